@@ -41,15 +41,20 @@ async def ours(url: str, *, calls: int, in_flight: int) -> None:
     from pydantic import SecretStr
 
     from recon.config.settings import GATEWAY_FILES, load_tables
-    from recon.gateway_client import Credentials, GatewayInterface, QueryClient, QueryLimits
+    from recon.gateway_client import (
+        Credentials,
+        GatewayInterface,
+        QueryClient,
+        QueryLimits,
+        Transport,
+    )
 
     tables: Any = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
     client = QueryClient(
-        base_url=url,
+        Transport(base_url=url, clock=lambda: datetime.now(UTC)),
         credentials=Credentials(MERCHANT, ACCOUNT, SecretStr(KEY)),
         interface=GatewayInterface.of(**tables),
         policy="enforce",
-        clock=lambda: datetime.now(UTC),
         limits=QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, patience_seconds=0),
     )
     async with client:

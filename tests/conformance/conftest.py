@@ -23,13 +23,13 @@ from recon.gateway_client import (
     BatchReply,
     Credentials,
     GatewayInterface,
-    MoneyTransport,
     Payment,
     PaymentReply,
     QueryAnswers,
     QueryClient,
     QueryLimits,
     Row,
+    Transport,
     prepare,
     prepare_payment,
     read_batch_reply,
@@ -41,8 +41,8 @@ from tests.recon.sandbox.conftest import Caller
 
 BASE_URL = os.environ.get("CONFORMANCE_BASE_URL", "")
 PROFILE = os.environ.get("CONFORMANCE_PROFILE", "base")
-POLITE = QueryLimits(calls_per_second=5, in_flight=1, patience_seconds=0, deadline_seconds=30)
-QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, patience_seconds=0, deadline_seconds=10)
+POLITE = QueryLimits(calls_per_second=5, in_flight=1, patience_seconds=0)
+QUICK = QueryLimits(calls_per_second=1_000, in_flight=2, patience_seconds=0)
 TODAY = date(2026, 11, 20)
 """Where the sandbox's clock stands."""
 
@@ -61,17 +61,17 @@ class Target:
     known_orders: tuple[str, ...]
     """Orders that this gateway knows."""
     limits: QueryLimits
+    deadline_seconds: float = 20
 
     def ask(self, *, order_nos: Sequence[str] = (), trades: Sequence[str] = ()) -> QueryAnswers:
         """What the gateway answers."""
 
         async def asked() -> QueryAnswers:
             client = QueryClient(
-                base_url=self.base_url,
+                self.transport(),
                 credentials=self.credentials,
                 interface=self.interface,
                 policy="enforce",
-                clock=_now,
                 limits=self.limits,
             )
             async with client:
@@ -114,9 +114,9 @@ class Target:
         """The same client for another account."""
         return replace(self, credentials=replace(self.credentials, account_id=account_id))
 
-    def transport(self) -> MoneyTransport:
-        """The way of money requests to this gateway."""
-        return MoneyTransport(base_url=self.base_url, clock=_now, deadline_seconds=20)
+    def transport(self) -> Transport:
+        """The way to this gateway."""
+        return Transport(base_url=self.base_url, clock=_now, deadline_seconds=self.deadline_seconds)
 
 
 def interface_of(profile: str) -> GatewayInterface:

@@ -5,7 +5,6 @@ The API document names both and no more, so they run against our own sandbox onl
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -32,11 +31,10 @@ def searched(target: Target, **asked: Any) -> Any:
 
     async def ask() -> Any:
         async with QueryClient(
-            base_url=target.base_url,
+            target.transport(),
             credentials=target.credentials,
             interface=target.interface,
             policy="enforce",
-            clock=lambda: datetime.now(UTC),
             limits=QUICK,
         ) as client:
             return await client.refunds(**asked)

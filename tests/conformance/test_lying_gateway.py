@@ -17,11 +17,11 @@ import pytest
 
 from recon.gateway_client import (
     BatchReply,
-    MoneyTransport,
     NotSentError,
     QueryRefusedError,
     ReplyOutcome,
     Row,
+    Transport,
     UnknownOutcomeError,
     prepare,
     read_batch_reply,
@@ -53,7 +53,7 @@ DEADLINE_SECONDS = 5.0
 def moved(target: Any, operation: str, rows: Sequence[Row]) -> BatchReply:
     """Send one batch; what the wire did is an outcome too."""
     prepared = prepare(operation, rows, credentials=target.credentials, interface=target.interface)
-    transport = MoneyTransport(
+    transport = Transport(
         base_url=target.base_url, clock=lambda: datetime.now(UTC), deadline_seconds=DEADLINE_SECONDS
     )
     try:
@@ -113,7 +113,7 @@ def test_no_answer_of_a_query_is_false(sandbox: Any, target: Any, kind: str) -> 
     rule = {"operation": "retrievalTrans", "kind": kind, "times": 2} | EXTRA.get(kind, {})
     rule |= {"when": "before"} if KINDS[kind].sides == {"before"} else {}
     sandbox.faults(rule)
-    quick = replace(target, limits=replace(target.limits, deadline_seconds=DEADLINE_SECONDS))
+    quick = replace(target, deadline_seconds=DEADLINE_SECONDS)
     orders = [payment["order_no"] for payment in payments]
     try:
         answers = quick.ask(order_nos=orders)

@@ -6,11 +6,11 @@ from pydantic import SecretStr, ValidationError
 
 from recon.config.mistakes import problems_of
 from recon.config.settings import Settings
+from recon.gateway.signer_socket import SignerSocket
 from recon.gateway_client import AsyncGateway, Connection, QueryLimits
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.errors import AddressError, InterfaceError
 from recon.gateway_client.interface import GatewayInterface
-from recon.gateway_client.signer_socket import SignerSocket
 from recon.gateway_client.signing import Credentials
 from recon.model.errors import ConfigurationError
 from recon.model.words import Clock
@@ -43,8 +43,6 @@ class GatewayAccount:
                 calls_per_second=gateway.calls_per_second,
                 in_flight=gateway.queries_in_flight,
                 patience_seconds=gateway.read_patience_seconds,
-                connect_seconds=gateway.connect_timeout_seconds,
-                deadline_seconds=gateway.deadline_seconds,
             ),
             connect_seconds=gateway.connect_timeout_seconds,
             deadline_seconds=gateway.deadline_seconds,

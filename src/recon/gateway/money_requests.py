@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from recon.config.settings import Settings
 from recon.gateway.account import GatewayAccount, gateway_account
+from recon.gateway.signer_socket import SignerSocket
 from recon.gateway_client import (
     BatchRow,
     CancelRow,
@@ -30,7 +31,6 @@ from recon.gateway_client import (
     ReviewRow,
     Row,
     Signer,
-    SignerSocket,
     UnknownOutcomeError,
     UnsignedError,
     check_rows,

@@ -9,17 +9,15 @@ from dataclasses import dataclass, field
 from itertools import product
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlencode
 
 from recon.gateway.account import GatewayAccount
-from recon.gateway_client.addresses import checked_proxy, trust
 from recon.gateway_client.documents import UnreadableReplyError, json_object, text_of
 from recon.gateway_client.errors import NotSentError, UnknownOutcomeError, UnsignedError
 from recon.gateway_client.interface import SignatureRules
+from recon.gateway_client.messages import request_body
 from recon.gateway_client.query_records import QUERY
 from recon.gateway_client.replies import ReplyContext, envelope_of
 from recon.gateway_client.signing import SignatureState, sign
-from recon.gateway_client.transport import ReadConnection
 from recon.model.words import Clock
 from recon.privacy.foreign_text import scrubbed
 
@@ -94,20 +92,13 @@ async def probe(
         signature = _signature(account, rule=rule, fields={**fields, "orders": joined})
     except UnsignedError as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
-    message = {
-        "merchant_id": account.credentials.merchant_id,
-        "account_id": account.credentials.account_id,
-        **fields,
-        **question.more,
-        "encryption_data": signature if question.is_signed else NOBODYS_SIGNATURE,
-    }
+    message = account.credentials.message(
+        {**fields, **question.more},
+        signature=signature if question.is_signed else NOBODYS_SIGNATURE,
+    )
     try:
-        async with _connection(account, clock=clock) as connection:
-            raw = await connection.call(
-                path=described.path,
-                content_type="application/x-www-form-urlencoded",
-                body=urlencode(message).encode(),
-            )
+        async with account.client(clock=clock).transport.reading() as read:
+            raw = await read(described, request_body(message, body=described.body))
     except (NotSentError, UnknownOutcomeError) as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     try:
@@ -140,18 +131,6 @@ async def probe(
 def _signature(account: GatewayAccount, *, rule: SignatureRules, fields: Mapping[str, str]) -> str:
     interface = account.interface.model_copy(update={"signature": rule})
     return sign(QUERY, fields=fields, credentials=account.credentials, interface=interface)
-
-
-def _connection(account: GatewayAccount, *, clock: Clock) -> ReadConnection:
-    gateway = account.settings.gateway
-    return ReadConnection(
-        base_url=account.base_url,
-        clock=clock,
-        connect_seconds=gateway.connect_timeout_seconds,
-        deadline_seconds=gateway.deadline_seconds,
-        trusted=trust(account.base_url, route=account.route),
-        proxy=checked_proxy(account.route, base_url=account.base_url),
-    )
 
 
 def _rows(

@@ -2,7 +2,7 @@
 
 `Gateway` and `AsyncGateway` are the whole of it for a program of one's own (docs/CLIENT.md).
 Beneath, money goes in three phases, because the caller journals between them: `prepare` (pure,
-exact bytes), `MoneyTransport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every
+exact bytes), `Transport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every
 row).
 A payment goes the same way: `prepare_payment`, `send`, `read_payment_reply`. Reads through
 `QueryClient`. Whatever the API document does not show is data: `GatewayInterface`.
@@ -23,7 +23,6 @@ from recon.gateway_client.batches import (
     check_rows,
     prepare,
 )
-from recon.gateway_client.documents import HostedForm
 from recon.gateway_client.errors import (
     AddressError,
     AddressNotRegisteredError,
@@ -36,7 +35,6 @@ from recon.gateway_client.errors import (
     MisuseError,
     NotSentError,
     QueryRefusedError,
-    RowProblem,
     SignatureRefusedError,
     UnknownOutcomeError,
     UnsignedError,
@@ -50,7 +48,6 @@ from recon.gateway_client.payment_methods import (
     read_methods_reply,
 )
 from recon.gateway_client.payment_replies import (
-    PaymentRecord,
     PaymentReply,
     payment_without_reply,
     read_payment_reply,
@@ -61,13 +58,10 @@ from recon.gateway_client.payments import (
     HostedPayment,
     LineItem,
     Payment,
-    PaymentOperation,
     PreparedPayment,
-    decoded_items,
-    encoded_items,
     prepare_payment,
 )
-from recon.gateway_client.payouts import BankDetails, Beneficiary, Payer, PayoutRecord, PayoutRow
+from recon.gateway_client.payouts import BankDetails, Beneficiary, Payer, PayoutRow
 from recon.gateway_client.query_client import (
     FailedKey,
     QueryAnswers,
@@ -76,17 +70,10 @@ from recon.gateway_client.query_client import (
     RefundAnswers,
 )
 from recon.gateway_client.query_records import OrderRecord, RefundRecord
-from recon.gateway_client.replies import (
-    BatchReply,
-    FindingKind,
-    ReplyFinding,
-    ReplyOutcome,
-    RowOutcome,
-)
+from recon.gateway_client.replies import BatchReply, FindingKind, ReplyFinding, ReplyOutcome
 from recon.gateway_client.risk_facts import FraudCheck, RiskFacts, RiskReason
-from recon.gateway_client.signer_socket import SignerSocket
-from recon.gateway_client.signing import Credentials, SignatureState, Signer, Wanted
-from recon.gateway_client.transport import MoneyTransport, RawReply
+from recon.gateway_client.signing import Credentials, SignatureState, Signer
+from recon.gateway_client.transport import RawReply, Transport
 
 __all__ = [
     "AddressError",
@@ -110,7 +97,6 @@ __all__ = [
     "Gateway",
     "GatewayClientError",
     "GatewayInterface",
-    "HostedForm",
     "HostedPayment",
     "InterfaceError",
     "InvalidBatchError",
@@ -120,16 +106,12 @@ __all__ = [
     "MethodsAnswer",
     "MethodsRequest",
     "MisuseError",
-    "MoneyTransport",
     "NotSentError",
     "Operation",
     "OrderRecord",
     "Payer",
     "Payment",
-    "PaymentOperation",
-    "PaymentRecord",
     "PaymentReply",
-    "PayoutRecord",
     "PayoutRow",
     "PreparedPayment",
     "PreparedRequest",
@@ -149,18 +131,13 @@ __all__ = [
     "RiskReason",
     "Route",
     "Row",
-    "RowOutcome",
-    "RowProblem",
     "SignatureRefusedError",
     "SignatureState",
     "Signer",
-    "SignerSocket",
+    "Transport",
     "UnknownOutcomeError",
     "UnsignedError",
-    "Wanted",
     "check_rows",
-    "decoded_items",
-    "encoded_items",
     "payment_without_reply",
     "prepare",
     "prepare_methods",

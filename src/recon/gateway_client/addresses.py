@@ -58,6 +58,12 @@ def is_private_way(url: str) -> bool:
     )
 
 
+def address_problem(url: str) -> str:
+    """Why nothing private may be sent to an address; "" where it may, or where there is none."""
+    is_fit = not url or is_private_way(url)
+    return "" if is_fit else "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """The way to the gateway; everything absent is the ordinary way."""

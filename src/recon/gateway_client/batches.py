@@ -284,12 +284,7 @@ class PreparedCall:
         **more: Any,
     ) -> Self:
         """The call with these fields between account and signature, and what else its class has."""
-        message = {
-            "merchant_id": credentials.merchant_id,
-            "account_id": credentials.account_id,
-            **fields,
-            "encryption_data": signature,
-        }
+        message = credentials.message(fields, signature=signature)
         body = request_body(message, body=described.body)
         return cls(
             path=described.path,

@@ -2,7 +2,7 @@
 
 `AsyncGateway` for asyncio, `Gateway` for everybody else. Money is sent once and never again,
 whatever happens; what went wrong is an outcome (`NOT_SENT`, `UNKNOWN`), not an exception. Who keeps
-a journal uses the phases beneath instead: `prepare`, `MoneyTransport.send`, `read_batch_reply`.
+a journal uses the phases beneath instead: `prepare`, `Transport.send`, `read_batch_reply`.
 """
 
 import asyncio
@@ -61,8 +61,8 @@ from recon.gateway_client.transport import (
     CONNECT_SECONDS,
     DEADLINE_SECONDS,
     Clock,
-    MoneyTransport,
     RawReply,
+    Transport,
 )
 
 Answer = TypeVar("Answer")
@@ -88,7 +88,7 @@ class Connection:
     limits: QueryLimits = field(default_factory=QueryLimits)
     connect_seconds: float = CONNECT_SECONDS
     deadline_seconds: float = DEADLINE_SECONDS
-    """Of one money call, from its first byte to the last of its reply."""
+    """Of one call, from its first byte to the last of its reply."""
     route: Route = DIRECT
     transport: httpx.AsyncBaseTransport | None = None
     """Takes the place of the network, such as httpx.MockTransport."""
@@ -109,7 +109,7 @@ class AsyncGateway:
         self._credentials = Credentials(
             connection.merchant_id, connection.account_id, connection.sign_key
         )
-        self.transport = MoneyTransport(
+        self.transport = Transport(
             base_url=connection.base_url,
             clock=connection.clock,
             connect_seconds=connection.connect_seconds,
@@ -268,18 +268,14 @@ class AsyncGateway:
             randomness: For the waits between attempts.
             answered: Hears of how many keys each reply was that answered some.
         """
-        connection = self._connection
         return QueryClient(
-            base_url=connection.base_url,
+            self.transport,
             credentials=self._credentials,
             interface=self._interface,
-            policy=connection.policy,
-            clock=connection.clock,
-            limits=connection.limits,
+            policy=self._connection.policy,
+            limits=self._connection.limits,
             randomness=randomness,
             pace=pace or self._pace,
-            route=connection.route,
-            transport=connection.transport,
             answered=answered,
         )
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import quote_plus
 
@@ -11,6 +12,8 @@ from lxml import etree
 from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr
 
 HIDDEN = "…"
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class PrivateFields(BaseModel):
@@ -118,6 +121,34 @@ def given_leaves(
                 yield from given_leaves(element, path=at, hidden_only=hidden_only)
             else:
                 yield at, element
+
+
+def text_problems(
+    message: PrivateFields,
+    *,
+    characters_max: int,
+    lengths: Mapping[str, int] = NOTHING,
+    grammar: Mapping[str, str] = NOTHING,
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a text field (dots lead into objects) and why it must not be sent.
+
+    Args:
+        message: What is to be sent.
+        characters_max: Of a field without a length of its own.
+        lengths: Of single fields, by their place.
+        grammar: Whole-text patterns of single fields, by their last name.
+    """
+    for path, value in given_leaves(message):
+        if not isinstance(value, str | SecretStr):
+            continue
+        text, longest = text_of_field(value), lengths.get(path, characters_max)
+        pattern = grammar.get(path.rpartition(".")[2], "")
+        if pattern and re.fullmatch(pattern, text, re.ASCII) is None:
+            yield path, f"does not have the form {pattern}"
+        elif _CONTROL.search(text):
+            yield path, "has characters that cannot be sent"
+        elif len(text) > longest:
+            yield path, f"is longer than {longest} characters"
 
 
 def _elements(part: object, *, path: str) -> list[tuple[str, Any]]:

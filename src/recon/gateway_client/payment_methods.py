@@ -1,6 +1,6 @@
 """Which payment methods a shopper should be offered (`optimise`, profile extended); moves nothing.
 
-Two pure phases around `MoneyTransport.send`, like everything that is sent once.
+Two pure phases around `Transport.send`, like everything that is sent once.
 """
 
 from dataclasses import dataclass

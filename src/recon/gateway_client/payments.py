@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, SecretStr
 
-from recon.gateway_client.addresses import is_private_way
+from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.batches import (
     PreparedCall,
     few,
@@ -24,7 +24,7 @@ from recon.gateway_client.batches import (
 )
 from recon.gateway_client.documents import texts_of
 from recon.gateway_client.errors import InvalidPaymentError
-from recon.gateway_client.interface import GatewayInterface, Profile, WireAmounts
+from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.messages import (
     Amount,
     PrivateFields,
@@ -32,7 +32,7 @@ from recon.gateway_client.messages import (
     is_blank,
     keeps_digits,
     private_texts,
-    text_of_field,
+    text_problems,
     wire_value,
 )
 from recon.gateway_client.signing import Credentials, sign
@@ -408,7 +408,6 @@ _CARD = re.compile(r"[0-9]{12,19}", re.ASCII)
 _SECURITY_CODE = re.compile(r"[0-9]{3,4}", re.ASCII)
 _YEAR = re.compile(r"(?:20)?[0-9]{2}", re.ASCII)
 _MONTH = re.compile(r"[0-9]{1,2}", re.ASCII)
-_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def payment_problems(
@@ -421,84 +420,55 @@ def payment_problems(
         interface: Grammar, lengths and names of fields.
         today: A card is good to the end of its month.
     """
+    profile = interface.profile
     for name in payment.required:
         if is_blank(getattr(payment, name)):
             yield name, "is missing"
-    yield from _id_problems(payment, interface=interface)
+    texts = {name: getattr(payment, name) for name in ("order_no", "currency")}
+    for name, text in texts.items():
+        if reason := text_problem(name, text=text, interface=interface):
+            yield name, reason
     yield from _amount_problems(payment, interface=interface)
-    yield from _text_problems(payment, profile=interface.profile)
-    yield from _address_problems(payment)
-    yield from _more_problems(payment, interface=interface)
-    if isinstance(payment, CardPayment):
-        yield from _card_problems(payment, today=today)
-    if isinstance(payment, CardPayment | HostedPayment):
-        yield from _cookie_problems(payment, interface=interface)
-
-
-def _id_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
-    for name in ("order_no", "currency"):
-        reason = text_problem(name, text=getattr(payment, name), interface=interface)
-        if reason:
-            yield name, reason
-
-
-def _address_problems(payment: Payment) -> Iterator[tuple[str, str]]:
-    for name in ("notify_url", "return_url"):
-        address = getattr(payment, name)
-        if address and not is_private_way(address):
-            yield name, "is not https (http is allowed to 127.0.0.1 or [::1] only)"
-
-
-def _amount_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
-    for name in AMOUNTS:
-        value: Decimal | None = getattr(payment, name)
-        if value is None:
-            continue
-        reason = interface.profile.amounts.problem(
-            value, currency=payment.currency, may_be_zero=name != "amount"
-        )
-        reason = reason or text_problem("amount", text=f"{value:f}", interface=interface)
-        if reason:
-            yield name, reason
-    yield from _contract_problems(payment, amounts=interface.profile.amounts)
-
-
-def _contract_problems(payment: Payment, *, amounts: WireAmounts) -> Iterator[tuple[str, str]]:
-    asked = None if isinstance(payment, ApmPayment) else payment.subscription
-    if asked is None or not asked.contract_amount:
-        return
-    value = amounts.amount_of(
-        asked.contract_amount, currency=payment.currency, operation=payment.operation
+    yield from text_problems(
+        payment, characters_max=profile.text_characters_max, lengths=profile.lengths
     )
-    reason = "is not an amount"
-    if value is not None:
-        reason = amounts.problem(value, currency=payment.currency)
-    if reason:
-        yield "subscription.contract_amount", reason
-
-
-def _more_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
-    """Fields that the document does not list go out only where the profile names them."""
-    taken = interface.profile.payment.more_fields.get(payment.operation.value, frozenset())
+    for path, value in given_leaves(payment):
+        if path not in AMOUNTS and not keeps_digits(value):
+            yield path, "has more digits than a JSON number keeps"
+    for name in ("notify_url", "return_url"):
+        if reason := address_problem(getattr(payment, name)):
+            yield name, reason
+    taken = profile.payment.more_fields.get(payment.operation.value, frozenset())
     for name, value in payment.more.items():
         if name not in taken or name in type(payment).model_fields:
             listed = f"payment.more_fields.{payment.operation} of profiles.toml"
             yield f"more.{name}", f"is not under {listed}, or is a field of the document"
-        elif name.endswith("_url") and value and not is_private_way(value):
-            yield f"more.{name}", "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+        elif name.endswith("_url") and (reason := address_problem(value)):
+            yield f"more.{name}", reason
+    if isinstance(payment, CardPayment):
+        yield from _card_problems(payment, today=today)
+    has_cookie = not isinstance(payment, ApmPayment) and payment.antifraud_token_cookie
+    if has_cookie and not profile.payment.antifraud_provider:
+        yield "antifraud_token_cookie", "needs payment.antifraud_provider in profiles.toml"
 
 
-def _text_problems(payment: Payment, *, profile: Profile) -> Iterator[tuple[str, str]]:
-    for path, value in given_leaves(payment):
-        if isinstance(value, str | SecretStr):
-            text = text_of_field(value)
-            longest = profile.lengths.get(path, profile.text_characters_max)
-            if _CONTROL.search(text):
-                yield path, "has characters that cannot be sent"
-            if len(text) > longest:
-                yield path, f"is longer than {longest} characters"
-        elif path not in AMOUNTS and not keeps_digits(value):
-            yield path, "has more digits than a JSON number keeps"
+def _amount_problems(payment: Payment, *, interface: GatewayInterface) -> Iterator[tuple[str, str]]:
+    amounts, currency = interface.profile.amounts, payment.currency
+    for name in AMOUNTS:
+        value: Decimal | None = getattr(payment, name)
+        if value is None:
+            continue
+        reason = amounts.problem(value, currency=currency, may_be_zero=name != "amount")
+        reason = reason or text_problem("amount", text=f"{value:f}", interface=interface)
+        if reason:
+            yield name, reason
+    asked = None if isinstance(payment, ApmPayment) else payment.subscription
+    if asked is None or not asked.contract_amount:
+        return
+    value = amounts.amount_of(asked.contract_amount, currency=currency, operation=payment.operation)
+    reason = "is not an amount" if value is None else amounts.problem(value, currency=currency)
+    if reason:
+        yield "subscription.contract_amount", reason
 
 
 def _card_problems(payment: CardPayment, *, today: date) -> Iterator[tuple[str, str]]:
@@ -516,13 +486,6 @@ def _card_problems(payment: CardPayment, *, today: date) -> Iterator[tuple[str, 
         yield "expiration_month", "and expiration_year are no month and year"
     elif (CENTURY + int(year) % 100, int(month)) < (today.year, today.month):
         yield "expiration_year", "and month: the card has expired"
-
-
-def _cookie_problems(
-    payment: CardPayment | HostedPayment, *, interface: GatewayInterface
-) -> Iterator[tuple[str, str]]:
-    if payment.antifraud_token_cookie and not interface.profile.payment.antifraud_provider:
-        yield "antifraud_token_cookie", "needs payment.antifraud_provider in profiles.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -563,12 +526,7 @@ def prepare_payment(
     )
     empty = interface.profile.payment.sent_empty.get(operation.value, ())
     named = {**dict.fromkeys(empty, ""), **_named(fields, interface=interface)}
-    texts = {name: value for name, value in named.items() if isinstance(value, str)}
-    own = {
-        "merchant_id": credentials.merchant_id,
-        "account_id": credentials.account_id,
-        "encryption_data": signature,
-    }
+    message = credentials.message(named, signature=signature)
     return PreparedPayment.of(
         named,
         described=described,
@@ -577,7 +535,7 @@ def prepare_payment(
         private=private_texts(payment),
         operation=operation,
         payment=payment,
-        texts=own | texts,
+        texts={name: value for name, value in message.items() if isinstance(value, str)},
     )
 
 

@@ -4,17 +4,17 @@ Nothing of a beneficiary or payer shows in a repr or an error.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, ClassVar
 from uuid import UUID
 
-from recon.gateway_client.addresses import is_private_way
+from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.documents import text_of
 from recon.gateway_client.interface import WireAmounts
-from recon.gateway_client.messages import Amount, PrivateFields, given_leaves, is_blank
+from recon.gateway_client.messages import Amount, PrivateFields, is_blank, text_problems
 from recon.privacy.foreign_text import NOT_KEPT, is_private
 
 
@@ -165,7 +165,6 @@ class PayoutRow(PrivateFields):
 
 
 IBAN_MODULUS = 97
-_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def payout_problems(
@@ -178,22 +177,22 @@ def payout_problems(
         grammar: Patterns of single fields, by their last name.
         characters_max: Of a field without a pattern.
     """
-    for path, value in given_leaves(row):
-        name = path.rpartition(".")[2]
-        if not isinstance(value, str):
-            continue
-        problem = _text_problem(value, pattern=grammar.get(name, ""), characters_max=characters_max)
-        if problem:
-            yield path, problem
-    yield from _source_problems(row)
+    yield from text_problems(row, characters_max=characters_max, grammar=grammar)
+    if row.source_amount is not None:
+        # Two amounts of one currency would leave it to the gateway which one is paid.
+        are_alike = row.source_currency == row.payment_currency
+        if not row.source_currency:
+            yield "source_currency", "is empty, and source_amount needs one"
+        elif are_alike and row.source_amount != row.payment_amount:
+            yield "source_amount", "differs from the payment amount in the same currency; give one"
     if is_blank(row.beneficiary) and not row.beneficiary_id:
         yield "beneficiary", "and beneficiary_id are both empty: nobody would be paid"
     if row.beneficiary and row.beneficiary.bank_details:
         iban = row.beneficiary.bank_details.iban
         if iban and not has_iban_check(iban):
             yield "beneficiary.bank_details.iban", "fails its check digits"
-    if row.notify_url and not is_private_way(row.notify_url):
-        yield "notify_url", "is not https (http is allowed to 127.0.0.1 or [::1] only)"
+    if problem := address_problem(row.notify_url):
+        yield "notify_url", problem
 
 
 def has_iban_check(iban: str) -> bool:
@@ -202,26 +201,6 @@ def has_iban_check(iban: str) -> bool:
     if not (turned.isascii() and turned.isalnum()):
         return False
     return int("".join(str(int(character, 36)) for character in turned)) % IBAN_MODULUS == 1
-
-
-def _text_problem(text: str, *, pattern: str, characters_max: int) -> str:
-    if pattern and re.fullmatch(pattern, text, re.ASCII) is None:
-        return f"does not have the form {pattern}"
-    if _CONTROL.search(text):
-        return "has characters that cannot be sent"
-    if len(text) > characters_max:
-        return f"is longer than {characters_max} characters"
-    return ""
-
-
-def _source_problems(row: PayoutRow) -> Iterator[tuple[str, str]]:
-    """Two amounts of one currency that differ would leave it to the gateway which one is paid."""
-    if row.source_amount is None:
-        return
-    if not row.source_currency:
-        yield "source_currency", "is empty, and source_amount needs one"
-    elif row.source_currency == row.payment_currency and row.source_amount != row.payment_amount:
-        yield "source_amount", "differs from the payment amount in the same currency; give one"
 
 
 EXTRA_FIELDS_MAX = 50
@@ -315,7 +294,7 @@ def payout_record(
         created_at=at["created_at"],
         last_updated_at=at["last_updated_at"],
         local_clearing_system=masked_text(_clearing_system(reply)),
-        malformed=_malformed(reply, names=blank),
+        malformed=tuple(name for name in blank if text_of(reply.get(name)) != ""),
         extra=_extra(reply, masked_text=masked_text),
     )
 
@@ -373,11 +352,6 @@ def instant_of(text: str) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _malformed(reply: Mapping[str, Any], *, names: Sequence[str]) -> tuple[str, ...]:
-    """Of fields without a value, those that were given something."""
-    return tuple(name for name in names if text_of(reply.get(name)) != "")
 
 
 def _clearing_system(reply: Mapping[str, Any]) -> str:

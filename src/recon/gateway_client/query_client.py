@@ -16,10 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self
 
-import httpx
-
 from recon.gateway_client import errors
-from recon.gateway_client.addresses import DIRECT, Route, checked_proxy, trust
 from recon.gateway_client.batches import refuse_credentials, text_problem
 from recon.gateway_client.interface import GatewayInterface, ReadOperation, ReplyPolicy
 from recon.gateway_client.messages import request_body
@@ -42,13 +39,7 @@ from recon.gateway_client.query_records import (
 )
 from recon.gateway_client.replies import ReplyContext, ReplyFinding
 from recon.gateway_client.signing import Credentials, beside, sign
-from recon.gateway_client.transport import (
-    CONNECT_SECONDS,
-    DEADLINE_SECONDS,
-    Clock,
-    RawReply,
-    ReadConnection,
-)
+from recon.gateway_client.transport import RawReply, Read, Transport
 
 WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0
 """Bounds of the wait after the first call without an answer, and after many."""
@@ -86,9 +77,6 @@ class QueryLimits:
     in_flight: int = 4
     patience_seconds: float = PATIENCE_SECONDS
     """How long a group, or a silent gateway, is asked again; 0: every group once."""
-    connect_seconds: float = CONNECT_SECONDS
-    deadline_seconds: float = DEADLINE_SECONDS
-    """Of one call."""
 
 
 class FailedKey(NamedTuple):
@@ -125,44 +113,38 @@ class QueryClient:
     """Asks the gateway about orders; a context manager that holds one connection per worker.
 
     Args:
-        base_url: https, or http to a loopback literal.
+        transport: The way to the gateway.
         credentials: Who asks.
         interface: Bounds, fields and codes.
         policy: What a reply's signature must be.
-        clock: Gives `queried_at`, and reads dates of Retry-After.
         limits: Bounds of reading.
         randomness: For the waits between attempts; without one each wait is as long as it may be.
         sleep: How to wait; a test passes its own.
         pace: What earlier clients of this account have learnt of its pace, and its clock.
-        route: Whom to trust, as whom to appear, by which proxy.
-        transport: Takes the place of the network, such as httpx.MockTransport; it stays open.
         answered: Hears of how many keys each reply was that answered some.
     """
 
     def __init__(  # noqa: PLR0913 - everything a client depends on is passed in, by name
         self,
+        transport: Transport,
         *,
-        base_url: str,
         credentials: Credentials,
         interface: GatewayInterface,
         policy: ReplyPolicy,
-        clock: Clock,
         limits: QueryLimits | None = None,
         randomness: random.Random | None = None,
         sleep: Sleep = asyncio.sleep,
         pace: AccountPace | None = None,
-        route: Route = DIRECT,
-        transport: httpx.AsyncBaseTransport | None = None,
         answered: Callable[[int], None] = lambda _: None,
     ) -> None:
         refuse_credentials(credentials, interface=interface)
         self._limits = limits or QueryLimits()
-        self._base_url, self._route, self._transport = base_url, route, transport
+        self._transport = transport
         self._credentials, self._interface, self._policy = credentials, interface, policy
-        self._clock, self._randomness, self._sleep = clock, randomness, sleep
+        self._randomness, self._sleep = randomness, sleep
         self._answered = answered
         self._stack = AsyncExitStack()
-        self._connections: list[ReadConnection] = []
+        self._reads: list[Read] = []
         self._pace = pace or AccountPace(
             calls_per_second=self._limits.calls_per_second,
             in_flight=self._limits.in_flight,
@@ -171,19 +153,8 @@ class QueryClient:
         self._turns = Turns(self._pace, sleep=sleep)
 
     async def __aenter__(self) -> Self:
-        trusted = trust(self._base_url, route=self._route)
-        proxy = checked_proxy(self._route, base_url=self._base_url)
         for _ in range(self._limits.in_flight):
-            connection = ReadConnection(
-                base_url=self._base_url,
-                clock=self._clock,
-                connect_seconds=self._limits.connect_seconds,
-                deadline_seconds=self._limits.deadline_seconds,
-                trusted=trusted,
-                proxy=proxy,
-                transport=self._transport,
-            )
-            self._connections.append(await self._stack.enter_async_context(connection))
+            self._reads.append(await self._stack.enter_async_context(self._transport.reading()))
         return self
 
     async def __aexit__(
@@ -192,7 +163,7 @@ class QueryClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._connections.clear()
+        self._reads.clear()
         await self._stack.aclose()
 
     async def query(
@@ -283,7 +254,7 @@ class QueryClient:
         )
         try:
             async with asyncio.TaskGroup() as tasks:
-                workers = [tasks.create_task(self._work(query, one)) for one in self._connections]
+                workers = [tasks.create_task(self._work(query, one)) for one in self._reads]
                 await query.waiting.join()
                 for worker in workers:
                     worker.cancel()
@@ -293,15 +264,15 @@ class QueryClient:
             return query.answers()
         raise refusal
 
-    async def _work(self, query: "_Query", connection: ReadConnection) -> None:
+    async def _work(self, query: "_Query", read: Read) -> None:
         while True:
             group = await query.waiting.get()
             try:
-                await self._ask(query, group, connection)
+                await self._ask(query, group, read)
             finally:
                 query.waiting.task_done()
 
-    async def _ask(self, query: "_Query", group: "_Group", connection: ReadConnection) -> None:
+    async def _ask(self, query: "_Query", group: "_Group", read: Read) -> None:
         """Ask about a group until each of its keys has ended, or put it back behind the others.
 
         The smaller groups that come of it are asked here, one after the other, so that a refusal
@@ -312,10 +283,10 @@ class QueryClient:
             query.abandon(group, why=self._pace.closed_because)
             return
         if len(keys) > query.group_max:  # learnt since the group was made
-            await self._ask_each(query, _halves(keys), connection)
+            await self._ask_each(query, _halves(keys), read)
             return
         try:
-            answer = await self._call(query, group, connection)
+            answer = await self._call(query, group, read)
         except HeldTooLongError as error:
             query.abandon(group, why=str(error))
             return
@@ -335,9 +306,9 @@ class QueryClient:
             if answer.missing and len(keys) == 1:
                 query.end_silent(keys[0])
             elif len(answer.missing) <= ALONE_FROM:
-                await self._ask_each(query, [(key,) for key in answer.missing], connection)
+                await self._ask_each(query, [(key,) for key in answer.missing], read)
             else:
-                await self._ask_each(query, _halves(answer.missing), connection)
+                await self._ask_each(query, _halves(answer.missing), read)
         elif answer.refusal == "system" or len(keys) == 1:
             query.refused += 1
             query.last_failure = answer.reason
@@ -346,17 +317,15 @@ class QueryClient:
             halves = _halves(keys)
             if answer.refusal == "too_many":
                 query.group_max = min(query.group_max, len(halves[0]))
-            await self._ask_each(query, halves, connection)
+            await self._ask_each(query, halves, read)
 
     async def _ask_each(
-        self, query: "_Query", groups: Iterable[tuple[str, ...]], connection: ReadConnection
+        self, query: "_Query", groups: Iterable[tuple[str, ...]], read: Read
     ) -> None:
         for keys in groups:
-            await self._ask(query, _Group(keys), connection)
+            await self._ask(query, _Group(keys), read)
 
-    async def _call(
-        self, query: "_Query", group: "_Group", connection: ReadConnection
-    ) -> GroupAnswer[Any]:
+    async def _call(self, query: "_Query", group: "_Group", read: Read) -> GroupAnswer[Any]:
         """One HTTP call, and what its reply says.
 
         Raises:
@@ -367,11 +336,7 @@ class QueryClient:
         async with self._turns.turn(before=since + self._pace.patience_seconds) as turn:
             query.calls += 1
             try:
-                raw = await connection.call(
-                    path=query.described.path,
-                    content_type=query.described.content_type,
-                    body=request_body(query.message(group.keys), body=query.described.body),
-                )
+                raw = await read(query.described, query.body(group.keys))
             except errors.CertificateError:
                 raise
             except (errors.NotSentError, errors.UnknownOutcomeError) as error:
@@ -470,14 +435,12 @@ class _Query:
         ):
             self.waiting.put_nowait(_Group(group))
 
-    def message(self, keys: Sequence[str]) -> dict[str, str]:
+    def body(self, keys: Sequence[str]) -> bytes:
         """The request about a group."""
-        return {
-            "merchant_id": self.context.credentials.merchant_id,
-            "account_id": self.context.credentials.account_id,
-            self._field: ",".join(keys),
-            "encryption_data": self.context.signature,
-        }
+        fields = {self._field: ",".join(keys)}
+        credentials, signature = self.context.credentials, self.context.signature
+        message = credentials.message(fields, signature=signature)
+        return request_body(message, body=self.described.body)
 
     def book(self, answer: GroupAnswer[Any]) -> None:
         """The keys that have ended with this answer."""

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import SecretStr
 
@@ -80,6 +80,11 @@ class Credentials:
             return frozenset()
         key = self.sign_key.get_secret_value()
         return frozenset({key} if len(key) >= KEY_CHARACTERS_MIN else ())
+
+    def message(self, fields: Mapping[str, Any], *, signature: str) -> dict[str, Any]:
+        """A request: its own fields between those that every request has."""
+        ours = {"merchant_id": self.merchant_id, "account_id": self.account_id}
+        return {**ours, **fields, "encryption_data": signature}
 
     def without_key(self, text: bytes) -> bytes:
         """A reply in which the gateway quotes the key, without it."""

@@ -9,24 +9,21 @@ replies. What surely was not sent is told apart from everything else by the clas
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from types import TracebackType
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, NoReturn
 
 import httpx
 
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.batches import PreparedCall
 from recon.gateway_client.documents import REPLY_BYTES_MAX
-from recon.gateway_client.errors import (
-    CertificateError,
-    NotSentError,
-    UnknownOutcomeError,
-)
+from recon.gateway_client.errors import CertificateError, NotSentError, UnknownOutcomeError
+from recon.gateway_client.interface import CallFormat
 
 CONNECT_SECONDS = 5.0
 DEADLINE_SECONDS = 60.0
@@ -108,6 +105,10 @@ def http_date(text: str) -> datetime | None:
         return None
 
 
+Read = Callable[[CallFormat, bytes], Awaitable[RawReply]]
+"""One call of an operation, with this body."""
+
+
 @dataclass(slots=True)
 class _Wire:
     """What one request did to its connection so far."""
@@ -130,14 +131,14 @@ class _Wire:
             self.written = type(details["exception"]).__name__ != "LocalProtocolError"
 
 
-class MoneyTransport:
-    """Sends prepared batches, each at most once.
+class Transport:
+    """The way to one gateway, for money and for reads.
 
     Args:
         base_url: https, or http to a loopback literal.
         clock: Gives the time of receipt.
         connect_seconds: For the connection alone, TLS included.
-        deadline_seconds: For the whole call.
+        deadline_seconds: For the whole call, from its first byte to the last of its reply.
         route: Whom to trust, as whom to appear, by which proxy.
         transport: Takes the place of the network, such as httpx.MockTransport; it stays open. Its
             failures are unknown outcomes unless it reports its writes as httpx's own does.
@@ -153,16 +154,13 @@ class MoneyTransport:
         route: Route = DIRECT,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._caller = _Caller(
-            base_url=checked_base_url(base_url),
-            clock=clock,
-            connect_seconds=connect_seconds,
-            deadline_seconds=deadline_seconds,
-            is_injected=transport is not None,
-        )
-        self._injected = transport
+        self.base_url = checked_base_url(base_url)
+        self._clock, self._deadline_seconds, self._injected = clock, deadline_seconds, transport
         self._trusted = trust(base_url, route=route)
         self._proxy = checked_proxy(route, base_url=base_url)
+        connect = min(connect_seconds, deadline_seconds)
+        self._timeouts = {"connect": connect, "pool": connect}
+        self._timeouts |= {"read": deadline_seconds, "write": deadline_seconds}
 
     async def send(self, prepared: PreparedCall) -> RawReply:
         """Send one request over a connection of its own and give back what came.
@@ -171,140 +169,90 @@ class MoneyTransport:
             NotSentError: surely nothing was sent; a resend is safe.
             UnknownOutcomeError: anything else that is not a whole reply; never resend.
         """
+        wire = _Wire(watched=self._injected is None)
+        async with self._connection(keep_alive=False) as connection:
+            return await self._call(connection, prepared, prepared.body, wire=wire)
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Read]:
+        """One kept connection for reads, which one worker uses at a time.
+
+        A read raises as `send` does; whatever became of it, it may be repeated.
+        """
+        async with self._connection(keep_alive=True) as connection:
+
+            async def read(described: CallFormat, body: bytes) -> RawReply:
+                return await self._call(connection, described, body)
+
+            yield read
+
+    @asynccontextmanager
+    async def _connection(self, *, keep_alive: bool) -> AsyncIterator[httpx.AsyncBaseTransport]:
         if self._injected is not None:
-            return await self._call(self._injected, prepared)
-        async with _connection(self._trusted, proxy=self._proxy, keep_alive=False) as connection:
-            return await self._call(connection, prepared)
-
-    async def _call(self, connection: httpx.AsyncBaseTransport, prepared: PreparedCall) -> RawReply:
-        return await self._caller.call(
-            connection,
-            path=prepared.path,
-            content_type=prepared.content_type,
-            body=prepared.body,
+            yield self._injected
+            return
+        opened = httpx.AsyncHTTPTransport(
+            verify=self._trusted,
+            proxy=self._proxy or None,
+            trust_env=False,
+            http2=False,
+            retries=0,
+            limits=httpx.Limits(
+                max_connections=1, max_keepalive_connections=1 if keep_alive else 0
+            ),
         )
+        async with opened as connection:
+            yield connection
 
-
-class ReadConnection:
-    """One kept connection for reads; one worker uses it at a time."""
-
-    def __init__(
+    async def _call(
         self,
+        connection: httpx.AsyncBaseTransport,
+        called: CallFormat | PreparedCall,
+        body: bytes,
         *,
-        base_url: str,
-        clock: Clock,
-        connect_seconds: float,
-        deadline_seconds: float,
-        trusted: ssl.SSLContext,
-        proxy: str = "",
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        self._caller = _Caller(
-            base_url=checked_base_url(base_url),
-            clock=clock,
-            connect_seconds=connect_seconds,
-            deadline_seconds=deadline_seconds,
-            is_injected=transport is not None,
-            may_repeat=True,
-        )
-        self._connection = transport or _connection(trusted, proxy=proxy, keep_alive=True)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if not self._caller.is_injected:
-            await self._connection.aclose()
-
-    async def call(self, *, path: str, content_type: str, body: bytes) -> RawReply:
-        """One read; it may be repeated after NotSentError and after UnknownOutcomeError."""
-        return await self._caller.call(
-            self._connection, path=path, content_type=content_type, body=body
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Caller:
-    """One HTTP call within one deadline, with every failure put into one of two classes."""
-
-    base_url: str
-    clock: Clock
-    connect_seconds: float
-    deadline_seconds: float
-    is_injected: bool = False
-    may_repeat: bool = False
-    """A read need not be watched: whatever became of it, it is asked again."""
-    timeouts: dict[str, float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        connect = min(self.connect_seconds, self.deadline_seconds)
-        timeouts = {"connect": connect, "pool": connect}
-        timeouts |= {"read": self.deadline_seconds, "write": self.deadline_seconds}
-        object.__setattr__(self, "timeouts", timeouts)
-
-    async def call(
-        self, connection: httpx.AsyncBaseTransport, *, path: str, content_type: str, body: bytes
+        wire: _Wire | None = None,
     ) -> RawReply:
-        wire = _Wire(watched=not self.is_injected)
-        watched = {} if self.may_repeat else {"trace": wire.trace}
+        """One HTTP call within one deadline, with every failure put into one of two classes.
+
+        A read has no `wire` to watch: whatever became of it, it is asked again.
+        """
+        watched = {} if wire is None else {"trace": wire.trace}
+        wire = wire or _Wire(watched=self._injected is None)
         try:
             request = httpx.Request(
                 "POST",
-                _url(self.base_url + path),
+                _url(self.base_url + called.path),
                 content=body,
                 headers={
-                    "Content-Type": content_type,
+                    "Content-Type": called.content_type,
                     "Accept": "*/*",
                     "Accept-Encoding": "identity",
                     "User-Agent": USER_AGENT,
                 },
-                extensions={"timeout": self.timeouts} | watched,
+                extensions={"timeout": self._timeouts} | watched,
             )
-            async with asyncio.timeout(self.deadline_seconds):
-                return await self._exchange(connection, request=request, wire=wire)
+            async with asyncio.timeout(self._deadline_seconds):
+                response = await connection.handle_async_request(request)
+                wire.status = response.status_code
+                try:
+                    content = await _bounded_body(response)
+                finally:
+                    await response.aclose()
+            kept = {
+                name: response.headers[name][:HEADER_CHARACTERS_MAX]
+                for name in HEADERS_KEPT
+                if name in response.headers
+            }
+            return RawReply(response.status_code, kept, content, self._clock())
         except (NotSentError, UnknownOutcomeError):
             raise
         except Exception as error:  # noqa: BLE001 - an outcome nobody foresaw is an unknown outcome
-            _give_up(error, wire=wire, deadline_seconds=self.deadline_seconds)
-
-    async def _exchange(
-        self, connection: httpx.AsyncBaseTransport, *, request: httpx.Request, wire: _Wire
-    ) -> RawReply:
-        response = await connection.handle_async_request(request)
-        wire.status = response.status_code
-        try:
-            body = await _bounded_body(response)
-        finally:
-            await response.aclose()
-        kept = {
-            name: response.headers[name][:HEADER_CHARACTERS_MAX]
-            for name in HEADERS_KEPT
-            if name in response.headers
-        }
-        return RawReply(response.status_code, kept, body, self.clock())
+            _give_up(error, wire=wire, deadline_seconds=self._deadline_seconds)
 
 
 @lru_cache(maxsize=URLS_KEPT_MAX)
 def _url(text: str) -> httpx.URL:
     return httpx.URL(text)
-
-
-def _connection(
-    trusted: ssl.SSLContext, *, proxy: str, keep_alive: bool
-) -> httpx.AsyncHTTPTransport:
-    return httpx.AsyncHTTPTransport(
-        verify=trusted,
-        proxy=proxy or None,
-        trust_env=False,
-        http2=False,
-        retries=0,
-        limits=httpx.Limits(max_connections=1, max_keepalive_connections=1 if keep_alive else 0),
-    )
 
 
 async def _bounded_body(response: httpx.Response) -> bytes:

@@ -15,11 +15,11 @@ from recon.gateway_client import (
     Credentials,
     GatewayClientError,
     GatewayInterface,
-    MoneyTransport,
     Operation,
     Payment,
     PaymentReply,
     PayoutRow,
+    Transport,
     prepare,
     prepare_payment,
     read_batch_reply,
@@ -61,15 +61,13 @@ class Sinks:
     async def run(self, player: Player, play: Play, *, message: PayoutRow | Payment) -> None:
         """Send it, read what came, show all of it."""
         async with player.playing(play):
-            transport = MoneyTransport(
-                base_url=player.base_url, clock=lambda: NOW, deadline_seconds=2
-            )
+            transport = Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=2)
             if isinstance(message, PayoutRow):
                 await self._payout(transport, message)
             else:
                 await self._payment(transport, message)
 
-    async def _payout(self, transport: MoneyTransport, row: PayoutRow) -> None:
+    async def _payout(self, transport: Transport, row: PayoutRow) -> None:
         prepared = prepare(
             Operation.PAYOUT,
             [row],
@@ -89,7 +87,7 @@ class Sinks:
                 )
                 self._show(reply)
 
-    async def _payment(self, transport: MoneyTransport, payment: Payment) -> None:
+    async def _payment(self, transport: Transport, payment: Payment) -> None:
         prepared = prepare_payment(
             payment,
             credentials=self.credentials,

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.gateway_client import LineItem, decoded_items, encoded_items
-from recon.gateway_client.payments import _parts
+from recon.gateway_client.payments import LineItem, _parts, decoded_items, encoded_items
 
 PART = st.text(alphabet="#,;0a", max_size=4)
 

@@ -20,6 +20,7 @@ from recon.gateway_client import (
     QueryLimits,
     RefundAnswers,
     SignatureRefusedError,
+    Transport,
 )
 from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.query_client import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS, grouped
@@ -99,7 +100,6 @@ class Asker:
         limits = QueryLimits(
             calls_per_second=rate,
             in_flight=in_flight,
-            deadline_seconds=2,
             patience_seconds=patience,
         )
         pace = AccountPace(
@@ -116,11 +116,10 @@ class Asker:
     ) -> QueryAnswers:
         async with self.player.playing(play):
             client = QueryClient(
-                base_url=self.player.base_url,
+                Transport(base_url=self.player.base_url, clock=lambda: NOW, deadline_seconds=2),
                 credentials=self.credentials,
                 interface=self.interface,
                 policy="enforce",
-                clock=lambda: NOW,
                 limits=limits,
                 randomness=random.Random(7),
                 sleep=self._sleep,
@@ -486,11 +485,10 @@ def test_refunds_are_searched_in_groups_within_both_bounds(
     async def search() -> RefundAnswers:
         async with player.playing(play):
             client = QueryClient(
-                base_url=player.base_url,
+                Transport(base_url=player.base_url, clock=lambda: NOW),
                 credentials=credentials,
                 interface=interface,
                 policy="enforce",
-                clock=lambda: NOW,
                 limits=QueryLimits(calls_per_second=10_000),
             )
             async with client:

@@ -15,6 +15,7 @@ from recon.gateway_client import (
     QueryAnswers,
     QueryClient,
     QueryLimits,
+    Transport,
 )
 from recon.gateway_client.pace import AccountPace
 from tests.recon.gateway_client.played import NOW, Play, Player, answer
@@ -64,15 +65,14 @@ def ask(
 
     def asked(gateway: Troubled, clock: QuickTime, *, keys: int, rate: float) -> QueryAnswers:
         async def run() -> QueryAnswers:
-            limits = QueryLimits(in_flight=4, deadline_seconds=5)
+            limits = QueryLimits(in_flight=4)
             async with (
                 player.playing(gateway),
                 QueryClient(
-                    base_url=player.base_url,
+                    Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=5),
                     credentials=credentials,
                     interface=interface,
                     policy="enforce",
-                    clock=lambda: NOW,
                     limits=limits,
                     randomness=random.Random(11),
                     sleep=clock.sleep,

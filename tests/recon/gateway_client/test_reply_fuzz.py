@@ -23,12 +23,12 @@ from recon.gateway_client import (
     Credentials,
     FindingKind,
     GatewayInterface,
-    MoneyTransport,
     Payment,
     PreparedRequest,
     RawReply,
     ReplyPolicy,
     RiskFacts,
+    Transport,
     UnknownOutcomeError,
     prepare,
     prepare_methods,
@@ -294,9 +294,7 @@ def test_no_header_makes_the_transport_fail(
     async def run() -> None:
         player = Player()
         async with player.playing(pieces(said)):
-            transport = MoneyTransport(
-                base_url=player.base_url, clock=lambda: NOW, deadline_seconds=2
-            )
+            transport = Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=2)
             with contextlib.suppress(UnknownOutcomeError):
                 reply = await transport.send(captures)
                 assert reply.status >= 100

@@ -7,11 +7,11 @@ import pytest
 
 from recon.gateway_client import (
     AddressError,
-    MoneyTransport,
     NotSentError,
     PreparedRequest,
     RawReply,
     Route,
+    Transport,
     UnknownOutcomeError,
 )
 from recon.gateway_client.addresses import checked_proxy, trust
@@ -81,14 +81,14 @@ async def sent_over(
     async with gateway:
         port = gateway.sockets[0].getsockname()[1]
         if proxy is None:
-            transport = MoneyTransport(
+            transport = Transport(
                 base_url=f"https://127.0.0.1:{port}", clock=lambda: NOW, route=route
             )
             return await transport.send(prepared)
         between = await asyncio.start_server(proxy, "127.0.0.1", 0)
         async with between:
             address = f"http://127.0.0.1:{between.sockets[0].getsockname()[1]}"
-            transport = MoneyTransport(
+            transport = Transport(
                 base_url=f"https://127.0.0.1:{port}",
                 clock=lambda: NOW,
                 route=Route(proxy=address, ca_file=SELF_SIGNED),

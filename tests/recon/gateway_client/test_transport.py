@@ -11,10 +11,10 @@ import pytest
 from recon.gateway_client import (
     AddressError,
     CertificateError,
-    MoneyTransport,
     NotSentError,
     PreparedRequest,
     RawReply,
+    Transport,
     UnknownOutcomeError,
 )
 from recon.gateway_client.addresses import Route, checked_base_url, trust
@@ -43,7 +43,7 @@ async def send(
     deadline_seconds: float = 60,
 ) -> RawReply:
     """One send; its bounds are short only where they are what ends it."""
-    transport = MoneyTransport(
+    transport = Transport(
         base_url=base_url,
         clock=clock,
         connect_seconds=connect_seconds,
@@ -153,7 +153,7 @@ def test_each_batch_has_a_connection_of_its_own_and_no_cookies(
     async def run() -> None:
         play = answer(200, b"{}", headers="Set-Cookie: a=b; Path=/\r\n")
         async with player.playing(play):
-            transport = MoneyTransport(base_url=player.base_url, clock=clock)
+            transport = Transport(base_url=player.base_url, clock=clock)
             await transport.send(captures)
             await transport.send(captures)
 
@@ -236,7 +236,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sen
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            transport = MoneyTransport(
+            transport = Transport(
                 base_url=f"https://127.0.0.1:{port}",
                 clock=clock,
                 route=Route(ca_file=SELF_SIGNED if trusted else None),
