@@ -18,7 +18,6 @@ from reports.drawing.in_place import written_in_place
 from reports.sheets.close_sheet import close_sheet, journals_sheet, open_breaks_sheet
 from reports.sheets.month_lists import (
     Files,
-    MonthList,
     books,
     movements,
     nights_sheet,
@@ -140,8 +139,10 @@ def drawn_month(
     """All sheets of a statement, and those of a close, with its digest, where it is one."""
     statement = stated.statement
     title = f"Statement {'/'.join(statement.account)} {statement.month.name}"
-    sheets = [*_sheets(stated, files=files, close=close, digest=digest, footer=title)]
-    return Workbook(title, sheets, datetime.combine(statement.month.last, time()))
+    sheets = [*_sheets(stated, files=files, close=close, digest=digest)]
+    written = datetime.combine(statement.month.last, time())
+    footer = title if close is None else title.replace("Statement", "Close", 1)
+    return Workbook(title, sheets, written, footer=footer)
 
 
 def _sheets(
@@ -150,32 +151,26 @@ def _sheets(
     files: Files,
     close: PreparedClose | None,
     digest: str,
-    footer: str,
 ) -> Iterator[Sheet]:
     statement = stated.statement
 
-    def listed(each: MonthList) -> Sheet:
-        return each.sheet(files=files, footer=footer)
-
     if close is not None:
-        yield close_sheet(close, digest=digest, footer=footer.replace("Statement", "Close", 1))
-    yield statement_sheet(stated, footer=footer)
-    yield listed(open_items(stated))
+        yield close_sheet(close, digest=digest)
+    yield statement_sheet(stated)
+    yield open_items(stated).sheet(files=files)
     if statement.transit is not None:
-        yield listed(transit(statement.transit))
+        yield transit(statement.transit).sheet(files=files)
     if statement.books is not None:
-        yield listed(books(statement.books))
-    yield listed(straddling(statement.straddling))
+        yield books(statement.books).sheet(files=files)
+    yield straddling(statement.straddling).sheet(files=files)
     if close is not None:
-        yield journals_sheet(close, footer=footer)
-        yield open_breaks_sheet(close, footer=footer)
+        yield journals_sheet(close)
+        yield open_breaks_sheet(close)
     if close is not None or len(prior_items(statement.facts)):
-        yield listed(prior_periods(stated))
-    yield nights_sheet(stated, footer=footer)
-    yield proof_sheet(stated, footer=footer)
-    yield listed(movements(statement.facts))
+        yield prior_periods(stated).sheet(files=files)
+    yield nights_sheet(stated)
+    yield proof_sheet(stated)
+    yield movements(statement.facts).sheet(files=files)
     rows = [{"word": word, "meaning": meaning} for word, meaning in GUIDE]
     about = "How to read this workbook."
-    yield Sheet(
-        "Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about, footer=footer
-    )
+    yield Sheet("Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about)

@@ -45,6 +45,7 @@ def drawn(figures: NightFigures) -> Workbook:
         f"Reconciliation {figures.merchant_id} {figures.business_date}",
         [*_sheets(figures, rows)],
         written=figures.generated_at,
+        footer=f"Run {figures.run_id}",
         subject=figures.run_id,
         facts={f"recon.{name}": facts[name] for name in ("run_id", "keys_sha256")},
         timezone=figures.timezone,
@@ -62,7 +63,7 @@ def _sheets(figures: NightFigures, rows: Rows) -> Iterator[Sheet]:
     yield matched_sheet(figures, rows)
     yield journals_sheet(figures, rows)
     if figures.fees is not None:
-        yield fees_sheet(figures, figures.fees)
+        yield fees_sheet(figures.fees)
     if figures.bank:
         yield bank_sheet(figures)
     yield sources_sheet(figures)

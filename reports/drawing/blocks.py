@@ -132,7 +132,6 @@ class Sheet:
     """Of a page whose blocks share columns; else those of the first list."""
     frozen: tuple[int, int] = (3, 0)
     """Rows and columns that stay in sight."""
-    footer: str = ""
     paper_columns: int = 0
     """On paper the columns up to this one; 0: all."""
     pages: tuple[int, int] = (1, 0)
@@ -150,6 +149,8 @@ class Workbook:
     title: str
     sheets: Sequence[Sheet]
     written: datetime
+    footer: str = ""
+    """On each page of paper; "": the title."""
     subject: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     timezone: str = "UTC"
@@ -171,7 +172,7 @@ class Workbook:
         )
         for name, fact in self.facts.items():
             book.set_custom_property(name, fact, "text")
-        drawn = _Drawn(book, self.timezone)
+        drawn = _Drawn(book, timezone=self.timezone, footer=self.footer or self.title)
         for sheet in self.sheets:
             drawn.draw(sheet)
         book.close()
@@ -189,7 +190,7 @@ def list_sheet(
     """A sheet that is one list."""
     heading = heading or title
     block = Listing(columns, rows)
-    return Sheet(title, [block], heading=heading, about=about, frozen=(4, 0), footer=heading)
+    return Sheet(title, [block], heading=heading, about=about, frozen=(4, 0))
 
 
 def rows_of(frame: Any) -> list[dict[str, Any]]:
@@ -244,8 +245,8 @@ class _Line:
 class _Drawn:
     """A workbook being drawn: its formats, each made once, and the sheet that is at hand."""
 
-    def __init__(self, book: Any, timezone: str) -> None:
-        self.book, self.timezone = book, timezone
+    def __init__(self, book: Any, *, timezone: str, footer: str) -> None:
+        self.book, self.timezone, self.footer = book, timezone, footer
         self.replaced = 0
         self._formats: dict[tuple[Any, ...], tuple[Any, Mapping[str, Any]]] = {}
 
@@ -417,7 +418,7 @@ class _Drawn:
         page.fit_to_pages(*sheet.pages)
         if not sheet.is_hidden:  # what has a print area is printed, hidden or not
             page.print_area(0, 0, max(last, 1) - 1, (sheet.paper_columns or max(len(grid), 1)) - 1)
-        footer = sheet.footer.replace("&", "&&")
+        footer = self.footer.replace("&", "&&")
         page.set_footer(f"&L&8{footer}&C&8&A&R&8Page &P of &N")
         # Long numbers in cells of text are meant: no green triangles.
         page.ignore_errors({"number_stored_as_text": "A1:AZ1048576"})

@@ -16,7 +16,7 @@ Kind = Literal[
     "text", "money", "count", "days", "share", "date", "instant", "link", "check", "input", "key"
 ]
 NAVY, INK, GREY, LINE, WHITE = "1F3864", "262626", "7F7F7F", "D9D9D9", "FFFFFF"
-ENGINE, CREAM, INPUT_INK = "F2F2F2", "FFF9E5", "0000FF"
+CREAM, INPUT_INK = "FFF9E5", "0000FF"
 GOOD = {"bg_color": "C6EFCE", "font_color": "006100"}
 WARN = {"bg_color": "FFEB9C", "font_color": "7F6000"}
 BAD = {"bg_color": "FFC7CE", "font_color": "9C0006"}
@@ -39,7 +39,6 @@ TONES: Mapping[str, Mapping[str, Any]] = {
     "verdict good": GOOD | BOLD | {"font_size": 12},
     "verdict warn": WARN | BOLD | {"font_size": 12},
     "verdict bad": BAD | BOLD | {"font_size": 12},
-    "indented": {"indent": 3},
 }
 """A colour never says what no word beside it says."""
 HEADER = {"bold": True, "font_color": WHITE, "bg_color": NAVY, "text_wrap": True, "valign": "top"}

@@ -19,7 +19,7 @@ from recon.files.formats.form_book import refuse_unfit_form
 from recon.model.errors import OutputError, SourceUnreadableError
 from recon.model.figures import NightFigures
 from reports.reading.workbook_check import UNREADABLE, Cells, opened, rows_in, workbook_facts
-from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, HEADER_ROW, KEY
+from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, HEADER_ROW, KEY_AT, break_of
 from reports.sheets.breaks_sheet import TITLE as BREAKS
 from reports.sheets.page_one import SIGN_OFF, SIGNED_FILE
 from reports.sheets.page_one import TITLE as SUMMARY
@@ -39,7 +39,6 @@ _EQUAL = Decimal("1e-15")
 _ANSWERED = frozenset(
     number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
 )
-_KEY = next(number for number, column in enumerate(COLUMNS) if column.title == KEY)
 
 
 def run_of(path: Path) -> str:
@@ -107,23 +106,18 @@ def _breaks(shown: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:
     """Breaks by their key: people may sort them."""
     for number, sides in enumerate(zip(shown[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
         yield from _row(BREAKS, number=number, sides=sides)
-    stored = {_break_of(row): row for row in true[HEADER_ROW:] if _break_of(row)}
+    stored = {break_of(row): row for row in true[HEADER_ROW:] if break_of(row)}
     for number, row in enumerate(shown[HEADER_ROW:], HEADER_ROW + 1):
         if all(cell == "" for cell in row):
             continue
-        expected = stored.pop(_break_of(row), None)
+        expected = stored.pop(break_of(row), None)
         if expected is None:
-            cell = f"{BREAKS}!{get_column_letter(_KEY + 1)}{number}"
-            yield f"{cell} says {_shown(_break_of(row))}: no such break, or a second time"
+            cell = f"{BREAKS}!{get_column_letter(KEY_AT + 1)}{number}"
+            yield f"{cell} says {_shown(break_of(row))}: no such break, or a second time"
         else:
             yield from _row(BREAKS, number=number, sides=(row, expected), left_out=_ANSWERED)
     for key in stored:
         yield f"{BREAKS} lacks the row of the break {key}"
-
-
-def _break_of(row: Cells) -> str:
-    """The break of a row, without how often it was answered and the row's seal."""
-    return str(row[_KEY]).partition(".")[0] if len(row) > _KEY else ""
 
 
 def _row(
@@ -134,7 +128,7 @@ def _row(
     left_out: frozenset[int] = frozenset(),
 ) -> Iterator[str]:
     for column, (shown, stored) in enumerate(zip_longest(*sides, fillvalue=""), 1):
-        if title == BREAKS and column == _KEY + 1:
+        if title == BREAKS and column == KEY_AT + 1:
             shown, stored = (str(each).partition(".")[0] for each in (shown, stored))  # noqa: PLW2901 - its version may grow
         if column not in left_out and not _is_same(shown, stored):
             cell = f"{title}!{get_column_letter(column)}{number}"

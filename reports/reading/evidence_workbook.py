@@ -66,7 +66,7 @@ PEOPLE = (
     Column("Known by", 18, "known_by"),
 )
 WORDS = (
-    Column("CellLink", 10, "sequence", "count"),
+    Column("Link", 10, "sequence", "count"),
     Column("At", 34, "at"),
     Column("Who", 40, "by"),
     Column("What", 26, "event"),
@@ -139,7 +139,7 @@ def evidence_index(index: EvidenceIndex) -> bytes:
             "Words",
             WORDS,
             index.words,
-            about="What people text, by the links of the history in history.jsonl.",
+            about="What people said, by the links of the history in history.jsonl.",
         ),
     ]
     written = datetime.combine(index.span.last, time())

@@ -41,7 +41,7 @@ def write_import(done: Import, *, beside: Path) -> Path:
         _sheet("Not taken", NOT_TAKEN, refused, done=done),
         _sheet("Taken", TAKEN, taken, done=done),
     ]
-    book = Workbook(f"Import of {done.name}", sheets, WRITTEN)
+    book = Workbook(f"Import of {done.name}", sheets, WRITTEN, footer=f"Run {done.run_id}")
     return put_in_place(book.content(), path=beside.with_name(name))
 
 
@@ -51,5 +51,4 @@ def _sheet(title: str, columns: Sequence[Column], rows: Sequence[Row], *, done: 
         [Listing(columns, rows, nothing="")],
         heading=title,
         about=f"{len(rows)} of {done.name}, run {done.run_id}, answered by {done.by}.",
-        footer=f"Run {done.run_id}",
     )

@@ -45,9 +45,9 @@ def write_index(lines: Sequence[IndexLine], *, day: date, folder: Path) -> Path:
         heading=f"All accounts, {day}",
         about=f"{proven} of {len(lines)} accounts reconciled. A night that never ran is missing.",
         frozen=(4, 0),
-        footer=f"All accounts, night of {day}",
     )
-    book = Workbook(f"Nights of {day}", [sheet], datetime.combine(day, time()))
+    footer = f"All accounts, night of {day}"
+    book = Workbook(f"Nights of {day}", [sheet], datetime.combine(day, time()), footer=footer)
     try:
         return put_in_place(book.content(), path=folder / f"nights-{day}.xlsx")
     except OSError as error:

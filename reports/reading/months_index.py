@@ -66,7 +66,6 @@ def write_months_index(
         [TextLine(named, "note"), TextLine(), *_blocks(accounts, folder=folder)],
         heading=about,
         about=SENTENCE,
-        footer=about,
     )
     book = Workbook(about.replace(",", ""), [sheet], datetime.combine(month.last, time()))
     try:

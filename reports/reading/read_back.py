@@ -70,10 +70,9 @@ def _read_rows(
     rows: Sequence[Sequence[FormCell]], *, name: str
 ) -> Iterator[tuple[str, ReturnedRow | None, list[WorkbookRefusal]]]:
     """Break key, the row, and the cells because of which it cannot be read."""
-    titles = [[read_text(cell.value) for cell in cells] for cells in rows]
-    top = next((number for number, header in enumerate(titles) if KEY in header), None)
+    titles = ([read_text(cell.value) for cell in cells] for cells in rows)
+    top, header = next(((at, each) for at, each in enumerate(titles) if KEY in each), (0, []))
     wanted = [column.title for column in COLUMNS]
-    header = titles[top] if top is not None else []
     if wrong := [title for title in wanted if header.count(title) != 1]:
         msg = (
             f"{name}: the sheet {BREAKS} lacks the column {wrong[0]!r}, or has it twice; nothing "
@@ -81,7 +80,7 @@ def _read_rows(
         )
         raise SourceUnreadableError(msg)
     places = {title: header.index(title) for title in wanted}
-    for number, cells in enumerate(rows[len(rows[: (top or 0) + 1]) :], (top or 0) + 2):
+    for number, cells in enumerate(rows[top + 1 :], top + 2):
         row = {
             title: cells[column] if column < len(cells) else FormCell(None)
             for title, column in places.items()

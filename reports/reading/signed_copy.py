@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 from openpyxl.utils import get_column_letter
@@ -20,7 +21,7 @@ from recon.store.nights.sign_off_rows import Signature
 from reports.drawing.in_place import put_in_place
 from reports.drawing.look import cell_text, local_instant
 from reports.reading.workbook_check import opened, rows_in
-from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, KEY
+from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, break_of
 from reports.sheets.breaks_sheet import TITLE as BREAKS
 from reports.sheets.page_one import NOT_SIGNED, SIGN_OFF, SIGNED_FILE
 from reports.sheets.page_one import TITLE as SUMMARY
@@ -37,7 +38,6 @@ FILLED_IN = [
     for number, column in enumerate(COLUMNS)
     if column.title in {*ANSWERS, ANSWERED_BY}
 ]
-_KEY = next(number for number, column in enumerate(COLUMNS) if column.title == KEY)
 _CELL = re.compile(r'(<c r="([A-Z]+[0-9]+)" s="[0-9]+")[^>]*?(?:/>|>.*?</c>)')
 
 
@@ -88,10 +88,11 @@ def signed_bytes(
     timezone: str,
 ) -> bytes:
     """The workbook with its signatures and its answers; all other parts as they are."""
-    texts = {
-        PAGES[SUMMARY]: _names(content, signatures=signatures, timezone=timezone),
-        PAGES[BREAKS]: _answers(content, answers=answers),
-    }
+    with opened(io.BytesIO(content)) as book:
+        texts = {
+            PAGES[SUMMARY]: _names(book, signatures=signatures, timezone=timezone),
+            PAGES[BREAKS]: _answers(book, answers=answers),
+        }
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as signed, zipfile.ZipFile(target, "w") as copy:
         for part in signed.infolist():
@@ -102,7 +103,7 @@ def signed_bytes(
     return target.getvalue()
 
 
-def _names(content: bytes, *, signatures: Sequence[Signature], timezone: str) -> dict[str, str]:
+def _names(book: Any, *, signatures: Sequence[Signature], timezone: str) -> dict[str, str]:
     """Cell of page one -> what it says in the copy."""
     lines = {
         SIGNED_FILE[0]: "Signed was the file whose SHA-256 is",
@@ -110,38 +111,35 @@ def _names(content: bytes, *, signatures: Sequence[Signature], timezone: str) ->
     }
     by_role = {SIGN_OFF[signature.role]: signature for signature in signatures}
     texts, left = {}, {*lines, *by_role}
-    with opened(io.BytesIO(content)) as book:
-        for number, cells in enumerate(rows_in(book, SUMMARY), 1):
-            for column, cell in enumerate(cells, 1):
-                if cell in lines:
-                    texts[_place(column, number)] = lines[cell]
-                elif cell in by_role and NOT_SIGNED in cells:
-                    who = cells.index(NOT_SIGNED) + 1
-                    at = local_instant(by_role[cell].at, timezone=timezone)
-                    texts[_place(who, number)] = by_role[cell].by
-                    # The name takes two columns.
-                    texts[_place(who + 2, number)] = f"{at:%Y-%m-%d %H:%M}"
-                else:
-                    continue
-                left.discard(str(cell))
+    for number, cells in enumerate(rows_in(book, SUMMARY), 1):
+        for column, cell in enumerate(cells, 1):
+            if cell in lines:
+                texts[_place(column, number)] = lines[cell]
+            elif cell in by_role and NOT_SIGNED in cells:
+                who = cells.index(NOT_SIGNED) + 1
+                at = local_instant(by_role[cell].at, timezone=timezone)
+                texts[_place(who, number)] = by_role[cell].by
+                # The name takes two columns.
+                texts[_place(who + 2, number)] = f"{at:%Y-%m-%d %H:%M}"
+            else:
+                continue
+            left.discard(str(cell))
     if left:
         msg = "this workbook has no lines for signatures: write the report again, then sign that"
         raise OutputError(msg)
     return texts
 
 
-def _answers(content: bytes, *, answers: Mapping[str, KeptAnswer]) -> dict[str, str]:
+def _answers(book: Any, *, answers: Mapping[str, KeptAnswer]) -> dict[str, str]:
     """Cell of Breaks -> what people had answered; cells without an answer are left alone."""
     texts = {}
-    with opened(io.BytesIO(content)) as book:
-        for number, cells in enumerate(rows_in(book, BREAKS), 1):
-            key = str(cells[_KEY]).partition(".")[0] if len(cells) > _KEY else ""
-            if kept := answers.get(key):
-                for column, declared in FILLED_IN:
-                    value = declared.value
-                    text = value({"kept": kept}) if callable(value) else None
-                    if text not in {None, ""}:
-                        texts[_place(column + 1, number)] = str(text)
+    for number, cells in enumerate(rows_in(book, BREAKS), 1):
+        if kept := answers.get(break_of(cells)):
+            for column, declared in FILLED_IN:
+                value = declared.value
+                text = value({"kept": kept}) if callable(value) else None
+                if text not in {None, ""}:
+                    texts[_place(column + 1, number)] = str(text)
     return texts
 
 

@@ -102,7 +102,6 @@ def bank_sheet(figures: NightFigures) -> Sheet:
         about="What the gateway says it paid out, and what the bank has. Entries of other "
         "people stand nowhere here: only their sum is a part of the movements.",
         widths=[column.width for column in columns],
-        footer=f"Run {figures.run_id}",
     )
 
 
@@ -200,11 +199,6 @@ def _days(row: Row) -> int | None:
         return None
     settled, came = (date.fromisoformat(row[name]) for name in ("settled_on", "value_on"))
     return (came - settled).days
-
-
-def _in_order(figures: NightFigures) -> list[dict[str, Any]]:
-    rows = rows_of(figures.bank["counted"])
-    return sorted(rows, key=lambda row: (row["bank"], row["place"] < 0, row["place"]))
 
 
 def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:

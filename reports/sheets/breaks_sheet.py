@@ -6,7 +6,7 @@ were drawn is not taken (`read_back`).
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recon.matching.judging.severity import risk_of_break
@@ -134,6 +134,14 @@ COLUMNS = (
     Column("Code, severity, since", 44, _code, wrap=True, is_hidden=True),
     Column(KEY, 36, _key, "key", is_hidden=True),
 )
+KEY_AT = next(number for number, column in enumerate(COLUMNS) if column.title == KEY)
+
+
+def break_of(row: Sequence[Any]) -> str:
+    """The break of a row as it was read back, without how often it was answered and its seal."""
+    return str(row[KEY_AT]).partition(".")[0] if len(row) > KEY_AT else ""
+
+
 PAPER_COLUMNS = sum(not column.is_hidden for column in COLUMNS)
 
 
@@ -167,7 +175,6 @@ def breaks_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         heading=f"Breaks · {figures.merchant_name or figures.merchant_id}",
         about=about,
         frozen=(HEADER_ROW, 4),
-        footer=f"Run {figures.run_id}",
         paper_columns=PAPER_COLUMNS,
         is_locked=False,
         colour="C00000",

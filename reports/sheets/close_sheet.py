@@ -73,7 +73,7 @@ SUMS = (
 )
 
 
-def close_sheet(close: PreparedClose, *, digest: str, footer: str) -> Sheet:
+def close_sheet(close: PreparedClose, *, digest: str) -> Sheet:
     """The page that is read first: the verdict, what to do, what is owed, blocks it, and is open.
 
     `digest`: of all that its two people sign.
@@ -104,12 +104,11 @@ def close_sheet(close: PreparedClose, *, digest: str, footer: str) -> Sheet:
         ],
         widths=WIDTHS,
         frozen=(1, 0),
-        footer=footer,
         colour=NAVY,
     )
 
 
-def journals_sheet(close: PreparedClose, *, footer: str) -> Sheet:
+def journals_sheet(close: PreparedClose) -> Sheet:
     """What the books are to be told, and by month and currency that debits are credits."""
     lines = close.stated.statement.journals
     sentence = "What the books are to be told: permanent, or accrued and taken back next day."
@@ -130,16 +129,15 @@ def journals_sheet(close: PreparedClose, *, footer: str) -> Sheet:
         ],
         heading="Journals",
         about=sentence,
-        footer=footer,
     )
 
 
-def open_breaks_sheet(close: PreparedClose, *, footer: str) -> Sheet:
+def open_breaks_sheet(close: PreparedClose) -> Sheet:
     """What the last night by the close shows as open, with what people answered since."""
     rows = [*with_answers(rows_of(close.stated.statement.breaks), close.answers)]
     sentence = "Open at the close, as its last night shows it; owner and comment as answered since."
     blocks = [Listing(BREAK_COLUMNS, rows, is_list=True)]
-    return Sheet("Open breaks", blocks, heading="Open breaks", about=sentence, footer=footer)
+    return Sheet("Open breaks", blocks, heading="Open breaks", about=sentence)
 
 
 def _next_steps(close: PreparedClose, *, digest: str) -> Iterator[str]:

@@ -41,7 +41,6 @@ from reports.sheets.totals import (
 TITLE = "Control totals"
 TOTALS_AT = f"'{TITLE}'!A4"
 WIDTHS = (13, 22, 16, 16, 16, 18, 15, 15, 18, 17, 16, 15, 10, 19)
-PAPER_PAGES = 2
 NIGHTS_BEFORE = 13
 """With tonight: two weeks."""
 LEG_NAMES = {"orders": "Gateway − orders", "ledger": "Gateway − ledger"}  # noqa: RUF001 - a minus
@@ -148,17 +147,14 @@ class Ways:
         failing = {
             "Differences per currency, and what explains them": sum(
                 leg.unexplained != 0 for leg in self.legs
-            ),
-            "From the rows accepted to the records compared": sum(
-                row["check"] == CHECK for row in self.bridge
-            ),
-            "Breaks from the night before to tonight": sum(
-                row["check"] == CHECK for row in self.roll
-            ),
-            "From the ledger file to the ledger compared, in money": sum(
-                row["check"] == CHECK for row in self.books
-            ),
+            )
         }
+        for title, rows in (
+            ("From the rows accepted to the records compared", self.bridge),
+            ("Breaks from the night before to tonight", self.roll),
+            ("From the ledger file to the ledger compared, in money", self.books),
+        ):
+            failing[title] = sum(row["check"] == CHECK for row in rows)
         return {title: count for title, count in failing.items() if count}
 
 
@@ -231,7 +227,6 @@ def totals_sheet(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
         heading=TITLE,
         about="Every check must say OK; unexplained must be nothing in each currency.",
         widths=WIDTHS,
-        footer=f"Run {figures.run_id}",
         colour=NAVY,
     )
 

@@ -6,7 +6,6 @@ What the contract leaves out is told by name.
 from typing import Any
 
 from recon.model.charged_fees import ChargedFees
-from recon.model.figures import NightFigures
 from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, check_of, rows_of
 
 TITLE = "Fees"
@@ -70,7 +69,7 @@ SUMS = (
 )
 
 
-def fees_sheet(figures: NightFigures, fees: ChargedFees) -> Sheet:
+def fees_sheet(fees: ChargedFees) -> Sheet:
     """The contract, what it leaves out, the sums, every payment that differs."""
     lines = [
         {**row, "difference": row["charged"] - row["expected"]} for row in rows_of(fees.by_line)
@@ -97,7 +96,6 @@ def fees_sheet(figures: NightFigures, fees: ChargedFees) -> Sheet:
         about="What each line of the fee contract expects of the settlement, and what the "
         "gateway charged. What no line holds for stands below it by name.",
         widths=[column.width for column in BY_LINE],
-        footer=f"Run {figures.run_id}",
     )
 
 

@@ -43,7 +43,6 @@ def guide_sheet(figures: NightFigures) -> Sheet:
         heading="Guide",
         about="How to read this workbook, and what each code asks.",
         widths=[column.width for column in CODES_COLUMNS],
-        footer=f"Run {figures.run_id}",
     )
 
 
@@ -95,7 +94,3 @@ def _rules(figures: NightFigures) -> list[tuple[str, str]]:
         ("Rules", f"Digest of the rules: {figures.rules_digest or 'not given'}"),
         ("History", f"Head of the history: {figures.history_head or 'not given'}"),
     ]
-
-
-def _verdicts() -> list[tuple[str, str]]:
-    return [(verdict.value, words) for verdict, words in VERDICT_WORDS.items()]

@@ -84,7 +84,6 @@ def instructions_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         about="What was to be moved. In doubt means that nobody knows yet whether it took "
         f"effect: it is never sent again. Times in {figures.timezone}.",
         widths=[column.width for column in COLUMNS],
-        footer=f"Run {figures.run_id}",
         paper_columns=11,
     )
 

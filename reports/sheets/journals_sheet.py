@@ -108,7 +108,6 @@ def journals_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         about="Proposed journals: what would put the books right, two lines for each kind of "
         f"entry. Nothing is booked from here{'' if figures.of_plain_files else _HANDED_OUT}.",
         widths=[column.width for column in MOVEMENTS],
-        footer=f"Run {figures.run_id}",
     )
 
 

@@ -85,7 +85,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         TextLine(),
         Listing(single, rows.open.shown, title=title, is_list=True),
     ]
-    return _sheet("Pending", blocks, figures=figures, about=about)
+    return _sheet("Pending", blocks, about=about)
 
 
 def matched_sheet(figures: NightFigures, rows: Rows) -> Sheet:
@@ -127,15 +127,14 @@ def matched_sheet(figures: NightFigures, rows: Rows) -> Sheet:
         TextLine(),
         Listing(single, rows.matched.shown, title=first if shown < count else "Each", is_list=True),
     ]
-    return _sheet("Matched", blocks, figures=figures, about=about)
+    return _sheet("Matched", blocks, about=about)
 
 
-def _sheet(title: str, blocks: Sequence[Part], *, figures: NightFigures, about: str) -> Sheet:
+def _sheet(title: str, blocks: Sequence[Part], *, about: str) -> Sheet:
     return Sheet(
         title,
         blocks,
         heading=title,
         about=about,
-        footer=f"Run {figures.run_id}",
         paper_columns=PAPER_COLUMNS,
     )

@@ -126,7 +126,7 @@ class MonthList:
     first: tuple[str, str] = ("", "")
     """Of too many rows those stand first of which this field says this."""
 
-    def sheet(self, *, files: Files, footer: str) -> Sheet:
+    def sheet(self, *, files: Files) -> Sheet:
         """All rows, or their sums and the first ones; `files`: name -> content."""
         about, blocks, frame = SENTENCES[self.title], list[Part](), self.frame
         if len(frame) > LIST_ROWS_MAX:
@@ -141,9 +141,7 @@ class MonthList:
         title = f"The first {len(frame):,}" if blocks else ""
         blocks.append(Listing(self.columns, rows_of(frame), title=title, is_list=True))
         widths = [column.width for column in self.columns]
-        return Sheet(
-            self.title, blocks, heading=self.title, about=about, widths=widths, footer=footer
-        )
+        return Sheet(self.title, blocks, heading=self.title, about=about, widths=widths)
 
     def _sum_columns(self) -> list[Column]:
         words = [Column(title, 20, name) for name, title in self.by.items()]
@@ -253,7 +251,7 @@ def _labels(names: "pd.Series[str]", words: Mapping[str, str]) -> "pd.Series[str
     return names.map({name: words[str(name)] for name in names.unique()}).astype("str")
 
 
-def nights_sheet(stated: StatedMonth, *, footer: str) -> Sheet:
+def nights_sheet(stated: StatedMonth) -> Sheet:
     """The nights of the month, and the rules that judged."""
     rows = [{name: getattr(each, str(name)) for name in _fields(NIGHTS)} for each in stated.nights]
     rules = [
@@ -261,10 +259,10 @@ def nights_sheet(stated: StatedMonth, *, footer: str) -> Sheet:
         for digest, day in stated.rules.items()
     ]
     blocks: list[Part] = [Listing(NIGHTS, rows, is_list=True), TextLine(), *rules]
-    return Sheet("Nights", blocks, heading="Nights", about=SENTENCES["Nights"], footer=footer)
+    return Sheet("Nights", blocks, heading="Nights", about=SENTENCES["Nights"])
 
 
-def proof_sheet(stated: StatedMonth, *, footer: str) -> Sheet:
+def proof_sheet(stated: StatedMonth) -> Sheet:
     """The equations; each check is over the two figures beside it."""
     rows = [
         {name: getattr(each, name) for name in ("id", "name", "currency", "measure")}
@@ -274,7 +272,7 @@ def proof_sheet(stated: StatedMonth, *, footer: str) -> Sheet:
         for each in stated.statement.equations
     ]
     blocks = [Listing(PROOF, rows, is_list=True)]
-    return Sheet("Proof", blocks, heading="Proof", about=SENTENCES["Proof"], footer=footer)
+    return Sheet("Proof", blocks, heading="Proof", about=SENTENCES["Proof"])
 
 
 def _fields(columns: Sequence[Column]) -> list[Any]:

@@ -30,7 +30,7 @@ from reports.sheets.control_totals import (
 from reports.sheets.instructions_sheet import kinds_of
 from reports.sheets.proof_words import proof_words
 from reports.sheets.sources_sheet import whole
-from reports.sheets.totals import NOT_VERIFIED, RISK, WAITING, Rows
+from reports.sheets.totals import AMOUNT_NAMES, NOT_VERIFIED, RISK, WAITING, Rows
 from reports.sheets.words import VERDICT_WORDS, words_of
 
 TITLE = "Summary"
@@ -110,7 +110,6 @@ TO_DO: Mapping[str, str] = {
 }
 """Reference of a control total -> what to do and where."""
 TELL_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
-_AMOUNTS = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
 _NAMES = ("order_no", "transaction_id", "entry_id")
 
 
@@ -125,17 +124,14 @@ class Page:
     @property
     def is_proven(self) -> bool:
         """No proof of the engine fails, and no check of the sheets."""
-        return self.figures.verdict is not Verdict.NOT_PROVEN and not self._failing
+        return self.verdict is not Verdict.NOT_PROVEN
 
     @property
     def verdict(self) -> Verdict:
         """What page one says: never better than what the sheets come to."""
-        return Verdict.NOT_PROVEN if self._failing else self.figures.verdict
-
-    @property
-    def _failing(self) -> bool:
         totals = self.figures.control_totals
-        return bool(self.ways.failing()) or not all(total.passed for total in totals)
+        holds = not self.ways.failing() and all(total.passed for total in totals)
+        return self.figures.verdict if holds else Verdict.NOT_PROVEN
 
 
 def page_one(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
@@ -147,7 +143,6 @@ def page_one(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
         widths=WIDTHS,
         frozen=(0, 0),
         pages=(1, 1),
-        footer=f"Run {figures.run_id}",
         colour=NAVY,
     )
 
@@ -312,7 +307,7 @@ def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
     for row in _every_row(page):
         if row["currency"] != proof.currency or len(named) == RECORDS_SHOWN:
             continue
-        if any(abs(row.get(name) or 0) == wanted for name in _AMOUNTS):
+        if any(abs(row.get(name) or 0) == wanted for name in AMOUNT_NAMES):
             name = next((str(row[name]) for name in _NAMES if row.get(name)), "")
             if name and name not in named:
                 named.append(name)

@@ -64,7 +64,6 @@ def sources_sheet(figures: NightFigures) -> Sheet:
         about="What was read. Rows read must be accepted, rejected or skipped by a rule that "
         "has a name (identical repeats).",
         widths=WIDTHS,
-        footer=f"Run {figures.run_id}",
     )
 
 

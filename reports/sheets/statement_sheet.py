@@ -12,7 +12,7 @@ from reports.drawing.look import NAVY, Tone
 TITLE = "Statement"
 TROUBLES_MAX = 12
 """Sentences on the page; all of them are in the files beside the workbook."""
-GATEWAY, BANK, BOOKS = BLOCKS = ("The gateway", "On the way to the bank", "The books")
+_, BANK, _ = BLOCKS = ("The gateway", "On the way to the bank", "The books")
 _INDENT = "    "
 
 
@@ -21,7 +21,7 @@ def _tone(row: Row) -> Tone:
     return "total" if kind == "close" else {"open": "strong", "note": "muted"}.get(kind, "")
 
 
-def statement_sheet(stated: StatedMonth, *, footer: str) -> Sheet:
+def statement_sheet(stated: StatedMonth) -> Sheet:
     """The page that is read first."""
     statement = stated.statement
     which = "/".join(statement.account)
@@ -42,7 +42,6 @@ def statement_sheet(stated: StatedMonth, *, footer: str) -> Sheet:
         widths=(62, 10, 22, 12),
         frozen=(1, 0),
         is_upright=True,
-        footer=footer,
         colour=NAVY,
     )
 

@@ -134,7 +134,7 @@ OPENED = (moves.NEW, AGAIN := "again")
 """Where breaks come from; `again`: it had closed, or it was out of sight for some nights."""
 STILL_OPEN = "still open"
 CLOSED = (*moves.FOR_GOOD, ELSEWHERE := "other")
-"""How breaks end; `other`: it waits again, cannot be judged, is text elsewhere or was not seen."""
+"""How breaks end; `other`: it waits again, cannot be judged, is said elsewhere or was not seen."""
 COUNTS_AS: Mapping[str, str] = {
     moves.NEW: moves.NEW,
     **dict.fromkeys((moves.REOPENED, moves.RETURNED), AGAIN),

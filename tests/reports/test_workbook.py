@@ -34,11 +34,6 @@ def cells_of(workbook: Any) -> Iterator[Any]:
             yield from (cell for cell in row if cell.value is not None)
 
 
-def column_of(sheet: Any, title: str, *, header: int) -> int:
-    """The number of the column with this title."""
-    return next(cell.column for cell in sheet[header] if cell.value == title)
-
-
 @pytest.fixture
 def content(night_workbook: bytes) -> bytes:
     """The example night as a file."""
