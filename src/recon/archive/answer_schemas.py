@@ -8,7 +8,6 @@ from recon.archive.fields import (
     BY_KEY,
     KEY,
     REFERENCE,
-    ROWS,
     TRANSACTION,
     FileSchema,
     field,
@@ -19,6 +18,8 @@ from recon.archive.fields import (
     word,
 )
 
+ANSWERS = "answers"
+"""The file of what is compared of them."""
 FOLDER = "answers"
 """How the names of their steps begin; a number follows."""
 _PHASE = word("phase", "baseline, after (money moved), or the baseline of another account")
@@ -48,12 +49,4 @@ REPLIES = file(
     folder=FOLDER,
 )
 """A row for each payment that an answer showed, and one for each key that showed none."""
-PASSED_OVER = file(
-    "passed_over",
-    word("file", "a file of the gateway's answers, from the night's folder"),
-    field("row", pa.int64(), "which of its rows, from 0, was not compared", unit=ROWS),
-    key=("file", "row"),
-    folder="compared",
-)
-"""Of the rows of REPLIES those that the night did not compare as they came."""
 ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (ASKED, REPLIES)}

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 MINOR_UNITS = "minor units of the currency"
 ROWS = "rows"
-UTC_MICROSECONDS, MILLISECONDS = "microseconds, UTC", "milliseconds, UTC"
+UTC_MICROSECONDS = "microseconds, UTC"
 INSTANT = pa.timestamp("us", tz="UTC")
 ISO_DATE = "ISO date"
 

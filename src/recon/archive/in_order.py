@@ -21,14 +21,6 @@ class InOrder(Protocol):
         """Their columns."""
         ...
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column; its rows may lie in any order."""
-        ...
-
-    def first(self, rows: int) -> pa.Table:
-        """So many rows, or all."""
-        ...
-
     def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
         """One column after another by its name, in order."""
         ...
@@ -55,16 +47,6 @@ class Ordered(NamedTuple):
     def schema(self) -> pa.Schema:
         """Their columns."""
         return self.table.schema
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column as it lies."""
-        return self.table[name]
-
-    def first(self, rows: int) -> pa.Table:
-        """So many rows, or all."""
-        if self.order is None:
-            return self.table.slice(0, rows)
-        return self.table.take(self.order.slice(0, rows))
 
     def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
         """One column after another by its name, in order."""

@@ -52,26 +52,15 @@ class MergedRows:
         """How many."""
         return len(self._which)
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column, origin after origin."""
-        tables = (
-            table
-            for origin in self._origins
-            for table in origin.batches([name], rows_max=ROWS_PER_GROUP)
-        )
-        return self._joined(name, tables=tables)
-
     def in_order(self, name: str) -> pa.ChunkedArray:
         """One column in order."""
-        return self._joined(name, tables=self._groups([name], rows_max=ROWS_PER_GROUP))
+        tables = self._groups([name], rows_max=ROWS_PER_GROUP)
+        chunks = [chunk for table in tables for chunk in table[name].chunks]
+        return pa.chunked_array(chunks, self.schema.field(name).type)
 
     def some(self, name: str) -> Iterator[pa.Table]:
         """One column in order, so many rows as a row group at a time; at least one table."""
         yield from self._groups([name], rows_max=ROWS_PER_GROUP)
-
-    def first(self, rows: int) -> pa.Table:
-        """So many rows, or all."""
-        return next(self._groups(self.schema.names, rows_max=rows))
 
     def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
         """One column after another by its name, in order."""
@@ -82,10 +71,6 @@ class MergedRows:
         """One row group after another, each of one chunk; at least one."""
         for table in self._groups(self.schema.names, rows_max=ROWS_PER_GROUP):
             yield table.combine_chunks()
-
-    def _joined(self, name: str, *, tables: Iterator[pa.Table]) -> pa.ChunkedArray:
-        chunks = [chunk for table in tables for chunk in table[name].chunks]
-        return pa.chunked_array(chunks, self.schema.field(name).type)
 
     def _groups(self, names: Sequence[str], *, rows_max: int) -> Iterator[pa.Table]:
         """These columns in order, so many rows at a time; at least one table."""

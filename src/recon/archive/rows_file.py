@@ -4,19 +4,18 @@ The schema's name and version stand in the file; a file of a version that this p
 know is refused by name, never read as if it were another.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recon.archive.encodings import COMPRESSION, SAMPLE_ROWS, encodings_of
-from recon.archive.fields import INSTANT, MILLISECONDS, UTC_MICROSECONDS, FileSchema
+from recon.archive.fields import FileSchema
 from recon.archive.in_order import ROWS_PER_GROUP, InOrder, Ordered
 from recon.archive.schemas import METADATA, SCHEMAS
 from recon.model.errors import ArchiveBrokenError, Defect
@@ -27,8 +26,9 @@ ROWS_PER_BATCH = 50_000
 """So many are held at once where rows are only counted, added up or chosen from."""
 SMALL_BYTES = 2_000_000
 """Handing out less to several threads takes longer than reading it."""
-_WHOLE = pa.timestamp("ms", tz="UTC")
-"""How instants stand in a file none of which has a part of a millisecond: a fifth is spared."""
+COMPRESSION = "zstd"
+LEVEL_OF_TEXTS, LEVEL_OF_NUMBERS = 9, 3
+"""Numbers take the same room by more, and up to ten times as long."""
 
 
 def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
@@ -92,12 +92,9 @@ def write_rows(
 
 
 def write_ordered(file: BinaryIO, rows: InOrder, *, schema: FileSchema) -> None:
-    """Write rows as they come: the same rows are the same bytes, wherever they lie.
-
-    Any reader takes instants in milliseconds for the same.
-    """
+    """Write rows as they come: the same rows are the same bytes, wherever they lie."""
     if rows.num_rows:
-        _write_whole(file, rows, schema=schema)
+        write_parts(file, map(_numbered_alike, rows.groups()), schema=schema)
     else:
         file.write(_without_rows(schema))
 
@@ -106,42 +103,34 @@ def write_ordered(file: BinaryIO, rows: InOrder, *, schema: FileSchema) -> None:
 def _without_rows(schema: FileSchema) -> bytes:
     """A file without a row, as most of a small night are: always the same bytes."""
     file = BytesIO()
-    _write_whole(file, Ordered(schema.columns.empty_table()), schema=schema)
+    write_parts(file, [schema.columns.empty_table()], schema=schema)
     return file.getvalue()
 
 
-def _write_whole(file: BinaryIO, rows: InOrder, *, schema: FileSchema) -> None:
-    whole = {field.name for field in rows.schema if _has_whole_instants(rows, field=field)}
-    first = _in_milliseconds(rows.first(SAMPLE_ROWS), names=whole)
-    groups = (_in_milliseconds(_numbered_alike(each), names=whole) for each in rows.groups())
-    how = encodings_of(rows, first=first, schema=schema)
-    _write(file, groups, schema=schema, columns=first.schema, how=how)
-
-
 def write_parts(file: BinaryIO, parts: Iterable[pa.Table], *, schema: FileSchema) -> None:
-    """Write tables one after another, each as row groups of its own; the first says how."""
-    _write(file, parts, schema=schema, columns=schema.columns)
-
-
-def _write(
-    file: BinaryIO,
-    parts: Iterable[pa.Table],
-    *,
-    schema: FileSchema,
-    columns: pa.Schema,
-    how: Mapping[str, Any] | None = None,
-) -> None:
-    """`how` each column is written; None: as it costs least in the first part."""
+    """Write tables one after another, each as row groups of its own."""
     metadata = {**(schema.columns.metadata or {}), METADATA: schema.label}
+    is_word = {field.name: pa.types.is_dictionary(field.type) for field in schema.columns}
+    is_text = {field.name: pa.types.is_string(field.type) for field in schema.columns}
     writer: pq.ParquetWriter | None = None
     try:
         for table in parts:
             writer = writer or pq.ParquetWriter(
                 file,
-                columns.with_metadata(metadata),
+                schema.columns.with_metadata(metadata),
                 compression=COMPRESSION,
+                compression_level={
+                    name: LEVEL_OF_TEXTS if is_word[name] or is_text[name] else LEVEL_OF_NUMBERS
+                    for name in is_word
+                },
                 store_schema=True,
-                **(how or encodings_of(Ordered(table), first=table, schema=schema)),
+                use_dictionary=[name for name in is_word if is_word[name]],
+                # By what changes from row to row: neighbours have numbers and times alike.
+                column_encoding={
+                    name: "DELTA_BYTE_ARRAY" if is_text[name] else "DELTA_BINARY_PACKED"
+                    for name in is_word
+                    if not is_word[name]
+                },
             )
             named = table.replace_schema_metadata(metadata)
             writer.write_table(named, row_group_size=ROWS_PER_GROUP)
@@ -176,36 +165,6 @@ def _as_they_come(column: pa.ChunkedArray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(places[numbers], words.dictionary.take(pa.array(used)))
 
 
-def _has_whole_instants(rows: InOrder, *, field: pa.Field) -> bool:
-    """Whether all instants of a column say the same in milliseconds."""
-    if not pa.types.is_timestamp(field.type):
-        return False
-    with suppress(pa.ArrowInvalid):
-        rows.column(field.name).cast(_WHOLE)
-        return True
-    return False
-
-
-def _in_milliseconds(table: pa.Table, *, names: Collection[str]) -> pa.Table:
-    """The rows, these columns of instants in milliseconds."""
-    for at, field in enumerate(table.schema):
-        if field.name in names:
-            metadata = {**(field.metadata or {}), b"unit": MILLISECONDS.encode()}
-            typed = field.with_type(_WHOLE).with_metadata(metadata)
-            table = table.set_column(at, typed, table.column(at).cast(_WHOLE))
-    return table
-
-
-def as_declared(table: pa.Table) -> pa.Table:
-    """The way back: rows as they were read, with instants as their schema has them."""
-    for at, field in enumerate(table.schema):
-        if field.type == _WHOLE:
-            metadata = {**(field.metadata or {}), b"unit": UTC_MICROSECONDS.encode()}
-            declared = field.with_type(INSTANT).with_metadata(metadata)
-            table = table.set_column(at, declared, table.column(at).cast(INSTANT))
-    return table
-
-
 def read_rows(
     content: bytes,
     *,
@@ -223,7 +182,7 @@ def read_rows(
     with _readable(content, name=name):
         file = _parquet(content, name=name, schemas=schemas)
         threads = len(content) > SMALL_BYTES
-        return as_declared(file.read(columns=columns and [*columns], use_threads=threads))
+        return file.read(columns=columns and [*columns], use_threads=threads)
 
 
 def row_batches(
@@ -244,7 +203,7 @@ def row_batches(
     with _readable(content, name=name):
         file = _parquet(content, name=name, schemas=schemas)
         for batch in file.iter_batches(batch_size=rows_max, columns=columns and [*columns]):
-            yield as_declared(pa.Table.from_batches([batch]))
+            yield pa.Table.from_batches([batch])
 
 
 def rows_between(
@@ -259,10 +218,10 @@ def rows_between(
     """
     with _readable(file, name=name):
         parquet = _parquet(file, name=name, schemas=SCHEMAS)
-        tables = [as_declared(parquet.schema_arrow.empty_table())]
+        tables = [parquet.schema_arrow.empty_table()]
         for group in range(parquet.num_row_groups):
             if _may_hold(parquet, group=group, by=by, first=first, after=after):
-                rows = as_declared(parquet.read_row_group(group, use_threads=False))
+                rows = parquet.read_row_group(group, use_threads=False)
                 tables.append(rows.filter(is_between(rows[by], first=first, after=after)))
                 del rows  # before the next one is read
         return pa.concat_tables(tables).unify_dictionaries()

@@ -1,16 +1,14 @@
 """What stands in the files of a night's folder: every column typed and documented once.
 
-Money is int64 minor units of the currency beside it, instants are UTC microseconds (a column of
-whole milliseconds is written in these, which any reader takes for the same), text that was not
-given is "". A column is never null unless its type says so. The rows of a file are sorted by
-its key. A reader that meets a version from the future refuses the file by its name.
+Money is int64 minor units of the currency beside it, instants are UTC microseconds, text that
+was not given is "". A column is never null unless its type says so. The rows of a file are sorted
+by its key. A reader that meets a version from the future refuses the file by its name.
 """
 
 from collections.abc import Mapping
 
 import pyarrow as pa
 
-from recon.archive.answer_schemas import PASSED_OVER
 from recon.archive.bank_schemas import OF_BANKS, OF_BOOKS_OF_BANK
 from recon.archive.fields import (
     ACCOUNT,
@@ -141,7 +139,6 @@ _INPUTS = (
 )
 
 _COMPARED = (
-    PASSED_OVER,
     file(
         "terms",
         word(

@@ -19,8 +19,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recon.archive.answers_once import ANSWERS, PASSED_OVER
-from recon.archive.rows_file import as_declared
 from recon.archive.schemas import SCHEMAS
 from recon.matching.cash.batches import Batch, left_of_batches, left_of_reserves
 from recon.matching.frames.arrays import texts_for
@@ -38,7 +36,6 @@ from recon.period.month_statement import (
     UnknownRefund,
     age_of_month,
 )
-from recon.proof.answers_in_sql import answers_once, files_read
 from recon.proof.night_tables import frame_of_table
 from recon.proof.second_engine import quoted, reading
 
@@ -199,7 +196,7 @@ def _opened(
     give_back(frames=True)
     every = (*frame.earlier, *nights)
     is_small = _size(every) <= SMALL_BYTES
-    folders = sorted({file.parent for night in every for file in night.all_files})
+    folders = sorted({file.parent for night in every for file in night.files.values()})
     try:
         with (
             texts_for(few=is_small),
@@ -221,7 +218,7 @@ def _opened(
 
 def _size(nights: Iterable[MonthNight]) -> int:
     """Bytes of the files of some nights; one that is not there is for its reader to name."""
-    every = (file for night in nights for file in night.all_files)
+    every = (file for night in nights for file in night.files.values())
     return sum(file.stat().st_size for file in every if file.exists())
 
 
@@ -269,7 +266,7 @@ def _breaks(nights: Sequence[MonthNight], *, frame: MonthFrame) -> pd.DataFrame:
     last = frame.month.last.isoformat()
     by_then = [night for night in nights if night.business_date <= last]
     file = (by_then or nights)[-1].files["breaks"]
-    rows = frame_of_table(as_declared(pq.ParquetFile(file).read()))
+    rows = frame_of_table(pq.ParquetFile(file).read())
     merchant_id, account_id = frame.account
     own = rows["merchant_id"].eq(merchant_id) & rows["account_id"].eq(account_id)
     return rows[own].reset_index(drop=True)
@@ -374,7 +371,7 @@ def _inputs(
         [
             (quoted(str(file.resolve())), f"{night.number}")
             for night in every
-            for file in night.all_files
+            for file in night.files.values()
         ],
     )
     for name in files:
@@ -427,14 +424,10 @@ def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) 
 def _rows_of_nights(name: str, *, nights: Sequence[MonthNight]) -> str:
     """The rows of one kind of file with the column `filename`; "" without a file."""
     own = [quoted(str(night.files[name].resolve())) for night in nights]
-    once = [night for night in nights if name == ANSWERS and night.answered]
-    if once:
-        replies = [
-            quoted(str(file.resolve())) for night in once for file in night.answered.values()
-        ]
-        passed_over = [quoted(str(night.files[PASSED_OVER].resolve())) for night in once]
-        return answers_once(own, replies=replies, passed_over=passed_over, named=True)
-    return f"FROM {files_read(own)}" if own else ""
+    if not own:
+        return ""
+    listed = ",\n    ".join(own)
+    return f"FROM read_parquet([\n    {listed}], filename = true, union_by_name = true)"
 
 
 def _no_rows(name: str) -> str:

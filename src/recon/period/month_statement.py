@@ -51,17 +51,9 @@ class MonthNight:
     """Name of a schema -> the file with its rows; a night need not have all."""
     predecessor: str = ""
     """The run whose open breaks it carries forward; "" for none."""
-    answered: Mapping[str, Path] = field(default_factory=dict)
-    """The files of the gateway's answers by their names in the night's folder, where `answers` has
-    only what none of them says; see archive.answers_once."""
     books_since: tuple[datetime, datetime] | None = None
     """Since when its books are whole: entries of orders, and those of fees, reserves and pay-outs;
     None where it has none, or where rows of them were refused."""
-
-    @property
-    def all_files(self) -> tuple[Path, ...]:
-        """Every file that is read of it."""
-        return (*self.files.values(), *self.answered.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from recon.archive.answers_once import ANSWERS, PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.model.errors import UsageError
-from recon.proof.answers_in_sql import answers_once
 from recon.proof.match_ids import MATCHES
 from recon.proof.second_engine import quoted, reading
 
@@ -49,8 +47,6 @@ class NightFolder:
     folder: Path
     files: Mapping[str, Path]
     """Name of a schema -> the file that holds its rows."""
-    answered: tuple[Path, ...] = ()
-    """The files of the gateway's answers, where `answers` has only what none of them says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +143,6 @@ def _of_night(name: str, *, night: NightFolder) -> str:
         for column in own
     )
     whole = _WHOLE_MATCHES if name == MATCHES else "*"
-    if name == ANSWERS and night.answered:
-        compared, passed_over = (quoted(str(night.files[each])) for each in (ANSWERS, PASSED_OVER))
-        replies = [quoted(str(file)) for file in night.answered]
-        once = answers_once([compared], replies=replies, passed_over=[passed_over])
-        return f"SELECT {cells}, * FROM (\n{once}\n)"  # noqa: S608 - quoted as below
     # Names and paths are quoted; nothing else is put into the statement.
     return f"SELECT {cells}, {whole} FROM read_parquet({quoted(str(night.files[name]))})"  # noqa: S608
 

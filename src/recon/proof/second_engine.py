@@ -14,7 +14,6 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from recon.model.words import ControlTotal
-from recon.proof.answers_in_sql import answers_view
 from recon.proof.held_against import SHEETS, SHEETS_IN_SQL, not_run, second_proof
 
 if TYPE_CHECKING:
@@ -73,17 +72,16 @@ _OF_NAMES = '"'
 def sql_files(
     *,
     moved: Mapping[str, str] | None = None,
-    answered: Sequence[str] = (),
     banks: bool = True,
     books: bool = True,
 ) -> dict[str, str]:
     """Name -> text of what ships inside a night's folder: each total by itself, and all.
 
-    `moved` and `answered` are as for `sql_totals`; without `banks` the night has no statement of a
+    `moved` is as for `sql_totals`; without `banks` the night has no statement of a
     bank, without `books` these have no entry of what arrived there.
     """
     names = [ROWS, *_names(banks=banks, books=books), OF_SHEETS, HELD_AGAINST]
-    every = {name: _text(name) for name in names} | {ROWS: _rows(answered)}
+    every = {name: _text(name) for name in names}
     texts = {name: _moved(text, moved=moved or {}) for name, text in every.items()}
     return {**texts, VERIFY: _verify(texts)}
 
@@ -94,11 +92,10 @@ def proven_in_sql(
     totals: Sequence[ControlTotal],
     account: tuple[str, str],
     moved: Mapping[str, str] | None = None,
-    answered: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
     """T14: the figures of a night held against those of SQL, over the files of its folder."""
-    by_sql = told_by_sql(folder, moved=moved, answered=answered, own=own)
+    by_sql = told_by_sql(folder, moved=moved, own=own)
     is_said = OF_SHEETS in (own or {})
     return held_against_sql(totals, by_sql=by_sql, account=account, with_sheets=is_said)
 
@@ -165,7 +162,6 @@ def sql_totals(
     folder: Path,
     *,
     moved: Mapping[str, str] | None = None,
-    answered: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
     """Every control total that the files of a folder tell, as SQL comes to it.
@@ -173,7 +169,6 @@ def sql_totals(
     Args:
         folder: The night's folder, on this machine.
         moved: Files that stand elsewhere in it: path -> path, both from the folder.
-        answered: The files of the answers, where what was compared is not written once more.
         own: The statements sealed in it (see `sql_files`), in the place of ours.
 
     Raises:
@@ -187,7 +182,7 @@ def sql_totals(
     with reading(folder, memory_mb=memory_mb, optimized=not is_small) as connection:
         given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
         names = _names(banks="bank" in given, books="bank_books" in given)
-        rows = (own or {}).get(ROWS) or _rows(answered)
+        rows = (own or {}).get(ROWS) or _text(ROWS)
         texts = list(sealed.values()) or [_text(name) for name in names]
         statements = [_ordered(placed(text)) for text in texts]
         if is_small:
@@ -279,10 +274,6 @@ def night_memory_mb(size: int) -> int:
 def _size(folder: Path) -> int:
     """Bytes of every Parquet file below a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
-
-
-def _rows(answered: Sequence[str]) -> str:
-    return f"{answers_view(answered)}\n{_text(ROWS)}"
 
 
 @cache

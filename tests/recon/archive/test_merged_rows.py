@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.archive import encodings, in_order, merge_order, merged_rows, rows_file
+from recon.archive import in_order, merge_order, merged_rows, rows_file
 from recon.archive.fields import FileSchema
 from recon.archive.local_storage import LocalStorage
 from recon.archive.merged_rows import MergedRows
@@ -80,9 +80,6 @@ def small_groups() -> Iterator[None]:
     """Few rows are several groups, batches and samples."""
     with pytest.MonkeyPatch.context() as patch:
         in_groups_of(SMALL_GROUP, patch=patch)
-        patch.setattr(encodings, "MANY_ROWS", SMALL_GROUP)
-        for module in (encodings, rows_file):
-            patch.setattr(module, "SAMPLE_ROWS", SMALL_GROUP - 1)
         for module in (rows_file, merged_rows, merge_order):
             patch.setattr(module, "ROWS_PER_BATCH", 3)
         patch.setattr(merged_rows, "ROWS_PER_BATCH_MIN", 2)

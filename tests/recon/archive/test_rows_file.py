@@ -1,25 +1,20 @@
 import io
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from random import Random
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive import encodings
-from recon.archive.encodings import MANY_ROWS
-from recon.archive.fields import INSTANT, FileSchema
+from recon.archive.fields import FileSchema
 from recon.archive.in_order import Ordered
-from recon.archive.rows_file import read_rows, row_batches, sorted_rows, write_ordered, write_rows
+from recon.archive.rows_file import read_rows, sorted_rows, write_ordered, write_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect
 from tests.recon.archive.planted import AT, orders
 from tests.recon.steps.large_nights import in_groups_of
 
+MANY_ROWS = 20_000
 BYTES_A_ROW_MAX = 4
 """Of such rows; as text they are twenty times as long."""
 
@@ -50,37 +45,6 @@ def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
     ]
 
 
-@pytest.mark.parametrize(("more", "unit"), [(0, "ms"), (1_000, "ms"), (1, "us")])
-def test_instants_without_a_part_of_a_millisecond_take_less_and_mean_the_same(
-    more: int, unit: str
-) -> None:
-    """Any reader finds the very instants; one microsecond keeps its column as it is."""
-    table = orders(4200, 100, 7)
-    place = table.schema.get_field_index("ordered_at")
-    at = [AT, AT + timedelta(microseconds=more), None]
-    rows = table.set_column(place, table.schema.field(place), pa.array(at, INSTANT))
-    content = file_of(rows, schema=SCHEMAS["orders"])
-
-    written = pq.read_schema(io.BytesIO(content)).field("ordered_at")
-    assert written.type == pa.timestamp(unit, tz="UTC")
-    assert (b"microseconds" in written.metadata[b"unit"]) == (unit == "us")
-    back = read_rows(content, name="orders.parquet")
-    assert back.equals(rows)
-    assert back.schema.equals(SCHEMAS["orders"].columns, check_metadata=False)
-    (batch,) = row_batches(content, name="orders.parquet", rows_max=10)
-    assert batch.equals(rows)
-    with duckdb.connect(":memory:") as stranger:
-        file = pq.read_table(io.BytesIO(content))
-        seen = stranger.sql("SELECT epoch_us(ordered_at) FROM file ORDER BY line").fetchall()
-    assert file.num_rows == 3
-    assert seen == [(None if one is None else microseconds_of(one),) for one in at]
-
-
-def microseconds_of(at: datetime) -> int:
-    """Since 1970."""
-    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-
-
 def test_what_changes_little_from_row_to_row_costs_little() -> None:
     """Sorted order numbers and amounts are written by their changes, repeated ids once."""
     table = sorted_rows(orders(*[0] * MANY_ROWS), schema=SCHEMAS["orders"])
@@ -99,33 +63,9 @@ def test_what_changes_little_from_row_to_row_costs_little() -> None:
 
     assert "DELTA_BYTE_ARRAY" in encodings["order_no"]
     assert "DELTA_BINARY_PACKED" in encodings["amount"]
-    assert "RLE_DICTIONARY" in encodings["transaction_id"]
+    assert "RLE_DICTIONARY" in encodings["currency"]
     assert len(content) < BYTES_A_ROW_MAX * len(rows)
     assert read_rows(content, name="orders.parquet").num_rows == len(rows)
-
-
-def test_amounts_of_which_many_are_none_stand_as_they_are(tmp_path: Path) -> None:
-    """Then they take less than by their changes, and DuckDB reads the very amounts."""
-    draw = Random(7)
-    amounts = [draw.choice((0, draw.randrange(1, 40_000))) for _ in range(MANY_ROWS)]
-    encoded = {}
-    for rows in (amounts[: MANY_ROWS - 1], amounts):
-        table = sorted_rows(orders(*rows), schema=SCHEMAS["orders"])
-        content = file_of(table, schema=SCHEMAS["orders"])
-        (tmp_path / "orders.parquet").write_bytes(content)
-        chunks = pq.ParquetFile(io.BytesIO(content)).metadata.row_group(0)
-        place = table.schema.get_field_index("amount")
-        encoded[len(rows)] = chunks.column(place)
-        with duckdb.connect(":memory:") as stranger:
-            seen = stranger.read_parquet(str(tmp_path / "orders.parquet"))
-            assert seen.order("order_no").select("amount").fetchall() == [
-                (each,) for each in table["amount"].to_pylist()
-            ]
-
-    few, many = encoded[MANY_ROWS - 1], encoded[MANY_ROWS]
-    assert "DELTA_BINARY_PACKED" in few.encodings
-    assert "DELTA_BINARY_PACKED" not in many.encodings
-    assert many.total_compressed_size < few.total_compressed_size
 
 
 def test_a_schema_of_a_later_version_is_refused_by_name() -> None:
@@ -165,15 +105,12 @@ def test_rows_with_other_columns_than_their_schema_are_a_defect() -> None:
 def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Group by group, and texts counted apart: the same bytes and the same digest."""
+    """Group by group: the same bytes and the same digest."""
     schema = SCHEMAS["orders"]
     table = orders(*range(MANY_ROWS + 1))
     turned = table.take(pa.array(range(MANY_ROWS, -1, -1)))
     in_groups_of(3_000, patch=monkeypatch)
-    monkeypatch.setattr(encodings, "apart", lambda column: [column])
     whole, content = file_of(table, schema=schema), Rows.of(table, schema=schema).content
-    monkeypatch.undo()
-    in_groups_of(3_000, patch=monkeypatch)
     rows, file = Rows.of(turned, schema=schema), io.BytesIO()
     write_ordered(file, rows.rows, schema=schema)
 

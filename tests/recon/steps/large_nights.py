@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recon.archive import encodings, in_order, merged_rows, rows_file
+from recon.archive import in_order, merged_rows, rows_file
 from recon.archive.local_storage import LocalStorage
 from recon.archive.manifest import About
 from recon.archive.schemas import SCHEMAS
@@ -56,7 +56,7 @@ def _column(field: pa.Field, *, rows: int, cells: Mapping[str, str]) -> pa.Array
 
 def in_groups_of(rows: int, *, patch: pytest.MonkeyPatch) -> None:
     """Let files have row groups of so many rows, so that few rows are several groups."""
-    for module in (encodings, in_order, merged_rows, rows_file):
+    for module in (in_order, merged_rows, rows_file):
         patch.setattr(module, "ROWS_PER_GROUP", rows)
 
 

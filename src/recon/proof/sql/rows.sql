@@ -7,6 +7,9 @@
 -- another column is blank). A set that agrees in every
 -- leg has one row of the matches, with the rule `exact`.
 
+CREATE OR REPLACE TEMP VIEW answers AS
+FROM 'inputs/answers.parquet';
+
 CREATE OR REPLACE TEMP TABLE given AS
 SELECT key AS source FROM 'compared/terms.parquet' WHERE name = 'given';
 

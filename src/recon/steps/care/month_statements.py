@@ -13,7 +13,6 @@ from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import entry_of, whole_file
 from recon.archive.storage import reachable
@@ -297,15 +296,12 @@ def _night(
     folder = kept.enter_context(night.storage.local(folder_of(run)))
     moved = night.moved
     files = {}
-    for name in (*names, PASSED_OVER):
+    for name in names:
         if not night.has(name):
             continue
         night.content(name)
         path = SCHEMAS[name].path
         files[name] = folder / moved.get(path, path)
-    answered = {file: folder / file for file in night.answered}
-    for file in answered:
-        night.as_sealed(file)
     about = night.steps[RESULTS].manifest.about
     since = _books_since(run, night=night)
     return MonthNight(
@@ -315,7 +311,6 @@ def _night(
         about.rules_digest,
         files,
         about.predecessor,
-        answered,
         since,
     )
 

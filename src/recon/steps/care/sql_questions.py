@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from recon.archive.answers_once import PASSED_OVER
 from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
 from recon.steps.ground.environment import Environment
@@ -62,13 +61,11 @@ def _night(
     with environment.store.reading() as connection:
         night = sealed_night(connection, run, environment=environment)
     folder = held.enter_context(night.storage.local(folder_of(run)))
-    moved, answers = night.moved, night.answered if is_whole else ()
-    every = {name: SCHEMAS[name].path for name in (*VIEWS, *([PASSED_OVER] if answers else []))}
+    moved, every = night.moved, {name: SCHEMAS[name].path for name in VIEWS}
     paths = {name: path for name, path in every.items() if is_whole or is_kept(path)}
     about = {**_about(run), "mode": run.mode.value, "verdict": str(run.verdict or "")}
     files = {name: folder / moved.get(path, path) for name, path in paths.items()}
-    replies = tuple(folder / file for file in answers)
-    return NightFolder({**about, "is_newest": is_newest}, folder, files, replies)
+    return NightFolder({**about, "is_newest": is_newest}, folder, files)
 
 
 def _about(run: Run) -> dict[str, str]:

@@ -5,14 +5,14 @@ them: here orders are read when they are written, answers not at all, and of the
 what says which entries belong to the night.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answers_once import ANSWERS
+from recon.archive.answer_schemas import ANSWERS
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.grouping import Rows
@@ -83,18 +83,19 @@ class PartedInputs:
     def tables(
         self,
         *,
-        answers: Callable[[], Iterable[tuple[str, pa.Table]]] = tuple,
+        answers: Callable[[], pa.Table] | None = None,
         without: Collection[str] = (),
     ) -> Iterator[tuple[str, pa.Table]]:
         """As `night_tables.input_tables`; each table is made when it is asked for.
 
         Args:
-            answers: makes what stands in the place of the answers.
+            answers: makes the answers; None: they are not asked for.
             without: tables that nobody asks for.
         """
         for name, table in input_tables(self.small):
             if name == ANSWERS:
-                yield from answers()
+                if answers is not None:
+                    yield name, answers()
             elif name not in {*without, TARIFFS}:
                 yield name, self.made[name]() if name in self.made else table
         if TARIFFS in self.made and len(tariffs := self.made[TARIFFS]()):

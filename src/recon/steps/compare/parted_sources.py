@@ -47,17 +47,12 @@ class PartedSources:
     unchanged: frozenset[str]
     """Tables that say what was sealed before money moved; nobody has to make them."""
 
-    def tables(self, night: SealedNight) -> Iterator[tuple[str, pa.Table]]:
-        """The inputs as they are compared, answers once; see `sealed_results.begin_compared`.
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """The inputs as they are compared."""
 
-        `night`: its steps before the comparison.
-        """
-
-        def answers() -> Iterator[tuple[str, pa.Table]]:
+        def answers() -> pa.Table:
             joined = self.parted.joined.gateway
-            return parted_answers(
-                self.run, joined=joined, night=night, environment=self.environment
-            )
+            return parted_answers(self.run, joined=joined, environment=self.environment)
 
         return self.parted.tables(answers=answers, without=self.unchanged)
 

@@ -5,8 +5,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from recon.archive.answers_once import ANSWERS, PASSED_OVER, compared_once
-from recon.archive.rows_file import sorted_rows
+from recon.archive.answer_schemas import ANSWERS
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
@@ -28,7 +27,6 @@ from recon.steps.ground.night_folder import (
     rows_of,
     write,
 )
-from recon.steps.ground.sealed_night import SealedNight
 from recon.store.nights.runs import Run
 
 UNREAD = "what the night read cannot be looked up"
@@ -114,25 +112,6 @@ def in_place_of(files: Iterable[str]) -> dict[str, str]:
         for name in names
         if SCHEMAS[name].folder == INPUTS
     }
-
-
-def answers_once(
-    tables: Iterable[tuple[str, pa.Table]], *, night: SealedNight
-) -> Iterator[tuple[str, pa.Table]]:
-    """The tables, of the answers only what no sealed file of them says in the same words.
-
-    `night`: its steps before the comparison.
-    """
-    files = night.answer_files(night.steps)
-    for name, table in tables:
-        if name != ANSWERS or not files:
-            yield name, table
-            continue
-        compared = sorted_rows(table, schema=SCHEMAS[ANSWERS])
-        passed_over, rest = compared_once(compared, replies=night.replies(files[::-1]))
-        del table, compared
-        yield ANSWERS, rest
-        yield PASSED_OVER, passed_over
 
 
 def _same(sources: Sources, *, books: Sealed | None) -> set[str]:

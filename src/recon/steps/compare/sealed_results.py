@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,7 +14,6 @@ from recon.proof.books_bridge import Books, books_of
 from recon.proof.compared_tables import compared_tables
 from recon.proof.night_tables import absent_of, input_tables
 from recon.steps.compare.sealed_inputs import (
-    answers_once,
     changed_inputs,
     in_place_of,
 )
@@ -37,8 +37,8 @@ from recon.steps.ground.night_folder import (
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights.runs import Run
 
-Tables = Callable[[SealedNight], Iterable[tuple[str, pa.Table]]]
-"""See `begin_compared`."""
+Tables = Callable[[], Iterable[tuple[str, pa.Table]]]
+"""Makes the inputs as they are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def begin_compared(
 
     Args:
         run: whose they are.
-        tables: the night before the comparison -> its inputs as they are compared, answers once.
+        tables: makes the inputs as they are compared.
         absent: files without a row because the source was not given at all.
         predecessor: the run that is carried forward, "" for none.
         environment: where the archive is.
@@ -90,10 +90,9 @@ def begin_compared(
         bound = newest(links(connection, run.run_id))
     came_before = {BOOKS, INPUTS, *answer_steps(night.steps)}
     steps = {step: sealed for step, sealed in night.steps.items() if step in came_before}
-    earlier = replace(night, steps=steps)
 
     def first() -> Iterator[Rows]:
-        return changed_inputs(run, tables=tables(earlier), environment=environment)
+        return changed_inputs(run, tables=tables(), environment=environment)
 
     begun = begin(run, COMPARED, parts=first, environment=environment)
     terms = Terms(
@@ -167,7 +166,7 @@ def write_compared(
     """
     begun = begin_compared(
         run,
-        tables=lambda night: answers_once(input_tables(sources), night=night),
+        tables=partial(input_tables, sources),
         absent=absent_of(sources),
         predecessor=predecessor,
         environment=environment,

@@ -81,7 +81,7 @@ def _told(night: SealedNight) -> tuple[ControlTotal, ...] | str:
     # All steps of a run lie in one folder.
     of_run = night.steps[COMPARED].folder.rpartition("/")[0]
     with night.storage.local(of_run) as folder:
-        return told_by_sql(folder, moved=night.moved, answered=night.answered)
+        return told_by_sql(folder, moved=night.moved)
 
 
 def sheets_proven(

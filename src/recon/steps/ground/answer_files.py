@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.answer_schemas import ANSWER_SCHEMAS, REPLIES
-from recon.archive.answers_once import Wanted, every_row
 from recon.archive.rows_file import read_rows
 from recon.archive.storage import reachable
 from recon.model.errors import ArchiveBrokenError
@@ -74,16 +73,11 @@ def joined(
     *,
     environment: Environment,
     columns: Collection[str] = EVERY_COLUMN,
-    wanted: Wanted = every_row,
 ) -> pa.Table:
-    """The answers of some files; of a key that was answered twice in a phase the newest.
-
-    `wanted`: says of rows of a file which; of a key all or none.
-    """
+    """The answers of some files; of a key that was answered twice in a phase the newest."""
     by_phase: dict[tuple[str, str], list[pa.Table]] = {}
     for part in parts:
         table = answers_in_file(part, environment=environment, columns=columns)
-        table = table if wanted is every_row else table.filter(wanted(table))
         by_phase.setdefault((part.run_id, part.phase), []).append(table)
     tables = [table for of_phase in by_phase.values() for table in once(of_phase)]
     if not tables:

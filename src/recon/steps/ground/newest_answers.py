@@ -1,17 +1,15 @@
 """What the gateway answered last of each order: after money moved, else before it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answers_once import Wanted
-from recon.steps.ground.answer_files import EVERY_COLUMN, joined
+from recon.steps.ground.answer_files import EVERY_COLUMN
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import table_of_run
 from recon.store import Connection
 from recon.store.nights import answer_parts
-from recon.store.nights.answer_parts import AnswerPart
 from recon.store.nights.runs import Run
 
 
@@ -32,21 +30,6 @@ def newest_of_run(
             columns=columns,
         )
     )
-
-
-def newest_of_files(
-    files: Iterable[AnswerPart],
-    *,
-    wanted: Wanted,
-    environment: Environment,
-    columns: Collection[str],
-) -> pa.Table:
-    """As `newest_of_run`, of some of its files, and of them the rows of some keys.
-
-    `files`: all that answer such a key; `wanted`: says of rows which are of one.
-    """
-    own = [file for file in files if file.phase in answer_parts.OWN_PHASES and file.answered]
-    return _newest(joined(own, wanted=wanted, environment=environment, columns=columns))
 
 
 def _newest(table: pa.Table) -> pa.Table:

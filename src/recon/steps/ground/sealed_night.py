@@ -4,7 +4,7 @@ Every file that is read is held against its manifest, and the manifest against t
 the history that binds its step: what was changed since is refused by name, never shown.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -12,11 +12,9 @@ from typing import BinaryIO
 import pandas as pd
 import pyarrow as pa
 
-from recon.archive.answer_schemas import ANSWER_SCHEMAS, REPLIES
-from recon.archive.answers_once import ANSWERS, PASSED_OVER, SHARED, NamedReplies, whole_answers
 from recon.archive.manifest import FileEntry
 from recon.archive.opened_files import opened_file
-from recon.archive.rows_file import read_rows, row_batches, sorted_rows
+from recon.archive.rows_file import read_rows, row_batches
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, find_sealed, whole_file
 from recon.archive.storage import Storage, reachable
@@ -26,10 +24,8 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import (
     BOOKS,
-    COMPARED,
     INPUTS,
     PROOF,
-    answer_steps,
     folder_of,
     links,
     storage_of,
@@ -120,50 +116,12 @@ class SealedNight:
     def table(self, name: str) -> pa.Table:
         """A table by the name of its schema; see `content`."""
         content, path = self.content(name)
-        table = plain_table(read_rows(content, name=path), name=name)
-        if name != ANSWERS or not self.answered:
-            return table
-        passed_over = self.table(PASSED_OVER)
-        whole = whole_answers(table, passed_over=passed_over, replies=self.replies(self.answered))
-        return sorted_rows(whole, schema=SCHEMAS[ANSWERS])
+        return plain_table(read_rows(content, name=path), name=name)
 
     def batches(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of a file as it lies there, some rows at a time; see `content`."""
         content, path = self.content(name)
         yield from row_batches(content, name=path, columns=columns)
-
-    @property
-    def answered(self) -> tuple[str, ...]:
-        """The files of the answers that were compared; none where these are written once more."""
-        if COMPARED not in self.steps or not self.has(PASSED_OVER):
-            return ()
-        return self.answer_files(self.steps[COMPARED].manifest.about.after)
-
-    def answer_files(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """The sealed files of the gateway's answers by their place in the folder, as they came.
-
-        Raises:
-            ArchiveBrokenError: one of these steps is not in the archive.
-        """
-        label = REPLIES.label.decode()
-        return tuple(
-            f"{step}/{entry.name}"
-            for step in answer_steps(steps)
-            for entry in self._step(step).manifest.files
-            if entry.schema == label
-        )
-
-    def replies(
-        self, files: Iterable[str], *, columns: Sequence[str] = SHARED
-    ) -> Iterator[NamedReplies]:
-        """Some files of the gateway's answers; see `content`.
-
-        Raises:
-            ArchiveError: one cannot be reached, or is not as it was sealed.
-        """
-        for file in files:
-            content = self.as_sealed(file)
-            yield file, read_rows(content, name=file, schemas=ANSWER_SCHEMAS, columns=columns)
 
     def as_sealed(self, file: str) -> bytes:
         """The bytes of a file by its place in the night's folder; see `content`."""

@@ -90,7 +90,6 @@ def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:
         night = sealed_night(connection, run, environment=environment)
     texts = sql_files(
         moved=night.moved,
-        answered=night.answered,
         banks=night.has(COUNTED),
         books=night.has(BANKED),
     )

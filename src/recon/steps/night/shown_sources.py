@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answers_once import ANSWERS, PASSED_OVER
+from recon.archive.answer_schemas import ANSWERS
 from recon.archive.schemas import SCHEMAS
 from recon.config.fee_contract import FeeContract
 from recon.matching.cash.fees_charged import charged_by_pieces, charged_fees
@@ -38,7 +38,7 @@ from recon.store.nights.order_keys import Hashes, hashes_of
 
 _PLACE = ("merchant_id", "account_id")
 _FEES = (EntryType.FEE.value, EntryType.FEE.value + REVERSAL_SUFFIX)
-_NEVER_WHOLE = {*FRAMES, PASSED_OVER, TARIFFS}
+_NEVER_WHOLE = {*FRAMES, TARIFFS}
 """Files with a row an order: each would be wider than all else that a workbook shows."""
 _SETTLEMENT = "settlement"
 _SETTLED = {"name": "given", "key": "settlement"}
@@ -164,24 +164,11 @@ def _are_of(rows: pa.Table, *, types: Sequence[str]) -> npt.NDArray[np.bool_]:
 def _answer_words(night: SealedNight) -> list[str]:
     """What the compared answers say; read no further than to the first usable one."""
     words: set[str] = set()
-    for answers in _answers(night):
-        words.update(pc.unique(answers.cast(pa.string())).to_pylist())
+    for rows in night.batches(ANSWERS, columns=["answer"]):
+        words.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
         if words - {KeyAnswer.FAILED.value}:
             break
     return sorted(words)
-
-
-def _answers(night: SealedNight) -> Iterator[pa.ChunkedArray]:
-    """The column of answers, file by file, without the rows that were passed over."""
-    yield from (rows["answer"] for rows in night.batches(ANSWERS, columns=["answer"]))
-    if not night.answered:
-        return
-    passed = night.table(PASSED_OVER)
-    files = passed["file"].cast(pa.string())
-    for file, replies in night.replies(night.answered, columns=["answer"]):
-        kept = np.ones(len(replies), np.bool_)
-        kept[passed["row"].filter(pc.equal(files, file)).to_numpy()] = False
-        yield replies["answer"].filter(pa.array(kept))
 
 
 def _books_of(steps: pa.Table) -> Books:

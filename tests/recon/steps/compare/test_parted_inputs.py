@@ -63,7 +63,7 @@ def both(run: Run, environment: Environment) -> tuple[dict[str, bytes], dict[str
     assert parted is not None
     assert parted.absent == absent_of(sources)
     whole = {name: written(name, each) for name, each in input_tables(sources) if name != "answers"}
-    tables = parted.tables(answers=tuple)
+    tables = parted.tables()
     return whole, {name: written(name, table) for name, table in tables}
 
 

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.answer_schemas import ANSWER_SCHEMAS
-from recon.archive.answers_once import whole_answers
 from recon.archive.rows_file import read_rows
 from recon.model.nights import Mode
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
@@ -28,16 +26,6 @@ def test_the_folder_alone_gives_the_result_of_its_night(merchant: Merchant) -> N
         for step in ("books", "inputs", "compared")
         for path in (folder / step).glob("*.parquet")
     }
-    replies = (
-        (
-            str(path.relative_to(folder)),
-            read_rows(path.read_bytes(), name=path.name, schemas=ANSWER_SCHEMAS),
-        )
-        for path in folder.glob("answers-*/replies-*.parquet")
-    )
-    tables["answers"] = whole_answers(
-        tables["answers"], passed_over=tables["passed_over"], replies=replies
-    )
 
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, folder.name)

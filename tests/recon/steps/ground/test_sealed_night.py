@@ -1,4 +1,3 @@
-import pyarrow.parquet as pq
 import pytest
 
 from recon.model.errors import ArchiveBrokenError
@@ -34,32 +33,18 @@ def test_what_was_compared_stands_for_what_was_sealed_before_money(ended: Mercha
     assert night.rows("orders") == night.table("orders").num_rows == 2
 
 
-def test_answers_that_were_compared_as_they_came_are_not_written_once_more(ended: Merchant) -> None:
-    """The files of the answers are read without the two rows that were asked again after money."""
+def test_the_answers_after_money_are_those_that_are_asked_of_in_sql(ended: Merchant) -> None:
+    """Of each order the newest answer, once, in the one file of what was compared."""
     night = _opened(ended)
-    (folder,) = ended.folder.glob("**/archive/nights/*/*/*/*")
 
-    assert pq.read_table(folder / "compared" / "answers.parquet").num_rows == 0
-    passed_over = night.table("passed_over").to_pylist()
-    assert {row["file"].partition("/")[0] for row in passed_over} == {"answers-1"}
-    assert {file.partition("/")[0] for file in night.answered} == {"answers-1", "answers-2"}
     rows = night.table("answers").to_pylist()
-    assert len(passed_over) == len(rows) == 2
+    assert len(rows) == 2
     assert len({row["payment_status"] for row in rows}) == 1
     assert [row["source"] for row in rows] == ["gateway"] * 2
     with ended.environment() as environment:
         asked = answer("SELECT order_no, payment_status FROM answers", environment=environment)
     told = [(row["order_no"], row["payment_status"]) for row in rows]
     assert sorted(map(tuple, (row.values() for row in asked.rows.to_pylist()))) == told
-
-
-def test_an_answer_that_was_changed_where_it_lies_is_refused_by_name(ended: Merchant) -> None:
-    """What is read in place of a file of its own is held against its manifest like that."""
-    (file, *_) = ended.folder.glob("**/archive/nights/*/*/*/*/answers-1/replies-*.parquet")
-    file.write_bytes(file.read_bytes()[:-9] + bytes(9))
-
-    with pytest.raises(ArchiveBrokenError, match=r"replies-00002.parquet is not the file"):
-        _opened(ended).table("answers")
 
 
 def test_a_step_that_is_gone_is_named_with_the_way_back(ended: Merchant) -> None:
