@@ -10,7 +10,6 @@ from recon.files.kinds.instruction_file import (
     _WANTS,
     INSTRUCTION_FILE,
 )
-from recon.files.typing.row_rules import _RULES
 from recon.files.typing.table_schema import (
     BANK,
     GATEWAY,
@@ -24,6 +23,7 @@ from recon.files.typing.table_schema import (
     TableColumn,
     TableSchema,
 )
+from recon.files.typing.typed_table import _RULES
 from recon.model.words import SourceKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "COLUMNS.md"

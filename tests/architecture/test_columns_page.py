@@ -1,4 +1,4 @@
-from recon.files.typing.row_rules import _RULES
+from recon.files.typing.typed_table import _RULES
 from tests.architecture.columns_page import PAGE, RULES, page
 
 

@@ -24,9 +24,9 @@ from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Send
 from recon.steps.ground import endorsed
 from recon.steps.money import approve, baselines, contradictions, doubt, gate, settle
 from recon.store.database import history
-from recon.store.money import batch_rows, journal, opened_words
+from recon.store.money import batch_rows, endorsement_rows, journal
+from recon.store.money.endorsement_rows import OpenedWords
 from recon.store.money.journal import StoredJournal
-from recon.store.money.opened_words import OpenedWords
 from recon.store.schema import instruction
 
 Change = Callable[[pytest.MonkeyPatch], None]
@@ -403,8 +403,8 @@ class _AnyText(str):
 
 def _any_database_is_this(patch: pytest.MonkeyPatch) -> None:
     """What the desk signed counts, wherever it was said."""
-    real = opened_words.first_hash
-    patch.setattr(opened_words, "first_hash", lambda it: _AnyText(real(it)))
+    real = endorsement_rows.first_hash
+    patch.setattr(endorsement_rows, "first_hash", lambda it: _AnyText(real(it)))
 
 
 def _words_never_run_out(patch: pytest.MonkeyPatch) -> None:

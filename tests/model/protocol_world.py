@@ -49,8 +49,8 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.steps.files import ingest as ingest_step
 from recon.steps.ground.environment import Environment, id_source, outside_heads
 from recon.steps.money import settle as settle_step
+from recon.steps.night import query
 from recon.steps.night import query as query_step
-from recon.steps.night import query_shards
 from recon.store.database.engine import Store, parse_url
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import AFTER, BASELINE
@@ -502,7 +502,7 @@ class World:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(settle_step, "GatewayOfMoney", _Always(self.gateway))
             patch.setattr(settle_step, "send", self._sending(settle_step.send))
-            patch.setattr(query_shards, "asking", self.gateway.asking)
+            patch.setattr(query, "asking", self.gateway.asking)
             patch.setattr(asyncio, "run", self.runner.run)
             patch.setattr(asyncio, "Runner", partial(nullcontext, self.runner))
             patch.setattr(files_of_a_door, "file_reader", _ReadHere)

@@ -3,13 +3,25 @@
 Money is int64 minor units of the currency beside it, instants are UTC microseconds, text that
 was not given is "". A column is never null unless its type says so. The rows of a file are sorted
 by its key. A reader that meets a version from the future refuses the file by its name.
+
+What stands in the file of what the gateway holds: batch by batch, and reserves by day.
+
+Which set each judged row went to: the file of a night that its SQL starts from.
+
+Half of it would be ids that say again what another column says: they are blank, and the proof
+derives them.
+
+What stands in the files of a night's proof: its control totals, and its sheets as read back.
+
+What settlement files told, as it stands in the folder of a night (see schemas).
+
+What stands in the files of a night that statements of a bank were given to; others lack them.
 """
 
 from collections.abc import Mapping
 
 import pyarrow as pa
 
-from recon.archive.bank_schemas import OF_BANKS, OF_BOOKS_OF_BANK
 from recon.archive.fields import (
     ACCOUNT,
     BREAK_ID,
@@ -22,6 +34,7 @@ from recon.archive.fields import (
     ORDER,
     ORDER_NO,
     REFERENCE,
+    SETTLED,
     TRANSACTION,
     FileSchema,
     count,
@@ -33,10 +46,285 @@ from recon.archive.fields import (
     text,
     word,
 )
-from recon.archive.held_schema import HELD
-from recon.archive.items_schema import ITEMS
-from recon.archive.proof_schemas import OF_PROOF
-from recon.archive.settlement_schemas import OF_SETTLEMENT
+
+_BANK = word("bank", "the bank account, as the rules name it")
+_BANK_INPUTS = (
+    file(
+        "statements",
+        field("number", pa.int64(), "by which entries name their statement"),
+        *(word(name, "the file or its digest") for name in ("source", "sha256")),
+        text("iban", "the account"),
+        text("statement_no", "the bank's number of the statement"),
+        CURRENCY,
+        text("from_date", "the first day that it tells of", unit=ISO_DATE),
+        text("to_date", "the last day that it tells of", unit=ISO_DATE),
+        word("form", "statement, report (of a day that is not over), details"),
+        money_or_blank("opening", "the balance before"),
+        money_or_blank("closing", "the balance after"),
+        money("booked", "the sum of its booked entries"),
+        count("entries", "its booked entries"),
+        money("others", "of `booked` what is not listed: entries of other people"),
+        text("content", "digest of its entries"),
+        text("created", "when the bank made it"),
+        count("days_given", "1: the days are the bank's word, 0: those of balances and entries"),
+        key=("number",),
+        folder="inputs",
+    ),
+    file(
+        "bank",
+        field("statement", pa.int64(), "the number of its statement"),
+        text("entry_no", "the bank's number of the entry"),
+        field("part", pa.int64(), "0: the entry; else a payment that it stands for"),
+        text("booked_on", "when it was booked", unit=ISO_DATE),
+        text("value_on", "from when it bears interest", unit=ISO_DATE),
+        CURRENCY,
+        money("amount", "what came in; what went out is negative"),
+        text("end_to_end_id", "the payer's number"),
+        text("reference", "other numbers"),
+        text("counterparty", "the other side"),
+        text("text", "what it says"),
+        word("status", "booked or pending"),
+        money("charges", "what a bank took before, as it says"),
+        word("instructed_currency", "the currency that was ordered"),
+        money_or_blank("instructed_amount", "the amount that was ordered, in that currency"),
+        key=("statement", "entry_no", "part"),
+        folder="inputs",
+    ),
+    file(
+        "payouts",
+        text("batch_id", "the batch"),
+        MERCHANT,
+        ACCOUNT,
+        text("settled_on", "its day", unit=ISO_DATE),
+        CURRENCY,
+        money("net", "what was paid out; what was collected is negative"),
+        *FROM,
+        key=("merchant_id", "account_id", "batch_id", "source", "line"),
+        folder="inputs",
+    ),
+)
+
+_BANK_RESULTS = (
+    file(
+        "counted",
+        field("number", pa.int64(), "the number of the statement"),
+        _BANK,
+        field("place", pa.int64(), "its place among those that prove each other; -1: it has none"),
+        word("source", "the file"),
+        text("statement_no", "the bank's number of the statement"),
+        CURRENCY,
+        text("from_date", "the first day that it tells of", unit=ISO_DATE),
+        text("to_date", "the last day that it tells of", unit=ISO_DATE),
+        money_or_blank("opening", "the balance before"),
+        money("booked", "the sum of its booked entries"),
+        money_or_blank("closing", "the balance after"),
+        key=("number",),
+        folder="results",
+    ),
+    file(
+        "paid",
+        _BANK,
+        MERCHANT,
+        ACCOUNT,
+        CURRENCY,
+        text("batch_id", "the batch"),
+        text("settled_on", "its day", unit=ISO_DATE),
+        money_or_blank("gross", "its lines, gross"),
+        money_or_blank("fees", "their fees"),
+        money("amount", "what was paid out"),
+        text("due_on", "when it is at the bank at the latest", unit=ISO_DATE),
+        word("state", "MATCHED, PENDING (in transit), BREAK, OPENING (from before)"),
+        word("code", "why it is open"),
+        word("flags", "words beside the verdict, `;` between them"),
+        text("result_id", "the id under which it is shown"),
+        money_or_blank("bank_amount", "what the bank has of it"),
+        money("effect", "the bank less what was paid out"),
+        money("charges", "what the bank took of it"),
+        text("value_on", "when it came", unit=ISO_DATE),
+        key=("bank", "settled_on", "batch_id", "merchant_id", "account_id", "currency"),
+        folder="results",
+    ),
+    file(
+        "received",
+        _BANK,
+        text("iban", "the account"),
+        text("statement_no", "the bank's number of the statement"),
+        text("year", "of the statement"),
+        text("entry_no", "the bank's number of the entry"),
+        text("booked_on", "when it was booked", unit=ISO_DATE),
+        text("value_on", "from when it bears interest", unit=ISO_DATE),
+        CURRENCY,
+        money("amount", "what came in; what went out is negative"),
+        word("state", "MATCHED, BREAK, WAITING (not judged yet)"),
+        text("result_id", "the id under which it is shown"),
+        key=("bank", "value_on", "statement_no", "entry_no"),
+        folder="results",
+    ),
+    file(
+        "explained",
+        _BANK,
+        CURRENCY,
+        word(
+            "what",
+            "in transit, opening, charges, exchanged (the bank says the order), exchanged at a "
+            "rate, allowed by the rate (its tolerance), effect shown elsewhere",
+        ),
+        text("result_id", "the id under which it is shown"),
+        money("amount", "of what was paid out and did not come"),
+        key=("bank", "currency", "what", "result_id", "amount"),
+        folder="results",
+    ),
+)
+
+_BOOKED = (
+    file(
+        "banked",
+        MERCHANT,
+        ACCOUNT,
+        CURRENCY,
+        text("key", "of the group: its first pay-out, an entry of a statement, or the balance"),
+        text("name", "its batches, a blank between them"),
+        money("arrived", "what the bank has"),
+        money("booked", "what the books have of it at the bank"),
+        money("effect", "arrived less booked"),
+        word("state", "MATCHED, PENDING, BREAK"),
+        word("flags", "words beside the verdict, `;` between them"),
+        text("result_id", "the id under which it is shown"),
+        key=("merchant_id", "account_id", "currency", "key"),
+        folder="results",
+    ),
+)
+OF_BOOKS_OF_BANK = _BOOKED
+"""Only where the rules say that the books have what arrives."""
+OF_BANKS = (*_BANK_INPUTS, *_BANK_RESULTS)
+
+OF_SETTLEMENT = (
+    file(
+        "settlement",
+        text("batch_id", "the pay-out that the line belongs to"),
+        MERCHANT,
+        ACCOUNT,
+        text("settled_on", "the day of the batch", unit=ISO_DATE),
+        word("entry_type", "capture, refund, chargeback, fee, reserve, adjustment, payout"),
+        *SETTLED,
+        *FROM,
+        key=(*BY_KEY, "source", "line"),
+        folder="inputs",
+        version=2,
+        older=(1,),
+    ),
+    file(
+        "tariffs",
+        ORDER_NO,
+        *FROM,
+        text("method", "how the payment of the settlement line was made"),
+        text("brand", "the brand of its card or wallet"),
+        text("region", "where the card or the shopper is from"),
+        key=("order_no", "source", "line"),
+        folder="inputs",
+        version=2,
+        older=(1,),
+    ),
+    file(
+        "volumes",
+        MERCHANT,
+        ACCOUNT,
+        text("entry_type", "capture, refund, chargeback"),
+        CURRENCY,
+        text("settled_on", "the day whose lines are summed up", unit=ISO_DATE),
+        text("method", "of their payments"),
+        text("brand", "of their cards or wallets"),
+        text("region", "of their cards or shoppers"),
+        count("late", "1: told after a later day was"),
+        count("lines", "how many lines"),
+        money("base", "their gross amounts without the sign"),
+        key=(
+            *("merchant_id", "account_id", "entry_type", "currency", "settled_on"),
+            *("method", "brand", "region", "late"),
+        ),
+        folder="inputs",
+    ),
+)
+"""Lines, what some tell beside their amounts, and what months came to."""
+
+
+OF_PROOF = (
+    file(
+        "totals",
+        word("id", "the total's number: T0 to T19"),
+        text("name", "what is held against what"),
+        MERCHANT,
+        ACCOUNT,
+        CURRENCY,
+        word("measure", "count or amount"),
+        field("left", pa.int64(), "rows or minor units, as computed without SQL"),
+        field("right", pa.int64(), "rows or minor units, as computed without SQL"),
+        key=("id", "name", "merchant_id", "account_id", "currency", "measure"),
+        folder="proof",
+    ),
+    file(
+        "sheets",
+        MERCHANT,
+        ACCOUNT,
+        word("section", "what is listed: break, match, match by a rule, pending, unverified"),
+        CURRENCY,
+        word("measure", "count or amount"),
+        field("number", pa.int64(), "rows, or the sum of effect_orders, as read back"),
+        key=("section", "currency", "measure"),
+        folder="proof",
+    ),
+)
+
+
+ITEMS = FileSchema(
+    "items",
+    "results",
+    pa.schema(
+        [
+            word(
+                "source",
+                "orders, gateway, ledger, payouts, fees, reserves, settlement, instructions",
+            ),
+            *KEY,
+            TRANSACTION,
+            REFERENCE,
+            text(
+                "entry_id", "the entry, the instruction, or the group of a line of the settlement"
+            ),
+            word("set_kind", "what makes the set: order, transaction, entry, payout or group"),
+            CURRENCY,
+            text("set_id", "the set's id; blank: the first id of its account and set_key"),
+            word("set_currency", "the currency in which the set is judged; blank: that of the row"),
+            word("state", "MATCHED, PENDING, BREAK or UNVERIFIED"),
+            text("result_id", "the id under which it is shown; blank: the set's own"),
+            text("set_key", "what names the set; blank: its order number"),
+            count("items", "how many rows that name the same things are in scope"),
+        ]
+    ),
+    # Rows of one set are neighbours: what they have in common is written once.
+    key=(*BY_KEY, "transaction_id", "reference_no", "entry_id", "source", "currency"),
+    version=3,
+    older=(1, 2),
+)
+
+
+HELD = file(
+    "held",
+    MERCHANT,
+    ACCOUNT,
+    CURRENCY,
+    word(
+        "what",
+        "opening (from before the first line), item (held back), debt (owed to the gateway), "
+        "beyond (paid beyond what there was), no_payout (not paid out), other_currency "
+        "(the pay-out has another), unsure (a line could not be read), reserve",
+    ),
+    text("batch_id", "the batch that it is of"),
+    text("settled_on", "since when the gateway holds it", unit=ISO_DATE),
+    money("amount", "what it holds; debts and what was paid beyond are below 0"),
+    key=("merchant_id", "account_id", "currency", "what", "settled_on", "batch_id"),
+    folder="results",
+)
 
 METADATA = b"recon.schema"
 """Key of a Parquet file's metadata; its value is FileSchema.label."""

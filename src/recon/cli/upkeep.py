@@ -221,7 +221,7 @@ def notifications(
 ) -> None:
     """Receive the gateway's notifications, verify them and keep them as evidence."""
     from recon.config.settings import load_settings
-    from recon.notifications.receiver_server import receive_until_ended
+    from recon.notifications.receiver import receive_until_ended
     from recon.steps.ground.environment import system_clock
 
     settings = load_settings(os.environ)

@@ -3,6 +3,10 @@
 Files are looked up in one place: the bundled ones (`recon/_config` in a wheel, `config/` of the
 checkout in an editable install), overlaid key by key by the same-named files in
 `RECON_CONFIG_DIR`. The environment is an argument, never read here from the process.
+
+What a merchant declares of the request ids in its files (`instructions` of an account).
+
+How long the lists of a workbook may be that nobody answers, as it is declared for an account.
 """
 
 import re
@@ -10,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
@@ -29,14 +33,55 @@ from recon.config.mistakes import deepest_key, unprintable_keys
 from recon.config.night_archive import ArchiveSettings, archive_of
 from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice, notices_of
-from recon.config.request_ids import RequestIds
 from recon.config.retention import Retention, retention_of
 from recon.config.rules import Rules
 from recon.config.settlement_folder import SettlementFolder
-from recon.config.workbook_lists import WorkbookLists
 from recon.model.errors import ConfigurationError
+from recon.model.figures import (
+    MATCHED_ROWS_MAX,
+    MATCHED_ROWS_SHOWN,
+    OPEN_ROWS_MAX,
+    OPEN_ROWS_SHOWN,
+)
 from recon.privacy.shown_text import printable
 from recon.privacy.this_machine import is_loopback
+
+OPEN_SHEET_ROWS_MAX = 200_000
+"""More rows than this nobody scrolls, and the file would be slow to open."""
+MATCHED_SHEET_ROWS_MAX = 50_000
+"""As above; the sums of all stand there anyway, and the file has each row."""
+
+
+class WorkbookLists(DeclaredTable):
+    """Matches, and sets that wait or are not verified: how many stand on the sheet."""
+
+    matched_rows_max: int = Field(default=MATCHED_ROWS_MAX, ge=1, le=MATCHED_SHEET_ROWS_MAX)
+    """Of more, the sheet has sums and the first `matched_rows_shown`; all are a file."""
+    matched_rows_shown: int = Field(default=MATCHED_ROWS_SHOWN, ge=1, le=MATCHED_SHEET_ROWS_MAX)
+    open_rows_max: int = Field(default=OPEN_ROWS_MAX, ge=1, le=OPEN_SHEET_ROWS_MAX)
+    """The same of what waits and is not verified; breaks are never cut."""
+    open_rows_shown: int = Field(default=OPEN_ROWS_SHOWN, ge=1, le=OPEN_SHEET_ROWS_MAX)
+
+    @model_validator(mode="after")
+    def _shown_are_fewer(self) -> Self:
+        for name in ("matched_rows", "open_rows"):
+            if getattr(self, f"{name}_shown") > getattr(self, f"{name}_max"):
+                msg = f"{name}_shown: more rows than {name}_max lets stand on the sheet"
+                raise ValueError(msg)
+        return self
+
+
+class RequestIds(DeclaredTable):
+    """Whether another id means another movement."""
+
+    ids: Literal["repeated", "unique"] = "repeated"
+    """"unique": no movement is ever told under two ids, so two ids are two movements."""
+
+    @property
+    def are_unique(self) -> bool:
+        """Two instructions of one payment, kind and amount with ids of their own both go."""
+        return self.ids == "unique"
+
 
 CONFIG_FILE_BYTES_MAX = 1_048_576
 ADDRESS = "RECON_GATEWAY_BASE_URL"

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from recon.archive.content import content_digest
+from recon.archive.step_folder import content_digest
 from recon.model.errors import Defect
 
 

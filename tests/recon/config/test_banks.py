@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from recon.config.banks import bank_holidays
-from recon.config.rules import Rules
+from recon.config.rules import Rules, bank_holidays
 from recon.model.errors import ConfigurationError
 
 BANK = {

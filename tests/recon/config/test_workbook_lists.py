@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from recon.config.workbook_lists import WorkbookLists
+from recon.config.settings import WorkbookLists
 
 LISTS = [("matched_rows", 50_000), ("open_rows", 200_000)]
 

@@ -14,7 +14,7 @@ import pytest
 
 from recon.files.formats.form_pairs import FORM_BYTES_MAX
 from recon.model.errors import ConfigurationError
-from recon.notifications.receiver_server import listening
+from recon.notifications.receiver import listening
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
 
 ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from recon.notifications.receiver import Receiver
-from recon.notifications.receiver_server import create_app, listening
+from recon.notifications.receiver import Receiver, create_app, listening
 from recon.sandbox import SandboxOptions, serving
 from recon.store.database.engine import Store
 from tests.recon.notifications.test_receiver import receiver as declared_receiver

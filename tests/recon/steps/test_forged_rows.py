@@ -22,7 +22,6 @@ from recon.steps.files.ingest import ingest
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.money import gate
 from recon.steps.money.gate import gate_of
-from recon.store import schema
 from recon.store.database.bound_tables import BEFORE_MONEY, BOUND_TABLES, Bound
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_reading import instructions_where
@@ -30,6 +29,7 @@ from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import agreement_rows, approval_rows
 from recon.store.people.approval_rows import PersonsWord
+from recon.store.schema.columns import metadata
 from tests.recon.store.kept_lines import keep_lines
 
 from .test_bound import UNREAD, approve_it
@@ -298,7 +298,7 @@ def unfound(
 
 def test_of_every_table_it_is_said_what_a_forged_row_does() -> None:
     """It is found, it moves no money, or nothing is sent by it: a new table is one of them."""
-    known = sorted(getattr(schema, name).name for name in schema.__all__)
+    known = sorted(metadata.tables)
     assert sorted([*FOUND, *NOT_BOUND, *JUDGES_NO_MONEY]) == known
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from recon.notifications.receiver import Receiver
 from recon.steps.ground.order_numbers import order_numbers
-from recon.steps.night import orders_in_question
+from recon.steps.night import query
 from recon.steps.night import query as asking
 from recon.steps.people import people
 from tests.recon.notifications.told import PAYMENT, form
@@ -50,8 +50,8 @@ def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
     """No order file names it and no break keeps it: what the gateway shows of it later is seen."""
     test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
     merchant.wait(hours=24)
-    monkeypatch.setattr(orders_in_question.kept_results, "orders_left_open", lambda *_, **__: ())
-    monkeypatch.setattr(orders_in_question.shown_answers, "failed_keys", lambda *_, **__: ())
+    monkeypatch.setattr(query.kept_results, "orders_left_open", lambda *_, **__: ())
+    monkeypatch.setattr(query.shown_answers, "failed_keys", lambda *_, **__: ())
     merchant.move_money(date="2026-11-21")
     (asked,) = (summary for summary in merchant.told if summary.step == "query")
 

@@ -3,18 +3,27 @@
 It reads samples of our own (`priming`) and touches no foreign byte itself, so it lives as long as
 the process that started it. A fork reads one file under its bounds and ends; whatever that file did
 to it ends with it. No secret is in the environment of either: see `door`.
+
+What the warm process reads before the first file comes, so that no fork pays for it anew.
+
+Libraries load parts of themselves, and build caches, at their first use; in a fork each file would
+be the first. The samples are our own: no foreign byte is read here. Nothing here may start a
+thread, since the process is to be forked: rows over two lines keep them from Arrow's parser, which
+starts one.
 """
 
 import errno
 import gc
+import io
 import json
 import os
 import pickle
 import resource
 import select
 import signal
+import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -22,11 +31,13 @@ from multiprocessing.reduction import recv_handle
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from recon.config.file_layouts import STANDARD
+from recon.config.rules import Rules
 from recon.files.reader import parcel, readings
 from recon.files.reader.bounds import Bounds
-from recon.files.reader.priming import prime
+from recon.files.typing.table_schema import LEDGER, ORDER_FILE
 from recon.model.errors import ReconError
-from recon.privacy.own_files import tell_kernel
+from recon.privacy.own_files import for_owner, tell_kernel
 
 LOADED = readings
 """What is loaded before the first file comes."""
@@ -176,3 +187,38 @@ def within(most: int, *, what: int) -> int:
     """So much of a resource of the system, or the less that this process is held to."""
     _, held_to = resource.getrlimit(what)
     return most if held_to == resource.RLIM_INFINITY else min(most, held_to)
+
+
+ORDERS = """\
+merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,note
+1,1,sample-1,EUR,10.00,paid,2026-01-01T00:00:00Z,capture,"two
+lines"
+1,1,sam"ple"-2,EUR,10.00,paid,2026-01-01T00:00:00Z,,
+"""
+LEDGER_ROWS = """\
+entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,note
+sample-1,1,1,sample-1,capture,EUR,10.00,2026-01-01T00:00:00Z,"two
+lines"
+sam"ple"-2,1,1,sample-1,capture,EUR,10.00,2026-01-01T00:00:00Z,
+"""
+
+
+def prime() -> Iterator[str]:
+    """Read one sample after another; the name of each when it is read.
+
+    Where they cannot be laid down nothing is read: files are read all the same.
+    """
+    with suppress(OSError), tempfile.TemporaryDirectory() as folder:
+        for name, content, schema in SAMPLES:
+            path = Path(folder) / name
+            with open(path, "w", opener=for_owner) as file:
+                file.write(content)
+            how: dict[str, Any] = {"rules": Rules(), "layout": STANDARD, "keep": True}
+            with suppress(ReconError):
+                facts = readings.table(io.BytesIO(), path=path, schema=schema, **how)
+                parcel.write_facts(facts, of=readings.table, into=io.BytesIO())
+            yield name
+
+
+SAMPLES = (("orders.csv", ORDERS, ORDER_FILE), ("ledger.csv", LEDGER_ROWS, LEDGER))
+"""Name of the file, its content, its columns."""

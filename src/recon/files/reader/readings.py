@@ -1,6 +1,8 @@
 """What a fork does with its one file: rows into the file it was handed, all else as facts.
 
 Each is a function of the readers that this process would call by itself; nothing is judged here.
+
+The refused rows of a file, as a night refuses them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +18,23 @@ from recon.files.formats.raw_table import EveryColumn
 from recon.files.kinds.archive import private_content
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
 from recon.files.kinds.bank_file import bank_file_of
-from recon.files.kinds.instruction_file import InstructionFile, instruction_file_of
-from recon.files.kinds.mendable_file import refused_instructions, refused_rows
+from recon.files.kinds.instruction_file import (
+    INSTRUCTION_FILE,
+    NO_TABLES,
+    InstructionFile,
+    instruction_file_of,
+)
+from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.proposing.sample import SAMPLE_BYTES_MAX
 from recon.files.reader import parcel
 from recon.files.typing.mapped_columns import read_of
-from recon.files.typing.mending import MendableRow
-from recon.files.typing.table_schema import TableSchema
-from recon.files.typing.typed_table import proven_table
+from recon.files.typing.mending import MendableRow, mendable_rows
+from recon.files.typing.table_schema import ORDER_FILE, TableSchema
+from recon.files.typing.typed_table import proven_table, reading_of
 from recon.matching.frames.bank_sources import BankStatement
 from recon.model.words import Reject, SourceFile
+from recon.privacy.shown_text import scrubbed
 
 
 class TableFacts(NamedTuple):
@@ -151,3 +159,42 @@ def proposal(
     """A layout for files like these."""
     files = [read_bytes(path, bytes_max=SAMPLE_BYTES_MAX) for path in paths]
     return proposal_of(files, schema=schema, constants=constants, answers=answers)
+
+
+def refused_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:
+    """Every refused row of an order file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it cannot be read row by row, or changed meanwhile.
+    """
+    raw = read_raw(path, wanted=read_of(ORDER_FILE, layout=layout), layout=layout)
+    reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout)
+    refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
+    return mendable_rows(reading, schema=ORDER_FILE, refused=refused)
+
+
+def refused_instructions(
+    path: Path,
+    *,
+    rules: Rules,
+    review_flags: frozenset[str],
+    layout: FileLayout,
+    interface: Mapping[str, Any] = NO_TABLES,
+) -> list[MendableRow]:
+    """Every refused row of an instruction file, in the order of its lines.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it cannot be read row by row.
+    """
+    file, schema = read_bytes(path), INSTRUCTION_FILE
+    wanted = read_of(schema, layout=layout) | frozenset(PAYOUT_COLUMNS)
+    raw = raw_of(file, wanted=wanted, layout=layout)
+    reading = reading_of(raw, schema=schema, rules=rules, layout=layout)
+    refused = {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
+    judged = instruction_file_of(
+        file, rules=rules, review_flags=review_flags, interface=interface, layout=layout
+    )
+    refused |= {row: (column, scrubbed(why)) for row, (column, why) in judged.refused.items()}
+    return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)

@@ -3,11 +3,14 @@
 The workbook writer and reader are arguments (`reports` stands above this package). The workbook is
 written, read back and compared with sums over the files that the night sealed (T13); when they
 differ the night is NOT PROVEN and the workbook is written again saying so.
+
+What the gateway said of a payment's risk, in a sentence for the workbook.
 """
 
 import errno
 import hashlib
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +61,6 @@ from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
 from recon.steps.ground.night_folder import COMPARED, bind, links
-from recon.steps.ground.risk_told import risk_told
 from recon.steps.ground.sealed_night import sealed_night
 from recon.steps.ground.sealed_totals import refuse_changed_result
 from recon.steps.ground.shown_answers import risks_shown
@@ -435,3 +437,37 @@ def _keep(
         values |= {"history_head": f"{head.sequence}:{head.hash}"}
         runs.note_result(connection, run.run_id, values=values)
         runs.note_step(connection, run.run_id, step=STEP)
+
+
+PLAIN = (
+    ("risk_action", "action"),
+    ("risk_score", "score"),
+    ("is3ds", "3-D Secure"),
+    ("antifraud_provider", "provider"),
+)
+LISTS = (("risk_reasons", "name", "reasons"), ("fraud_checks", "check_items", "checks"))
+
+
+def risk_told(observations: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
+    """Transaction id -> what its answers said of risk; the newest word stands.
+
+    Args:
+        observations: Payments that answers showed.
+    """
+    words: dict[str, str] = {}
+    for row in sorted(observations, key=lambda row: row["queried_at"]):
+        if sentence := _sentence(json.loads(row["detail"]).get("risk", {})):
+            words[row["transaction_id"]] = sentence
+    return words
+
+
+def _sentence(risk: Mapping[str, Any]) -> str:
+    parts = [f"{word} {risk[name]}" for name, word in PLAIN if risk.get(name)]
+    for name, key, word in LISTS:
+        if rows := risk.get(name):
+            parts.append(f"{word} {', '.join(_with_status(row[key], row) for row in rows)}")
+    return "; ".join(parts)
+
+
+def _with_status(text: str, row: Mapping[str, str]) -> str:
+    return f"{text} ({row['status']})" if row.get("status") else text

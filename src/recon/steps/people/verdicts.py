@@ -32,7 +32,7 @@ from recon.store.nights import runs
 from recon.store.people import approval_rows, resolution_rows
 from recon.store.people.approval_rows import TAKEN_BACK, FirstVerdict, Release
 from recon.store.people.resolution_rows import WaitingWriteOff
-from recon.store.schema.case_tables import APPLIED
+from recon.store.schema import APPLIED
 
 EVIDENCE_CHARACTERS_MIN = 10
 NOT_APPLIED = "not_applied"

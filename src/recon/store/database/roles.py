@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Table
 
 from recon.model.errors import ConfigurationError
-from recon.store import schema
+from recon.store.schema.columns import metadata
 
 ROLE_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
 VERSION_TABLE = "alembic_version"
@@ -120,7 +120,7 @@ def statements(roles: Roles) -> Iterator[str]:
     yield "REVOKE CREATE ON SCHEMA public FROM PUBLIC;"
     yield f"GRANT USAGE, CREATE ON SCHEMA public TO {roles.migrate};"
     yield f"GRANT USAGE ON SCHEMA public TO {roles.app}, {roles.people}, {roles.read};"
-    tables = [getattr(schema, name) for name in schema.__all__]
+    tables = [metadata.tables[name] for name in sorted(metadata.tables)]
     for name in (*(table.name for table in tables), VERSION_TABLE):
         yield f"ALTER TABLE {name} OWNER TO {roles.migrate};"
         yield f"REVOKE ALL ON {name} FROM {roles.app}, {roles.people}, {roles.read};"

@@ -17,9 +17,8 @@ from recon.store.database.bound_tables import CASE
 from recon.store.database.record import record
 from recon.store.money.instruction_reading import INSTRUCTION_COLUMNS, instruction_of
 from recon.store.nights.runs import Run
-from recon.store.schema import contradiction, instruction
+from recon.store.schema import APPLIED, contradiction, instruction
 from recon.store.schema.account_filter import OfAccount, account_values, in_account
-from recon.store.schema.case_tables import APPLIED
 from recon.store.schema.columns import REASON_CHARACTERS
 
 FINAL = (*CONFIRMED_STATES, *NOT_DONE_STATES)

@@ -4,9 +4,14 @@ Implements `settlement.sender.Journal`. Each method is one transaction; a claim 
 on the state of every row, so that no instruction is ever in two batches on the wire. A claim is on
 the disk when it returns. What came back outlives this process at once, and on SQLite the machine
 with the next claim or the end of the pass (`Store.flush`): before another byte leaves.
+
+The last look at a batch's rows, in the transaction that claims them: may each still leave?
+
+Between the judgement of a night and its claim people may have taken a row back, and another night
+may have carried out what a row means. Nothing leaves on the word of an earlier look.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,8 +20,10 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.model.errors import Defect, NightHeldError
-from recon.model.words import InstructionState, Outcome
+from recon.model.words import InstructionKind, InstructionState, Outcome
+from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import FOLLOWS, Instruction
+from recon.settlement.intention import told_repeats, unagreed
 from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
@@ -36,9 +43,11 @@ from recon.store.money.batch_rows import (
 )
 from recon.store.money.bound_rows import refuse_changed_rows
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.money.last_look import left_out
+from recon.store.money.instruction_reading import INSTRUCTIONS, read_instructions
 from recon.store.nights import runs
+from recon.store.nights.proofs import MAY_HAVE_MOVED
 from recon.store.schema import batch, instruction
+from recon.store.schema.account_filter import account_values, in_account
 
 FOREIGN_ROW = "foreign row"
 """The event of a row in a batch's reply that belongs to no request of ours."""
@@ -249,3 +258,81 @@ def _taken_over(batch_id: str) -> str:
         f"another run took the account over while batch {batch_id} was under way, and closed it; "
         "this run ends here: that run's report tells what became of the rows"
     )
+
+
+_STANDING = INSTRUCTIONS.with_only_columns(
+    instruction.c.instruction_id, instruction.c.state, instruction.c.message
+).where(instruction.c.instruction_id.in_(bindparam("wanted", expanding=True)))
+_OTHERS = INSTRUCTIONS.where(
+    *in_account(instruction),
+    instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
+)
+_ABOUT = {
+    name: _OTHERS.where(instruction.c[name].in_(bindparam("wanted", expanding=True)))
+    for name in ("transaction_id", "payee_digest", "recurring_id")
+}
+_BY: Mapping[InstructionKind, str] = {
+    InstructionKind.PAYOUT: "payee_digest",
+    InstructionKind.CANCEL_SUBSCRIPTION: "recurring_id",
+}
+"""What others of the same intention have in common; the payment for all other kinds."""
+
+
+def left_out(
+    connection: Connection, rows: Sequence[Cleared], *, ids_unique: bool
+) -> dict[str, str]:
+    """Instruction id -> why it may not leave after all; empty when every row may.
+
+    Args:
+        connection: Of the transaction that would claim them.
+        rows: Of one account and one kind.
+        ids_unique: What the merchant declares of request ids.
+    """
+    reasons = _not_approved(connection, rows)
+    for row, others in _beside(connection, rows):
+        repeats = unagreed(
+            row.instruction,
+            others=others,
+            transaction_id=row.payment.transaction_id,
+            ids_unique=ids_unique,
+        )
+        if repeats:
+            reasons.setdefault(row.instruction.instruction_id, told_repeats(repeats))
+    return reasons
+
+
+def _not_approved(connection: Connection, rows: Sequence[Cleared]) -> dict[str, str]:
+    wanted = [row.instruction.instruction_id for row in rows]
+    standing_rows = connection.execute(_STANDING, {"wanted": wanted}).all()
+    standing = {standing_row.instruction_id: standing_row for standing_row in standing_rows}
+    reasons = {}
+    for instruction_id in wanted:
+        stands = standing.get(instruction_id)
+        if stands is None:
+            reasons[instruction_id] = "the journal does not have it any more"
+        elif stands.state != InstructionState.APPROVED:
+            why = f": {stands.message}" if stands.message else ""
+            reasons[instruction_id] = f"it is {stands.state} since this run looked{why}"
+    return reasons
+
+
+def _beside(
+    connection: Connection, rows: Sequence[Cleared]
+) -> list[tuple[Cleared, list[Instruction]]]:
+    """Each row with what may have moved for its payment, payee or subscription."""
+    if not rows:
+        return []
+    first = rows[0].instruction
+    name = _BY.get(first.kind, "transaction_id")
+    about = [
+        row.payment.transaction_id if name == "transaction_id" else getattr(row.instruction, name)
+        for row in rows
+    ]
+    of_account = account_values(first)
+    instructions = read_instructions(
+        connection, _ABOUT[name], of_account | {"wanted": sorted(set(about) - {""})}
+    )
+    return [
+        (row, [instruction for instruction in instructions if getattr(instruction, name) == wanted])
+        for row, wanted in zip(rows, about, strict=True)
+    ]

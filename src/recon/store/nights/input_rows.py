@@ -30,13 +30,13 @@ from recon.model.words import (
 from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
 from recon.store.schema import (
+    APPLIED,
     contradiction,
     instruction,
     order_file,
     run_input,
 )
 from recon.store.schema import run as run_table
-from recon.store.schema.case_tables import APPLIED
 
 _SUBJECT = case(
     (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION.value, instruction.c.recurring_id),

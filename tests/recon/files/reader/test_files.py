@@ -17,7 +17,6 @@ from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.kinds.ledger_file import read_ledger
-from recon.files.kinds.mendable_file import refused_instructions, refused_rows
 from recon.files.reader import (
     bank_facts,
     bank_file,
@@ -30,6 +29,7 @@ from recon.files.reader import (
     plain_table,
     settlement_file,
 )
+from recon.files.reader.readings import refused_instructions, refused_rows
 from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import read_table
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError

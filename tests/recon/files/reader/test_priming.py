@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
-from recon.files.reader import priming, readings
+from recon.files.reader import child, readings
 from recon.files.reader.door import OWN_VARIABLES, FileReader
 from tests.recon.files.reader import breaking
 
@@ -17,7 +17,7 @@ QUICK_SECONDS = 60
 LOOK = """
 import os, sys
 from recon.files.reader import readings
-from recon.files.reader.priming import prime
+from recon.files.reader.child import prime
 before = len(os.listdir("/proc/self/task"))
 names = list(prime())
 print(*names, len(os.listdir("/proc/self/task")) - before, "pyarrow.pandas_compat" in sys.modules)
@@ -40,7 +40,7 @@ def test_samples_are_read_without_a_thread() -> None:
 def test_each_sample_has_a_good_row_and_a_refused_one(tmp_path: Path) -> None:
     """What takes a row and what tells of one are both used once."""
     told = []
-    for name, content, schema in priming.SAMPLES:
+    for name, content, schema in child.SAMPLES:
         path = tmp_path / name
         path.write_text(content)
         how = {"rules": Rules(), "layout": STANDARD, "keep": True}

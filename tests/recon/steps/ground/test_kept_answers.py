@@ -18,9 +18,9 @@ from recon.steps.ground.answer_files import EVERY_COLUMN
 from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import links
-from recon.steps.ground.risk_told import risk_told
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night as night
+from recon.steps.night.report import risk_told
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
 from recon.store.nights.runs import Run

@@ -3,7 +3,7 @@
 from typing import Any
 
 from recon.model.words import KeyAnswer
-from recon.steps.night.query_shards import (
+from recon.steps.night.query import (
     asked_in_shards,
 )
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.bank_schemas import OF_BANKS, OF_BOOKS_OF_BANK
 from recon.archive.local_storage import LocalStorage
 from recon.archive.manifest import FileEntry
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import OF_BANKS, OF_BOOKS_OF_BANK, SCHEMAS
 from recon.archive.step_folder import sealed_step, step_problems
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveError

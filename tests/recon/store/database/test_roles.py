@@ -30,10 +30,11 @@ from recon.store.database.roles import (
     statements,
 )
 from recon.store.nights import runs
+from recon.store.schema.columns import metadata
 
 pytestmark = pytest.mark.postgresql
 STORE = Path(schema.__file__).parents[1]
-TABLES = [getattr(schema, name) for name in schema.__all__]
+TABLES = [*metadata.tables.values()]
 
 NIGHTS_ALONE = (
     "answer_part attempt bank_entry bank_statement batch break_end charged_back_order "

@@ -7,8 +7,7 @@ from pathlib import Path
 from sqlalchemy import func, select
 
 from recon.model.nights import Mode, NightRequest
-from recon.store.database.engine import Store, parse_url
-from recon.store.database.sqlite_dialect import COMPILED
+from recon.store.database.engine import COMPILED, Store, parse_url
 from recon.store.nights import runs
 from recon.store.schema import run as run_table
 

@@ -12,7 +12,7 @@ from recon.settlement.instruction import Instruction
 from recon.settlement.planning import Plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
-from recon.store.money.last_look import left_out
+from recon.store.money.journal import left_out
 from recon.store.nights.runs import Run
 from tests.recon.settlement.instructions import INSTRUCTION
 

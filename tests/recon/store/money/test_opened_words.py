@@ -6,7 +6,7 @@ from sqlalchemy import delete
 
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.store.database.engine import Store
-from recon.store.money.opened_words import OpenedWords
+from recon.store.money.endorsement_rows import OpenedWords
 from recon.store.schema import endorsement
 from tests.recon.store.money.test_endorsement_rows import said
 
