@@ -16,9 +16,8 @@ from recon.privacy.own_files import make_folder, write_result
 from recon.sandbox.pages.bank_book import BANKS, PAYER
 from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
 from recon.sandbox.pages.planted_statements import DATED_RATES
-from recon.sandbox.sample_night.planted_night import Account
-from recon.sandbox.sample_night.plants import ROUNDING_CURRENCY
-from recon.sandbox.sample_night.sample_files import LEDGER_QUERY
+from recon.sandbox.world.night import LEDGER_QUERY, Account
+from recon.sandbox.world.stories import ROUNDING_CURRENCY
 from recon.steps.ground.environment import CLOCK_VARIABLE
 
 ORDERS_DEFAULT = 2_000

@@ -30,8 +30,7 @@ from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.privacy.own_files import make_folder
 from recon.sandbox import DEMO_BUSINESS_DATE
-from recon.sandbox.sample_night import Account
-from recon.sandbox.sample_night.sample_files import add_to_ledger_table, write_ledger_table
+from recon.sandbox.world.night import Account, add_to_ledger_table
 from recon.steps.ground.environment import system_clock
 
 ACCOUNT = Account(merchant_id="100042", account_id="100042001", other_account="100042002")
@@ -158,11 +157,7 @@ def write_files(demo: DemoFolder, memory: DemoMemory) -> None:
     texts = handed_out(memory.port, account_id=ACCOUNT.account_id, day=day)
     # The sandbox's books have what was paid out before, as its settlement files and banks do.
     ledger = texts[f"ledger-{day}.csv"]
-    if day == DEMO_BUSINESS_DATE:
-        write_ledger_table(ledger, path=demo.ledger)
-        write_whole(demo.ledger_csv, ledger)
-    else:
-        write_whole(demo.ledger_csv, add_to_ledger_table(ledger, path=demo.ledger))
+    write_whole(demo.ledger_csv, add_to_ledger_table(ledger, path=demo.ledger))
     settled = (f"settlement-before-{day}.csv", f"settlement-{day}.csv")
     banks = {f"statements-{bank}-{day}.{form}": bank for bank, form in BANK_FORMS.items()}
     folders = {

@@ -16,8 +16,7 @@ from xml.sax.saxutils import escape
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Flag
-from recon.sandbox.pages.planted_settlement import SettlementLine
-from recon.sandbox.sample_night.sample_files import csv_text
+from recon.sandbox.world.records import SettlementLine, csv_text
 
 PAYER = "Gateway Settlements Ltd"
 """Whose name stands on what the gateway pays out."""

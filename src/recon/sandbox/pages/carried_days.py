@@ -29,14 +29,13 @@ from recon.sandbox.pages.planted_books import BOOKED_AT, plain_books
 from recon.sandbox.pages.planted_settlement import (
     PAYOUT,
     SETTLED,
-    SettlementLine,
     of_one_currency,
     pay_outs_of,
     settled_line,
 )
 from recon.sandbox.pages.planted_statements import EXCHANGED_AFTER, in_euros
-from recon.sandbox.sample_night.plants import BOOKING_TIME, CHECKOUT_TIME
-from recon.sandbox.sample_night.records import LedgerLine, OrderLine
+from recon.sandbox.world.records import LedgerLine, OrderLine, SettlementLine
+from recon.sandbox.world.stories import BOOKING_TIME, CHECKOUT_TIME
 
 SALES_A_DAY = 5
 SHOP_OPENS = time(9, tzinfo=UTC)

@@ -20,7 +20,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.words import BreakCode, EntryType, Flag, GatewayState, UnverifiedReason
 from recon.sandbox.ground.book_records import Effect
 from recon.sandbox.ground.operation_call import Sandbox
-from recon.sandbox.ground.truth import EFFECTS_PER_READ, effect_table
+from recon.sandbox.ground.truth import EFFECTS_PER_READ
 from recon.sandbox.pages.bank_book import BANKS, BankMonth, statement_files
 from recon.sandbox.pages.carried_days import (
     HANDED_OUT,
@@ -33,38 +33,34 @@ from recon.sandbox.pages.carried_days import (
 from recon.sandbox.pages.planted_books import PlantedBooks, books_key, books_of
 from recon.sandbox.pages.planted_settlement import (
     PAYOUT,
-    SETTLEMENT_HEADER,
     PaidBatches,
     Settlement,
-    SettlementLine,
     answer_key,
-    cells_of,
     held_key,
     paid_batches,
     settlement_of,
 )
 from recon.sandbox.pages.planted_statements import bank_month, key_of
-from recon.sandbox.sample_night import Account, SampleNight, sample_night
-from recon.sandbox.sample_night.records import (
-    LEDGER_HEADER,
+from recon.sandbox.world.night import (
     ORDER_HEADER,
-    Expectation,
-    LedgerLine,
-    Story,
-    breaks,
-    effects_of,
-    flagged,
-    pending,
-)
-from recon.sandbox.sample_night.records import cells_of as line_cells
-from recon.sandbox.sample_night.sample_files import (
-    answer_key_table,
-    csv_text,
+    Account,
+    SampleNight,
     inbox_texts,
     ledger_csv_text,
     ledger_lines,
+    sample_night,
 )
-from recon.sandbox.sample_night.true_payments import TruePayment, payments_of
+from recon.sandbox.world.night import answer_key as night_key
+from recon.sandbox.world.records import (
+    LedgerLine,
+    SettlementLine,
+    TruePayment,
+    cells_of,
+    csv_text,
+    file_text,
+    payments_of,
+)
+from recon.sandbox.world.stories import Finding, Story, told
 
 SOLD = "sold on later dates"
 """Note: how many payments there are beside the population."""
@@ -153,7 +149,7 @@ def next_handed_out(
         book.write_note(SOLD, value=str(before + len(drafts)))
     book.write_payments(draft.payment for draft in drafts)
     book.append_effects(effect for draft in drafts for effect in draft.effects)
-    orders = [line_cells(order_of_sale(draft.payment)) for draft in drafts]
+    orders = [cells_of(order_of_sale(draft.payment)) for draft in drafts]
     carried = carried_day(
         handed,
         day=day,
@@ -163,7 +159,7 @@ def next_handed_out(
     )
     texts = {
         f"settlement-{day}.csv": _settlement_text(carried.settled),
-        f"ledger-{day}.csv": csv_text(LEDGER_HEADER, map(line_cells, carried.entries)),
+        f"ledger-{day}.csv": file_text(LedgerLine, carried.entries),
         **_statement_texts(carried.month, day=day),
         **({f"orders-{day}-web.csv": csv_text(ORDER_HEADER, orders)} if orders else {}),
     }
@@ -195,13 +191,13 @@ def _made(sandbox: Sandbox, *, day: date, account_id: str) -> _Made:
     effects = [effect for _, effect in placed]
     first, second = sandbox.options.accounts
     merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
+    payments = payments_of(effects, now=closes_at)
     night = sample_night(
-        map(effect_table, effects),
+        payments,
         account=Account(merchant_id, account_id, second if account_id == first else first),
         business_date=day,
         seed=seed,
     )
-    payments = payments_of(map(effect_table, effects), now=closes_at)
     settlement = settlement_of(
         effects,
         merchant_id=merchant_id,
@@ -282,7 +278,7 @@ def _key(
     books: PlantedBooks,
 ) -> dict[str, Any]:
     """The answer key of everything that is planted on that day."""
-    key = answer_key_table(night) | {"settlement": answer_key(settlement)}
+    key = night_key(night) | {"settlement": answer_key(settlement)}
     key |= {"held_back": held_key(before), "bank": key_of(month), "books": books_key(books)}
     codes = {planted.code for planted in settlement.planted}
     codes |= {planted.code for planted in before.planted}
@@ -294,7 +290,7 @@ def _key(
 
 
 def _settlement_text(lines: Iterable[SettlementLine]) -> str:
-    return csv_text(SETTLEMENT_HEADER, map(cells_of, lines))
+    return file_text(SettlementLine, lines)
 
 
 def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[tuple[int, Effect]]:
@@ -315,7 +311,6 @@ def days_offered(sandbox: Sandbox) -> list[date]:
 
 ORDER_GRACE = timedelta(hours=24)
 """How long an order may be away, as in the bundled rules."""
-_UNKNOWN = UnverifiedReason.REFUND_AMOUNT_UNKNOWN
 
 
 def known_by_settlement(
@@ -341,9 +336,9 @@ def known_by_settlement(
     settled = {line.transaction_id for line in lines if _is(line, EntryType.CAPTURE)}
     first = min((line.settled_on for line in before), default=night.business_date.isoformat())
     stories = [
-        replace(story, expected=_told(story.expected, by_id=by_id, settled=settled, first=first))
+        _told(story, by_id[story.expected.transaction_id], settled=settled, first=first)
         if story.expected is not None
-        and story.expected.unverified is _UNKNOWN
+        and story.expected.finding is UnverifiedReason.REFUND_AMOUNT_UNKNOWN
         and story.expected.transaction_id in refunded
         else story
         for story in night.stories
@@ -358,40 +353,33 @@ def known_by_settlement(
         and payment.order_no not in known
         and payment.state is GatewayState.PARTIALLY_REFUNDED
     ]
-    expected = [*(_lonely(payment, now=now) for payment in lonely), *_left_out(settlement, by_id)]
-    return replace(night, stories=(*stories, *(Story((), (), each) for each in expected)))
+    more = [*(_lonely(payment, now=now) for payment in lonely), *_left_out(settlement, by_id)]
+    return replace(night, stories=(*stories, *more))
 
 
 def _is(line: SettlementLine, kind: EntryType) -> bool:
     return line.entry_type == kind
 
 
-def _told(
-    expected: Expectation,
-    *,
-    by_id: dict[str, TruePayment],
-    settled: Collection[str],
-    first: str,
-) -> Expectation:
+def _told(story: Story, payment: TruePayment, *, settled: Collection[str], first: str) -> Story:
     """Of an order in the merchant's files: it agrees, or its capture is still to be settled."""
-    payment = by_id[expected.transaction_id]
     if payment.transaction_id in settled or payment.authorised_at.date().isoformat() < first:
-        return flagged(payment, "the settlement says how much", flag=Flag.REFUND_FROM_SETTLEMENT)
-    return pending(payment, "the settlement says how much, and has no capture yet")
+        return told(story, Flag.REFUND_FROM_SETTLEMENT, "the settlement says how much", of=payment)
+    why = "the settlement says how much, and has no capture yet"
+    return told(story, "pending", why, of=payment)
 
 
-def _lonely(payment: TruePayment, *, now: datetime) -> Expectation:
+def _lonely(payment: TruePayment, *, now: datetime) -> Story:
     """Of a payment that no file of the merchant has."""
     why = "refunded in part and settled; no order file holds it"
-    if now < payment.authorised_at + ORDER_GRACE:
-        return pending(payment, why)
-    effects = effects_of(payment, gateway=payment.net, order=0, ledger=0)
-    return breaks(payment, why, code=BreakCode.MISSING_IN_ORDERS, effects=effects)
+    early = now < payment.authorised_at + ORDER_GRACE
+    finding: Finding = "pending" if early else BreakCode.MISSING_IN_ORDERS
+    return told(Story(), finding, why, of=payment, payment=payment)
 
 
-def _left_out(settlement: Settlement, by_id: dict[str, TruePayment]) -> Iterator[Expectation]:
+def _left_out(settlement: Settlement, by_id: dict[str, TruePayment]) -> Iterator[Story]:
     for planted in settlement.planted:
         if planted.code is BreakCode.SETTLEMENT_MISSING and planted.true is not None:
             payment = by_id.get(planted.true.transaction_id)
             if payment is not None:
-                yield pending(payment, "not settled, and not late by then")
+                yield told(Story(), "pending", "not settled, and not late by then", of=payment)

@@ -12,9 +12,9 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.model.words import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
 from recon.sandbox.pages.bank_book import Arrival, BankMonth
-from recon.sandbox.pages.planted_settlement import PAYOUT, SettlementLine
+from recon.sandbox.pages.planted_settlement import PAYOUT
 from recon.sandbox.pages.planted_statements import LEAST_PLANTED
-from recon.sandbox.sample_night.records import BOOKING_GRACE, LedgerLine
+from recon.sandbox.world.records import BOOKING_GRACE, LedgerLine, SettlementLine
 
 BOOKED_AT = time(9, tzinfo=UTC)
 """When the books have a batch, on the day after it was settled."""

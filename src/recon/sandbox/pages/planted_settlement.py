@@ -8,7 +8,7 @@ of the first batches in some currencies a reserve is kept back.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import groupby
@@ -20,6 +20,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, EntryType
 from recon.sandbox.ground.book_records import Effect
+from recon.sandbox.world.records import SettlementLine, cells_of, columns_of
 
 FEE_BASIS_POINTS = 140
 FEE_FIXED_MINOR_UNITS = 25
@@ -32,29 +33,6 @@ UNKNOWN_TRANSACTION = "90000000000000009901"
 UNKNOWN_GROSS = 4_321
 STEP_MIN, STEP_MAX = 100, 400
 """Minor units by which a planted amount differs."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettlementLine:
-    """One line; the field names are the columns, in order. Amounts are signed minor units."""
-
-    batch_id: str
-    merchant_id: str
-    account_id: str
-    settled_on: str
-    entry_type: str
-    order_no: str
-    transaction_id: str
-    reference_no: str
-    currency: str
-    gross: int
-    fee: int
-    net: int
-    own_reference: str = ""
-    """What the merchant named a refund or payout by; "" on what the batch comes to."""
-
-
-SETTLEMENT_HEADER = tuple(field.name for field in fields(SettlementLine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,15 +186,6 @@ def pay_outs_of(
     return rows
 
 
-def cells_of(line: SettlementLine) -> tuple[str, ...]:
-    """A line as the texts of its columns."""
-    values = [getattr(line, name) for name in SETTLEMENT_HEADER]
-    return tuple(
-        format_minor_units(value, currency=line.currency) if isinstance(value, int) else value
-        for value in values
-    )
-
-
 def answer_key(settlement: Settlement) -> list[dict[str, Any]]:
     """Every planted discrepancy, amounts as text."""
     return [
@@ -227,7 +196,9 @@ def answer_key(settlement: Settlement) -> list[dict[str, Any]]:
 
 
 def _as_table(line: SettlementLine | None) -> dict[str, str] | None:
-    return None if line is None else dict(zip(SETTLEMENT_HEADER, cells_of(line), strict=True))
+    return (
+        None if line is None else dict(zip(columns_of(SettlementLine), cells_of(line), strict=True))
+    )
 
 
 DAYS_BEFORE = 8

@@ -24,7 +24,8 @@ from recon.sandbox.pages.bank_book import (
     PlantedAtBank,
     currencies_of,
 )
-from recon.sandbox.pages.planted_settlement import DAYS_BEFORE, SettlementLine
+from recon.sandbox.pages.planted_settlement import DAYS_BEFORE
+from recon.sandbox.world.records import SettlementLine
 
 LEAST_PLANTED = 1_000
 """Minor units below which nothing is planted into a pay-out."""

@@ -32,8 +32,8 @@ from recon.model.words import BreakCode, Flag
 from recon.proof.engine import reconcile
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
 from recon.sandbox.pages.bank_book import BANKS, PAYER, STRANGERS
-from recon.sandbox.pages.planted_settlement import SettlementLine
 from recon.sandbox.pages.planted_statements import DATED_RATES, bank_month
+from recon.sandbox.world.records import SettlementLine
 from tests.recon.matching.bank.cases import booked
 
 pytestmark = pytest.mark.xdist_group("statements of banks")

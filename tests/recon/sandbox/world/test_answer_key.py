@@ -18,13 +18,18 @@ from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
 from recon.model.words import GatewayState, Verdict
 from recon.sandbox.ground.sandbox_terms import load_terms
-from recon.sandbox.sample_night import Account, SampleNight, sample_night
-from recon.sandbox.sample_night.records import OrderLine
-from recon.sandbox.sample_night.sample_files import answer_key_table, ledger_csv_text, write_inbox
-from recon.sandbox.sample_night.true_payments import TruePayment, payments_of
+from recon.sandbox.world.night import (
+    Account,
+    SampleNight,
+    answer_key,
+    inbox_texts,
+    ledger_csv_text,
+    sample_night,
+)
+from recon.sandbox.world.records import OrderLine, TruePayment
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 
-Effects = tuple[dict[str, str], ...]
+Payments = tuple[TruePayment, ...]
 ACCOUNT = Account("100042", "100042001", "100042002")
 BUSINESS_DATE = date(2026, 11, 20)
 NIGHT = datetime(2026, 11, 20, 22, tzinfo=UTC)
@@ -137,9 +142,8 @@ def write_rows(path: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ..
     return path
 
 
-def played(night: SampleNight, effects: Effects, folder: Path) -> PlainFilesRequest:
+def played(night: SampleNight, payments: Payments, folder: Path) -> PlainFilesRequest:
     """All files of the night as they are when it is over."""
-    payments = payments_of(effects, now=NIGHT)
     by_order = {payment.order_no: payment for payment in payments}
     actions = {line.order_no: line for line in actions_of(night)}
     # The universe of a night: orders, ledger references, and the quarantined keys.
@@ -147,11 +151,14 @@ def played(night: SampleNight, effects: Effects, folder: Path) -> PlainFilesRequ
     asked |= {(line.account_id, line.order_no) for s in night.stories for line in s.ledger}
     rows = gateway_rows(payments, asked, actions)
     (folder / "inbox").mkdir()
+    orders = {folder / "inbox" / name: text for name, text in inbox_texts(night).items()}
+    for path, text in orders.items():
+        path.write_text(text, encoding="utf-8", newline="")
     ledger = folder / "ledger.csv"
     ledger.write_text(ledger_csv_text(night), encoding="utf-8", newline="")
     (folder / "rules.toml").write_text(rules_toml(night.account))
     return PlainFilesRequest(
-        orders=tuple(write_inbox(night, inbox=folder / "inbox")),
+        orders=tuple(orders),
         gateway=(write_rows(folder / "gateway.csv", GATEWAY_HEADER, rows),),
         ledger=(ledger,),
         instructions=(
@@ -181,13 +188,13 @@ def rows_in(path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def found(
-    effects: Effects, tmp_path_factory: pytest.TempPathFactory
+    payments: Payments, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[dict[str, Any], Path, Verdict]:
     """The answer key, the folder of the result, and the verdict."""
-    night = sample_night(effects, account=ACCOUNT, business_date=BUSINESS_DATE, seed=42)
-    request = played(night, effects, tmp_path_factory.mktemp("played"))
+    night = sample_night(payments, account=ACCOUNT, business_date=BUSINESS_DATE, seed=42)
+    request = played(night, payments, tmp_path_factory.mktemp("played"))
     result = reconcile_files(request, clock=lambda: NIGHT, write_workbook=no_workbook)
-    return answer_key_table(night), request.out, result.verdict
+    return answer_key(night), request.out, result.verdict
 
 
 def test_the_engine_finds_what_was_planted_and_nothing_else(

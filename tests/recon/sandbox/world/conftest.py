@@ -1,6 +1,5 @@
-"""The truth of a seeded sandbox, without starting one."""
+"""The payments of a seeded sandbox, without starting one."""
 
-import json
 from functools import cache
 
 import pytest
@@ -8,28 +7,28 @@ import pytest
 from recon.sandbox.ground.options import CLOCK_START, SandboxOptions
 from recon.sandbox.ground.population import populate
 from recon.sandbox.ground.sandbox_terms import load_terms
-from recon.sandbox.ground.truth import effect_line
+from recon.sandbox.world.records import TruePayment, payments_of
 
 ORDERS = 2_000
 
-Effects = tuple[dict[str, str], ...]
+Payments = tuple[TruePayment, ...]
 
 
 @cache
-def seeded_effects(orders: int, seed: int) -> Effects:
-    """Lines of `GET /_sandbox/effects` right after a start."""
+def seeded_payments(orders: int, seed: int) -> Payments:
+    """What truly happened right after a start, payment by payment."""
     options = SandboxOptions(orders=orders, seed=seed)
     _, effects = populate(options, terms=load_terms(), now=int(CLOCK_START.timestamp()))
-    return tuple(json.loads(effect_line(effect)) for effect in effects)
+    return payments_of(effects, now=CLOCK_START)
 
 
 @pytest.fixture(scope="session")
-def effects() -> Effects:
+def payments() -> Payments:
     """The truth of the demo's sandbox."""
-    return seeded_effects(ORDERS, 42)
+    return seeded_payments(ORDERS, 42)
 
 
 @pytest.fixture
-def few_effects() -> Effects:
+def few_payments() -> Payments:
     """The truth of a very small sandbox."""
-    return seeded_effects(20, 42)
+    return seeded_payments(20, 42)

@@ -1,0 +1,200 @@
+"""The rows of every file, and the payments behind them; the field names are the columns, in order.
+
+Amounts are minor units. Written from the truth outwards: what happened stands in `TruePayment`.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+
+from recon.model.business_date import Grace
+from recon.model.money import format_minor_units
+from recon.model.words import GatewayState
+from recon.sandbox.ground.book_records import Effect
+
+BOOKING_GRACE = Grace(2, "bd")
+"""How long the ledger may be without a movement, as in the bundled rules."""
+AUTHORISATION_LIVES = timedelta(days=7)
+"""The sandbox's own choice; older authorisations without a capture are expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderLine:
+    """One row of an order file of the inbox."""
+
+    merchant_id: str
+    account_id: str
+    order_no: str
+    currency: str
+    amount: int
+    status: str
+    ordered_at: datetime
+    transaction_id: str = ""
+    expected_captured_amount: int | None = None
+    refund_amount: int | None = None
+    updated_at: datetime | None = None
+    action: str = ""
+    action_amount: int | None = None
+    action_reason: str = ""
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """One ledger entry."""
+
+    entry_id: str
+    merchant_id: str
+    account_id: str
+    order_no: str
+    entry_type: str
+    currency: str
+    amount: int
+    booked_at: datetime
+    transaction_id: str = ""
+    reference_no: str = ""
+    reverses_entry_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettlementLine:
+    """One row of a settlement file; amounts are signed."""
+
+    batch_id: str
+    merchant_id: str
+    account_id: str
+    settled_on: str
+    entry_type: str
+    order_no: str
+    transaction_id: str
+    reference_no: str
+    currency: str
+    gross: int
+    fee: int
+    net: int
+    own_reference: str = ""
+    """What the merchant named a refund or payout by; "" on what the batch comes to."""
+
+
+Line = OrderLine | LedgerLine | SettlementLine
+Row = Sequence[str]
+
+
+def columns_of(kind: type[Line]) -> tuple[str, ...]:
+    """The header of a file of such rows."""
+    return tuple(field.name for field in fields(kind))
+
+
+def cells_of(line: Line) -> tuple[str, ...]:
+    """A row as the texts of its columns."""
+    values = (getattr(line, field.name) for field in fields(line))
+    return tuple(_text(value, currency=line.currency) for value in values)
+
+
+def _text(value: str | int | datetime | None, *, currency: str) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds")
+    if isinstance(value, int):
+        return format_minor_units(value, currency=currency)
+    return value or ""
+
+
+def csv_text(header: Row, rows: Iterable[Row]) -> str:
+    """A CSV file with a header."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def file_text(kind: type[Line], lines: Iterable[Line]) -> str:
+    """A CSV file of such rows."""
+    return csv_text(columns_of(kind), map(cells_of, lines))
+
+
+@dataclass(frozen=True, slots=True)
+class TruePayment:
+    """One payment of the population as it stands before the night."""
+
+    merchant_id: str
+    account_id: str
+    order_no: str
+    transaction_id: str
+    currency: str
+    state: GatewayState
+    authorised: int
+    authorised_at: datetime
+    last_at: datetime
+    """When the newest effect happened."""
+    captured: int = 0
+    captured_at: datetime | None = None
+    refunded: int = 0
+    refund_reference_id: str = ""
+
+    @property
+    def net(self) -> int:
+        """The money that the gateway holds for the merchant, as its query can show it."""
+        if self.state is GatewayState.CHARGEBACK:
+            return 0
+        return self.captured - self.refunded
+
+
+def payments_of(effects: Iterable[Effect], *, now: datetime) -> tuple[TruePayment, ...]:
+    """The seeded payments that have effects, in the order of their authorisation."""
+    truth: dict[str, TruePayment] = {}
+    for effect in effects:
+        if effect.origin == "seed":
+            key = effect.transaction_id
+            truth[key] = _after(truth[key], effect) if key in truth else _first(effect)
+    for key, payment in truth.items():
+        lapsed = payment.authorised_at + AUTHORISATION_LIVES <= now
+        if payment.state is GatewayState.AUTHORISED and lapsed:
+            truth[key] = replace(payment, state=GatewayState.EXPIRED)
+    return tuple(sorted(truth.values(), key=attrgetter("authorised_at", "order_no")))
+
+
+def instant_of(effect: Effect) -> datetime:
+    """When it took place, UTC."""
+    return datetime.fromtimestamp(effect.committed_at, UTC)
+
+
+def _first(effect: Effect) -> TruePayment:
+    return TruePayment(
+        merchant_id=effect.merchant_id,
+        account_id=effect.account_id,
+        order_no=effect.order_no,
+        transaction_id=effect.transaction_id,
+        currency=effect.currency,
+        state=GatewayState.AUTHORISED,
+        authorised=effect.amount or 0,
+        authorised_at=instant_of(effect),
+        last_at=instant_of(effect),
+    )
+
+
+def _after(payment: TruePayment, effect: Effect) -> TruePayment:
+    """The payment with one more effect."""
+    at, amount = instant_of(effect), effect.amount or 0
+    payment = replace(payment, last_at=max(at, payment.last_at))
+    match effect.operation:
+        case "capture":
+            return replace(payment, state=GatewayState.PAID, captured=amount, captured_at=at)
+        case "refund":
+            refunded = payment.refunded + amount
+            whole = refunded == payment.captured
+            return replace(
+                payment,
+                state=GatewayState.REFUNDED if whole else GatewayState.PARTIALLY_REFUNDED,
+                refunded=refunded,
+                refund_reference_id=effect.refund_reference_id,
+            )
+        case "cancel":
+            return replace(payment, state=GatewayState.CANCELLED)
+        case "chargeback":
+            return replace(payment, state=GatewayState.CHARGEBACK)
+        case _:
+            return payment
