@@ -13,10 +13,9 @@ from pathlib import Path
 from recon.config.settings import load_tables
 from recon.model.errors import ConfigurationError, OutputError, UsageError
 from recon.privacy.own_files import make_folder, write_result
-from recon.sandbox.pages.bank_book import BANKS, PAYER
-from recon.sandbox.pages.planted_settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
-from recon.sandbox.pages.planted_statements import DATED_RATES
+from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER
 from recon.sandbox.world.night import LEDGER_QUERY, Account
+from recon.sandbox.world.settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
 from recon.sandbox.world.stories import ROUNDING_CURRENCY
 from recon.steps.ground.environment import CLOCK_VARIABLE
 

@@ -1,18 +1,20 @@
 """`/_sandbox/files/…`: the page of downloads and the files themselves."""
 
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from recon.sandbox.ground.operation_call import Sandbox
-from recon.sandbox.pages.downloads import Downloads, days_offered
 from recon.sandbox.pages.markup import PageLink, document, links, paragraph, table
 from recon.sandbox.pages.timeline import HOME
+from recon.sandbox.world.days import Downloads
 
 HTTP_NOT_FOUND = 404
+DAYS_SHOWN = 7
+"""Business dates that the page of downloads offers, back from the clock's own."""
 MEDIA_TYPES = {
     "csv": "text/csv",
     "json": "application/json",
@@ -78,13 +80,14 @@ def _missing() -> Response:
 
 
 def _page(sandbox: Sandbox) -> str:
+    today = datetime.fromtimestamp(sandbox.clock.now(), UTC).date()
     rows = [
         (
             day.isoformat(),
             account_id,
             PageLink("Files", f"/_sandbox/files/{account_id}/{day}/"),
         )
-        for day in days_offered(sandbox)
+        for day in (today - timedelta(days=back) for back in range(DAYS_SHOWN))
         for account_id in sandbox.options.accounts
     ]
     names = ("Business date", "Account", "")

@@ -45,10 +45,10 @@ from recon.sandbox.world.stories import (
     Wants,
     account_plants,
     entries_of,
+    expecting,
     fitting,
     order_of,
     plain_story,
-    told,
 )
 
 ORDER_HEADER = columns_of(OrderLine)
@@ -124,7 +124,7 @@ class _Pool:
     def take(self, wants: Wants, *, times: int) -> list[TruePayment]:
         """Up to `times` fitting payments; nobody else gets them."""
         chosen: list[TruePayment] = []
-        left = []
+        left: list[TruePayment] = []
         for payment in self.left:
             mine = len(chosen) < times and wants(payment)
             (chosen if mine else left).append(payment)
@@ -161,7 +161,7 @@ def sample_night(
     rows = _unreadable(quarantined, account=account, closes_at=closes_at)
     ledger = {payment.order_no: entries_of(payment) for payment in quarantined}
     stories += [
-        told(
+        expecting(
             Story(ledger=ledger.get(row.line.order_no, ())),
             Reason.ROW_QUARANTINED,
             row.kind,
@@ -333,7 +333,7 @@ def _invented(rng: Random, *, account: Account, closes_at: datetime, times: int)
             booked_at=line.ordered_at + CHECKOUT_TIME + BOOKING_TIME,
         )
         story = Story((line,) * kind.ordered, (entry,) * kind.booked)
-        yield told(story, kind.finding, kind.why, of=line)
+        yield expecting(story, kind.finding, kind.why, of=line)
 
 
 def order_file_names(night: SampleNight) -> dict[str, str]:

@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from recon.model.business_date import Grace
 from recon.model.money import format_minor_units
-from recon.model.words import GatewayState
+from recon.model.words import BreakCode, Flag, GatewayState
 from recon.sandbox.ground.book_records import Effect
 
 BOOKING_GRACE = Grace(2, "bd")
@@ -77,6 +77,29 @@ class SettlementLine:
     net: int
     own_reference: str = ""
     """What the merchant named a refund or payout by; "" on what the batch comes to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """What must be found of a batch, a pay-out, or a group of the books."""
+
+    finding: BreakCode | Flag
+    """A break, or the flag of what matches."""
+    why: str
+    about: str
+    """The batch, or the key of the group as rules.md has it."""
+    currency: str
+    effect: int
+
+    @property
+    def is_break(self) -> bool:
+        """Not a match with a flag."""
+        return isinstance(self.finding, BreakCode)
+
+    @property
+    def text(self) -> str:
+        """The effect as the answer key has it."""
+        return format_minor_units(self.effect, currency=self.currency)
 
 
 Line = OrderLine | LedgerLine | SettlementLine

@@ -86,7 +86,7 @@ class Story:
     """Lines that another file brings: repeats, newer versions."""
 
 
-def told(
+def expecting(
     story: Story, finding: Finding, why: str, *, of: Record, payment: TruePayment | None = None
 ) -> Story:
     """The story with its expectation; `payment` is what the gateway has of it."""
@@ -313,7 +313,7 @@ def plant(
         entries = ledger(payment, line, rng)
         second = (replace(order_of(payment), **later(payment, rng)),) if later else ()
         story = Story((line,), entries, later=second)
-        return told(story, finding, why, of=payment, payment=payment) if finding else story
+        return expecting(story, finding, why, of=payment, payment=payment) if finding else story
 
     return tell
 
@@ -321,14 +321,14 @@ def plant(
 def _missing_in_orders(payment: TruePayment, _rng: Random) -> Story:
     story = Story(ledger=entries_of(payment))
     code = BreakCode.MISSING_IN_ORDERS
-    return told(story, code, "order left out", of=payment, payment=payment)
+    return expecting(story, code, "order left out", of=payment, payment=payment)
 
 
 def _wrong_account(payment: TruePayment, _rng: Random, *, other_account: str) -> Story:
     """The order is filed under the merchant's other account."""
     line = replace(order_of(payment), account_id=other_account)
     story, why = Story((line,), entries_of(payment)), "order filed under another account"
-    story = told(story, BreakCode.WRONG_ACCOUNT, why, of=line, payment=payment)
+    story = expecting(story, BreakCode.WRONG_ACCOUNT, why, of=line, payment=payment)
     if story.expected is None:
         return story
     there, here = story.expected.effects

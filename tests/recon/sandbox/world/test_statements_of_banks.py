@@ -31,8 +31,7 @@ from recon.model.money import parse_signed_minor_units
 from recon.model.words import BreakCode, Flag
 from recon.proof.engine import reconcile
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
-from recon.sandbox.pages.bank_book import BANKS, PAYER, STRANGERS
-from recon.sandbox.pages.planted_statements import DATED_RATES, bank_month
+from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER, STRANGERS, bank_month
 from recon.sandbox.world.records import SettlementLine
 from tests.recon.matching.bank.cases import booked
 
@@ -162,11 +161,8 @@ def test_a_currency_without_a_bank_is_exchanged(currency: str) -> None:
     ]
     month = bank_month(lines, day=date(2026, 11, 20), seed=1)
 
-    of_payouts = [planted for planted in month.planted if planted.batch_id.startswith("SET-")]
-    assert {planted.flag or planted.code for planted in of_payouts} >= {
-        Flag.EXCHANGED.value,
-        BreakCode.BANK_FX_DIFFERENCE,
-    }
+    of_payouts = {each.finding for each in month.planted if each.about.startswith("SET-")}
+    assert of_payouts >= {Flag.EXCHANGED, BreakCode.BANK_FX_DIFFERENCE}
 
 
 def test_flags_of_what_matches_are_in_the_key(

@@ -1,0 +1,419 @@
+"""All files of a business date, with the answer key of everything planted, and dates that follow.
+
+They are written from the ledger of effects: the same seed and truth give the same bytes, on any
+machine. The first date that is handed out of an account has everything that is planted. Each later
+one has what happened since: some sales, effects settled and paid out, statements under the next
+numbers and from the last balances, and the books of all that. Nothing is planted into it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+from random import Random
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from recon.model.business_date import BusinessCalendar
+from recon.model.words import (
+    BreakCode,
+    EntryType,
+    Flag,
+    GatewayState,
+    OrderStatus,
+    UnverifiedReason,
+)
+from recon.sandbox.ground.book_records import Effect, Payment
+from recon.sandbox.ground.operation_call import Sandbox
+from recon.sandbox.ground.options import SandboxOptions
+from recon.sandbox.ground.population import PaymentDraft, transaction_id_of
+from recon.sandbox.ground.truth import EFFECTS_PER_READ
+from recon.sandbox.world import banks, night, settlement
+from recon.sandbox.world.banks import BankMonth, LastStatement, OnItsWay
+from recon.sandbox.world.books import BOOKED_AT, books_of, plain_books
+from recon.sandbox.world.night import SampleNight
+from recon.sandbox.world.records import (
+    LedgerLine,
+    OrderLine,
+    Planted,
+    SettlementLine,
+    TruePayment,
+    file_text,
+    instant_of,
+    payments_of,
+)
+from recon.sandbox.world.settlement import PAYOUT, SETTLED, Settlement
+from recon.sandbox.world.stories import BOOKING_TIME, CHECKOUT_TIME, Finding, Story, expecting
+
+SOLD = "sold on later dates"
+"""Note: how many payments there are beside the population."""
+SALES_A_DAY = 5
+SHOP_OPENS = time(9, tzinfo=UTC)
+SHOP_SECONDS = 10 * 3_600
+AMOUNTS = (2_000, 40_000)
+"""Minor units of a sale: from, and below."""
+CURRENCIES = ("EUR", "EUR", "GBP", "JPY", "USD")
+ORDER_GRACE = timedelta(hours=24)
+"""How long an order may be away, as in the bundled rules."""
+
+Placed = Sequence[tuple[int, Effect]]
+"""Effects in commit order, each with its position."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldSoFar:
+    """What was handed out of an account so far, as far as the next date rests on it."""
+
+    day: date
+    position: int
+    """Of the last effect that was settled."""
+    last: Mapping[str, LastStatement]
+    """Name of each bank -> its last statement."""
+    coming: Sequence[OnItsWay]
+    unbooked: Sequence[SettlementLine]
+    """Lines and pay-out rows of the last date: the books have them a day later."""
+    paid: Sequence[SettlementLine]
+    """Pay-out rows of which something may arrive."""
+    booked: Sequence[tuple[str, str]]
+    """Order and type of what the books had of payments before."""
+
+
+_TOLD_SO_FAR = TypeAdapter(ToldSoFar)
+
+
+class Downloads:
+    """The files that were asked for last: all files of a day come from one reading of the truth."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._asked: tuple[object, ...] = ()
+        self._files: dict[str, str] = {}
+
+    def of(self, *, day: date, account_id: str) -> dict[str, str]:
+        """Name -> text of every file of one business date and account, as the truth is now."""
+        book = self.sandbox.book
+        last = book.select("SELECT coalesce(max(position), 0), count(*) FROM effect")[0]
+        asked = (day, account_id, *last)
+        if asked != self._asked:
+            self._files = _Day.of(self.sandbox, day=day, account_id=account_id).texts()
+            self._asked = asked
+        return self._files
+
+    def hand_out(self, *, day: date, account_id: str) -> dict[str, str] | None:
+        """Name -> text of the files of a date as it follows those that were handed out before.
+
+        The same date again gives the same bytes; None before the last date, which told of it.
+        """
+        book, note = self.sandbox.book, f"handed out {account_id}"
+        with book.transaction():
+            select = "SELECT name, text FROM handed_out WHERE account_id = ? AND day = ?"
+            if rows := book.select(select, (account_id, day.isoformat())):
+                return dict(rows)
+            if known := book.note(note):
+                handed = _TOLD_SO_FAR.validate_json(known)
+                if day <= handed.day:
+                    return None
+                texts, handed = _next(self.sandbox, handed, day=day, account_id=account_id)
+            else:
+                first = _Day.of(self.sandbox, day=day, account_id=account_id)
+                texts, handed = first.texts(), first.carried_over()
+            for name, text in texts.items():
+                insert = "INSERT INTO handed_out VALUES (?, ?, ?, ?)"
+                book.execute(insert, (account_id, day.isoformat(), name, text))
+            book.write_note(note, value=_TOLD_SO_FAR.dump_json(handed).decode())
+            return texts
+
+
+@dataclass(frozen=True, slots=True)
+class _Day:
+    """One business date with everything that is planted into it."""
+
+    night: SampleNight
+    payments: Sequence[TruePayment]
+    settlement: Settlement
+    before: Sequence[SettlementLine]
+    held: Sequence[Planted]
+    month: BankMonth
+    in_books: Sequence[Planted]
+    position: int
+    """Of the last effect."""
+
+    @staticmethod
+    def of(sandbox: Sandbox, *, day: date, account_id: str) -> "_Day":
+        """The date as the truth is now."""
+        placed = _effects_by(sandbox, day=day)
+        effects = [effect for _, effect in placed]
+        payments = payments_of(effects, now=BusinessCalendar.of().closes_at(day))
+        first, second = sandbox.options.accounts
+        merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
+        other = second if account_id == first else first
+        account = night.Account(merchant_id, account_id, other)
+        sample = night.sample_night(payments, account=account, business_date=day, seed=seed)
+        settled = settlement.settlement_of(
+            effects,
+            account_id=account_id,
+            day=day,
+            seed=seed,
+            spared={each.expected.order_no for each in sample.stories if each.expected},
+        )
+        before, held = settlement.paid_batches(
+            effects,
+            account_id=account_id,
+            day=day,
+            unmentioned={each.transaction_id for each in payments if _is_part(each)},
+        )
+        paid = [line for line in before if line.entry_type == PAYOUT and line.net]
+        paid += [line for line in settled.lines if line.entry_type == PAYOUT]
+        month = banks.bank_month(paid, day=day, seed=seed)
+        # Monthly charges from the first settled day on: nothing tells what is older than that.
+        since = min((line.settled_on for line in before), default="")
+        charges = [fee for fee in sample.fees if fee.booked_at.date().isoformat() >= since]
+        entries, in_books = books_of(before, month=month, charges=charges, day=day)
+        sample = replace(sample, fees=(*charges, *entries))
+        position = max((position for position, _ in placed), default=0)
+        return _Day(sample, payments, settled, before, held, month, in_books, position)
+
+    def texts(self) -> dict[str, str]:
+        """Name -> text of every file."""
+        day = self.night.business_date
+        return (
+            night.inbox_texts(self.night)
+            | banks.statement_files(self.month, day=day)
+            | {
+                f"ledger-{day}.csv": night.ledger_csv_text(self.night),
+                f"settlement-{day}.csv": file_text(SettlementLine, self.settlement.lines),
+                f"settlement-before-{day}.csv": file_text(SettlementLine, self.before),
+                f"settlement-true-{day}.csv": file_text(SettlementLine, self.settlement.true),
+                f"answer-key-{day}.json": _json(self._key()),
+            }
+        )
+
+    def carried_over(self) -> ToldSoFar:
+        """What the next date rests on."""
+        lines = (*self.before, *self.settlement.lines)
+        return ToldSoFar(
+            day=self.night.business_date,
+            position=self.position,
+            last=self.month.last_statements(),
+            coming=self.month.coming,
+            unbooked=self.settlement.lines,
+            paid=[line for line in lines if line.entry_type == PAYOUT],
+            booked=[(line.order_no, line.entry_type) for line in night.ledger_lines(self.night)],
+        )
+
+    def _key(self) -> dict[str, Any]:
+        """The answer key of everything that is planted on that day."""
+        stories = (*map(self._as_settled, self.night.stories), *self._only_settled())
+        key = night.answer_key(replace(self.night, stories=stories))
+        key["settlement"] = settlement.answer_key(self.settlement)
+        key["held_back"] = [
+            {
+                "code": each.finding.value,
+                "batch_id": each.about,
+                "currency": each.currency,
+                "held_back": each.text,
+            }
+            for each in self.held
+        ]
+        key["bank"] = banks.answer_key(self.month)
+        key["books"] = [
+            {
+                "code": each.finding.value,
+                "key": each.about,
+                "currency": each.currency,
+                "effect_ledger": each.text,
+                "why": each.why,
+            }
+            for each in self.in_books
+        ]
+        codes: set[str] = {fault.code for fault in self.settlement.planted}
+        codes |= {each.finding for each in (*self.held, *self.month.planted, *self.in_books)}
+        key["not_shown"] = {
+            code: why for code, why in key["not_shown"].items() if code not in codes
+        }
+        return key
+
+    def _as_settled(self, story: Story) -> Story:
+        """A story with what is expected since the settlement says how much was refunded.
+
+        No query does: it agrees then, or its capture is still to be settled.
+        """
+        unknown = UnverifiedReason.REFUND_AMOUNT_UNKNOWN
+        if story.expected is None or story.expected.finding is not unknown:
+            return story
+        transaction_id = story.expected.transaction_id
+        if transaction_id not in _ids(self.settlement.true, EntryType.REFUND):
+            return story
+        payment = next(each for each in self.payments if each.transaction_id == transaction_id)
+        first = min(
+            (line.settled_on for line in self.before), default=str(self.night.business_date)
+        )
+        settled = _ids((*self.before, *self.settlement.lines), EntryType.CAPTURE)
+        if transaction_id in settled or str(payment.authorised_at.date()) < first:
+            why = "the settlement says how much"
+            return expecting(story, Flag.REFUND_FROM_SETTLEMENT, why, of=payment)
+        why = "the settlement says how much, and has no capture yet"
+        return expecting(story, "pending", why, of=payment)
+
+    def _only_settled(self) -> Iterator[Story]:
+        """Payments that no file of the merchant has are asked about where the settlement does."""
+        known = {line.order_no for story in self.night.stories for line in story.orders}
+        known |= {line.order_no for story in self.night.stories for line in story.ledger}
+        known |= {each.expected.order_no for each in self.night.stories if each.expected}
+        refunded = _ids(self.settlement.true, EntryType.REFUND)
+        now = BusinessCalendar.of().closes_at(self.night.business_date)
+        for payment in self.payments:
+            of_file = payment.transaction_id in refunded and payment.order_no not in known
+            if of_file and _is_part(payment):
+                early = now < payment.authorised_at + ORDER_GRACE
+                finding: Finding = "pending" if early else BreakCode.MISSING_IN_ORDERS
+                why = "refunded in part and settled; no order file holds it"
+                yield expecting(Story(), finding, why, of=payment, payment=payment)
+        left_out = {
+            fault.true.transaction_id
+            for fault in self.settlement.planted
+            if fault.code is BreakCode.SETTLEMENT_MISSING and fault.true is not None
+        }
+        for payment in self.payments:
+            if payment.transaction_id in left_out:
+                why = "not settled, and not late by then"
+                yield expecting(Story(), "pending", why, of=payment)
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _is_part(payment: TruePayment) -> bool:
+    return payment.state is GatewayState.PARTIALLY_REFUNDED
+
+
+def _ids(lines: Sequence[SettlementLine], kind: EntryType) -> set[str]:
+    return {line.transaction_id for line in lines if line.entry_type == kind}
+
+
+def _next(
+    sandbox: Sandbox, handed: ToldSoFar, *, day: date, account_id: str
+) -> tuple[dict[str, str], ToldSoFar]:
+    """The files of a date after the last one, and what the next one rests on.
+
+    Shoppers buy something on that date. The ledger has what was booked since.
+    """
+    book, drafts = sandbox.book, []
+    if account_id == sandbox.options.account:
+        before = int(book.note(SOLD) or 0)
+        number = int(book.note("orders")) + before + 1
+        drafts = _sold(day, number=number, options=sandbox.options)
+        book.write_note(SOLD, value=str(before + len(drafts)))
+    book.write_payments(draft.payment for draft in drafts)
+    book.append_effects(effect for draft in drafts for effect in draft.effects)
+    effects = _effects_by(sandbox, day=day, after=handed.position)
+    own = [each for each in effects if each[1].account_id == account_id]
+    lines = [
+        settlement.of_one_currency(effect, day=day)
+        for _, effect in own
+        if effect.operation in SETTLED and effect.operation != PAYOUT
+    ]
+    payouts = settlement.pay_outs_of(lines)
+    month = banks.next_statements(
+        payouts,
+        coming=handed.coming,
+        last=handed.last,
+        since=handed.day,
+        day=day,
+        seed=sandbox.options.seed,
+    )
+    paid = [*handed.paid, *payouts]
+    entries = [
+        *plain_books(handed.unbooked, arrived=month.arrived, paid=paid),
+        *_of_payments(own, day=day, known={*handed.booked}),
+    ]
+    orders = [_order_of_sale(draft.payment) for draft in drafts]
+    texts = {
+        f"settlement-{day}.csv": file_text(SettlementLine, (*lines, *payouts)),
+        f"ledger-{day}.csv": file_text(LedgerLine, entries),
+        **banks.statement_files(month, day=day),
+        **({f"orders-{day}-web.csv": file_text(OrderLine, orders)} if orders else {}),
+    }
+    return texts, ToldSoFar(
+        day=day,
+        position=effects[-1][0] if effects else handed.position,
+        last=month.last_statements() or handed.last,
+        coming=month.coming,
+        unbooked=(*lines, *payouts),
+        paid=paid,
+        booked=handed.booked,
+    )
+
+
+def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[tuple[int, Effect]]:
+    """The effects behind a position that took place by the end of a business date."""
+    closes_at = BusinessCalendar.of().closes_at(day).timestamp()
+    placed: list[tuple[int, Effect]] = []
+    while effects := sandbox.book.effects(after=after, limit=EFFECTS_PER_READ):
+        placed += [each for each in effects if each[1].committed_at < closes_at]
+        after = effects[-1][0]
+    return placed
+
+
+def _sold(day: date, *, number: int, options: SandboxOptions) -> list[PaymentDraft]:
+    """What shoppers paid on a date, captured as they paid; numbered from a first one on."""
+    chance = Random(f"sold {options.seed} {day}")
+    opens = int(datetime.combine(day, SHOP_OPENS).timestamp())
+    drafts = []
+    for each in range(number, number + SALES_A_DAY):
+        at = opens + chance.randrange(SHOP_SECONDS)
+        amount = chance.randrange(*AMOUNTS)
+        payment = Payment(
+            transaction_id=transaction_id_of(at, number=each),
+            order_no=f"SO{1_000_000 + each}",
+            merchant_id=options.merchant,
+            account_id=options.account,
+            currency=chance.choice(CURRENCIES),
+            authorised=amount,
+            state=GatewayState.PAID,
+            created_at=at,
+            captured=amount,
+            captured_at=at,
+            reference_no=f"R{each:09d}",
+        )
+        draft = PaymentDraft(payment).happened("authorise", amount=amount, at=at)
+        drafts.append(draft.happened("capture", amount=amount, at=at))
+    return drafts
+
+
+def _order_of_sale(sale: Payment) -> OrderLine:
+    """What the shop's file says of it."""
+    return OrderLine(
+        merchant_id=sale.merchant_id,
+        account_id=sale.account_id,
+        order_no=sale.order_no,
+        currency=sale.currency,
+        amount=sale.authorised,
+        status=OrderStatus.PAID,
+        ordered_at=datetime.fromtimestamp(sale.created_at, UTC) - CHECKOUT_TIME,
+        transaction_id=sale.transaction_id,
+    )
+
+
+def _of_payments(
+    effects: Placed, *, day: date, known: set[tuple[str, str]]
+) -> Iterator[LedgerLine]:
+    """An entry for each movement of a payment that the books do not have already."""
+    opens = datetime.combine(day, BOOKED_AT)
+    for position, effect in effects:
+        kind = effect.operation
+        booked = kind in {EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK}
+        if booked and (effect.order_no, kind) not in known:
+            yield LedgerLine(
+                entry_id=f"LP-{position}",
+                merchant_id=effect.merchant_id,
+                account_id=effect.account_id,
+                order_no=effect.order_no,
+                entry_type=kind,
+                currency=effect.currency,
+                amount=effect.amount or 0,
+                booked_at=max(instant_of(effect) + BOOKING_TIME, opens),
+                transaction_id=effect.transaction_id,
+            )
