@@ -2,11 +2,18 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
 from recon.model.errors import ConfigurationError
@@ -19,14 +26,22 @@ from recon.sandbox.notify.notify_rows import notification_tables
 from recon.sandbox.operations.operations import OPERATIONS
 from recon.sandbox.operations.order_query import row_of, state_of
 from recon.sandbox.operations.portal_operations import act_by_hand
-from recon.sandbox.pages.download_pages import download_routes
-from recon.sandbox.pages.page import overview
-from recon.sandbox.pages.timeline import timeline
+from recon.sandbox.pages.rendering import rendered
+from recon.sandbox.pages.truth_pages import overview, timeline
 from recon.sandbox.server.http_exchange import run_what_is_due
+from recon.sandbox.world.days import Downloads
 
 HTTP_BAD_REQUEST = 400
 HTTP_NOT_FOUND = 404
 JSON_LINES = "application/x-ndjson"
+MEDIA_TYPES = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "sta": "text/plain",
+    "xml": "application/xml",
+}
+DAYS_SHOWN = 7
+"""Business dates that the page of downloads offers, back from the clock's own."""
 
 
 def control_routes(
@@ -48,8 +63,14 @@ def control_routes(
         Route("/_sandbox/clock", control.clock, methods=["GET"]),
         Route("/_sandbox/clock", control.move_clock, methods=["POST"]),
         Route("/_sandbox/reset", control.reset, methods=["POST"]),
-        *download_routes(sandbox),
+        Route("/_sandbox/files/", control.files),
+        Route(_DAY, control.files_of_day),
+        Route(_DAY, control.hand_out, methods=["POST"]),
+        Route(f"{_DAY}{{name}}", control.file),
     ]
+
+
+_DAY = "/_sandbox/files/{account}/{day}/"
 
 
 class ByHand(BaseModel):
@@ -71,6 +92,7 @@ class _Control:
         self.sandbox = sandbox
         self.repopulate = repopulate
         self.courier = courier
+        self.downloads = Downloads(sandbox)
 
     async def overview(self, request: Request) -> Response:
         """The page for people."""
@@ -197,6 +219,56 @@ class _Control:
         """Begin again from the seed."""
         self.repopulate(self.sandbox)
         return await self.health(_request)
+
+    async def files(self, request: Request) -> Response:
+        """The page of business dates whose files can be had."""
+        today = datetime.fromtimestamp(self.sandbox.clock.now(), UTC).date()
+        days = [today - timedelta(days=back) for back in range(DAYS_SHOWN)]
+        names = [f"{account}/{day}/" for day in days for account in self.sandbox.options.accounts]
+        return _listed(request, "Files to download", names)
+
+    async def files_of_day(self, request: Request) -> Response:
+        """The page of the files of one account and business date."""
+        files = self._asked_for(self.downloads.of, request)
+        day, account = request.path_params["day"], request.path_params["account"]
+        title = f"Files of {day}, account {account}"
+        return _no_file() if files is None else _listed(request, title, [*files], day=day)
+
+    async def file(self, request: Request) -> Response:
+        """One file."""
+        name = request.path_params["name"]
+        text = (self._asked_for(self.downloads.of, request) or {}).get(name)
+        if text is None:
+            return _no_file()
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(text, headers=headers, media_type=MEDIA_TYPES[name.rpartition(".")[2]])
+
+    async def hand_out(self, request: Request) -> Response:
+        """All files of a date, by name, as it follows those that were handed out before."""
+        texts = self._asked_for(self.downloads.hand_out, request)
+        return _no_file() if texts is None else JSONResponse(texts)
+
+    def _asked_for(
+        self, files: Callable[..., dict[str, str] | None], request: Request
+    ) -> dict[str, str] | None:
+        """The files of account and day in the path, None when there is no such account or day."""
+        account_id = request.path_params["account"]
+        try:
+            day = date.fromisoformat(request.path_params["day"])
+        except ValueError:
+            return None
+        known = account_id in self.sandbox.options.accounts
+        return files(day=day, account_id=account_id) if known else None
+
+
+def _listed(request: Request, title: str, names: list[str], *, day: str = "") -> Response:
+    here = request.url.path
+    return HTMLResponse(rendered("files", title=title, here=here, names=names, day=day))
+
+
+def _no_file() -> Response:
+    text = "no such file: /_sandbox/files/ lists accounts, business dates and names\n"
+    return PlainTextResponse(text, status_code=HTTP_NOT_FOUND)
 
 
 def _seconds(body: bytes) -> int | None:

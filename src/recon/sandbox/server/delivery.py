@@ -20,7 +20,7 @@ from recon.sandbox.faults.outage import Outage
 from recon.sandbox.ground.clock import real_seconds
 from recon.sandbox.ground.operation_call import OperationReply
 from recon.sandbox.ground.wire import render_json, render_xml
-from recon.sandbox.pages.pay_page import render_checkout
+from recon.sandbox.pages.rendering import rendered
 from recon.sandbox.server.http_exchange import Exchange
 
 MEDIA_TYPES = {
@@ -86,7 +86,7 @@ def _whole(reply: OperationReply) -> Response:
     if reply.form == "see_other":
         return RedirectResponse(reply.address, status_code=HTTP_SEE_OTHER)
     if reply.form == "html":
-        body = render_checkout(reply.content, action=reply.address)
+        body = rendered("checkout", inputs=reply.content, action=reply.address).encode()
     else:
         body = (render_xml if reply.form == "xml" else render_json)(reply.content)
     return Response(body, status_code=reply.http_status, media_type=MEDIA_TYPES[reply.form])

@@ -5,8 +5,7 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions
-from recon.sandbox.pages.page import overview
-from recon.sandbox.pages.timeline import timeline
+from recon.sandbox.pages.truth_pages import overview, timeline
 from recon.sandbox.server.sandbox_app import open_sandbox
 
 
