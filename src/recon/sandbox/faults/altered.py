@@ -20,8 +20,7 @@ from recon.sandbox.faults.fault_rule import (
     FaultRule,
     RowKey,
 )
-from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.book_records import RowReply
+from recon.sandbox.ground.book import Book, RowReply
 from recon.sandbox.ground.operation_call import OperationReply, Sandbox
 from recon.sandbox.ground.wire import render_json
 
@@ -74,48 +73,27 @@ def _with_rows(reply: OperationReply, rows: Any) -> OperationReply:
     )
 
 
-def _reordered(reply: OperationReply, _earlier: Content) -> Content:
-    return _with_rows(reply, reply.rows[::-1]).content
-
-
-def _object_for_list(reply: OperationReply, _earlier: Content) -> Content:
-    return _with_rows(reply, reply.rows[0]).content if reply.rows else reply.content
-
-
-def _null_list(reply: OperationReply, _earlier: Content) -> Content:
-    return _with_rows(reply, None).content
-
-
-def _wrong_signature(reply: OperationReply, _earlier: Content) -> Content:
-    return {**reply.content, SIGNATURE: "0" * 64}
-
-
-def _missing_signature(reply: OperationReply, _earlier: Content) -> Content:
-    return {name: value for name, value in reply.content.items() if name != SIGNATURE}
-
-
-def _upper_signature(reply: OperationReply, _earlier: Content) -> Content:
-    return {**reply.content, SIGNATURE: str(reply.content.get(SIGNATURE, "")).upper()}
-
-
-def _stale_signature(reply: OperationReply, earlier: Content) -> Content:
-    return {**reply.content, SIGNATURE: earlier.get(SIGNATURE, "")}
-
-
-def _replayed(_reply: OperationReply, earlier: Content) -> Content:
-    return earlier
+def _signed(reply: OperationReply, signature: Any) -> Content:
+    return {**reply.content, SIGNATURE: signature}
 
 
 _WHOLE: Mapping[str, Callable[[OperationReply, Content], Content]] = {
-    "reorder_rows": _reordered,
-    "object_for_list": _object_for_list,
-    "null_list": _null_list,
-    "wrong_signature": _wrong_signature,
-    "missing_signature": _missing_signature,
-    "upper_signature": _upper_signature,
-    "stale_signature": _stale_signature,
-    "replayed_reply": _replayed,
+    "reorder_rows": lambda reply, _: _with_rows(reply, reply.rows[::-1]).content,
+    "object_for_list": lambda reply, _: (
+        _with_rows(reply, reply.rows[0]).content if reply.rows else reply.content
+    ),
+    "null_list": lambda reply, _: _with_rows(reply, None).content,
+    "wrong_signature": lambda reply, _: _signed(reply, "0" * 64),
+    "missing_signature": lambda reply, _: {
+        name: value for name, value in reply.content.items() if name != SIGNATURE
+    },
+    "upper_signature": lambda reply, _: _signed(
+        reply, str(reply.content.get(SIGNATURE, "")).upper()
+    ),
+    "stale_signature": lambda reply, earlier: _signed(reply, earlier.get(SIGNATURE, "")),
+    "replayed_reply": lambda _, earlier: earlier,
 }
+"""What becomes of a whole reply, given the one before it."""
 
 
 def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
@@ -181,14 +159,6 @@ def key_of(row: Mapping[str, Any]) -> RowKey:
     return str(row.get("transaction_id", "")), str(row.get("order_no", ""))
 
 
-def _dropped(_row: Row, _rule: FaultRule) -> list[Row]:
-    return []
-
-
-def _duplicated(row: Row, _rule: FaultRule) -> list[Row]:
-    return [row, dict(row)]
-
-
 def _contradicted(row: Row, _rule: FaultRule) -> list[Row]:
     """Another row of the same transaction, in a state that it cannot have beside the first."""
     name = next((name for name in STATUS_KEYS if name in row), "")
@@ -203,16 +173,6 @@ def _wrong_amount(row: Row, _rule: FaultRule) -> list[Row]:
     return [{**row, name: f"1{row[name]}"} if name else row]
 
 
-def _short_amount(row: Row, _rule: FaultRule) -> list[Row]:
-    """`10.30` as `10.3`: a last digit is missing, whatever it was."""
-    return [row | {name: str(row[name])[:-1] for name in AMOUNT_KEYS if row.get(name)}]
-
-
-def _numbers(row: Row, _rule: FaultRule) -> list[Row]:
-    """Amounts, ids and codes as numbers instead of text."""
-    return [{name: _as_number(value) for name, value in row.items()}]
-
-
 def _as_number(value: Any) -> Any:
     try:
         number = Decimal(value) if isinstance(value, str) else None
@@ -221,29 +181,23 @@ def _as_number(value: Any) -> Any:
     return value if number is None or not number.is_finite() else number
 
 
-def _foreign(row: Row, _rule: FaultRule) -> list[Row]:
-    return [row, {**row, "transaction_id": FOREIGN, "order_no": FOREIGN}]
-
-
-def _unknown_code_row(row: Row, rule: FaultRule) -> list[Row]:
-    return [row | {name: rule.code for name in STATUS_KEYS if name in row}]
-
-
-def _unknown_field(row: Row, _rule: FaultRule) -> list[Row]:
-    return [row | {NEW_FIELD: {"batch": "B-17", "days": 2}}]
-
-
 ROW_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
-    "drop_row": _dropped,
-    "duplicate_row": _duplicated,
+    "drop_row": lambda _, _rule: [],
+    "duplicate_row": lambda row, _: [row, dict(row)],
     "contradicting_row": _contradicted,
     "wrong_amount": _wrong_amount,
-    "short_amount": _short_amount,
-    "number_types": _numbers,
-    "foreign_row": _foreign,
-    "unknown_code": _unknown_code_row,
-    "unknown_field": _unknown_field,
+    # `10.30` as `10.3`: a last digit is missing, whatever it was.
+    "short_amount": lambda row, _: [
+        row | {name: str(row[name])[:-1] for name in AMOUNT_KEYS if row.get(name)}
+    ],
+    "number_types": lambda row, _: [{name: _as_number(value) for name, value in row.items()}],
+    "foreign_row": lambda row, _: [row, {**row, "transaction_id": FOREIGN, "order_no": FOREIGN}],
+    "unknown_code": lambda row, rule: [
+        row | {name: rule.code for name in STATUS_KEYS if name in row}
+    ],
+    "unknown_field": lambda row, _: [row | {NEW_FIELD: {"batch": "B-17", "days": 2}}],
 }
+"""No row, one or two in place of the one that is hit."""
 
 
 def earlier_reply(book: Book, operation: str) -> dict[str, Any] | None:

@@ -1,35 +1,154 @@
 """The sandbox's SQLite database: one connection, one writer, one transaction per request.
 
-Everything a request changes is committed before its reply leaves, or not at all.
+Everything a request changes is committed before its reply leaves, or not at all. Payments, effects
+and the log of requests are values; instants are whole seconds since 1970 on the virtual clock,
+amounts int minor units.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import astuple, fields
+from dataclasses import astuple, dataclass, fields
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from recon.model.errors import ConfigurationError
+from recon.model.money import wire_amount
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book_records import Effect, LoggedRequest, Payment, RowReply
 
 APPLICATION_ID = 0x52534258
 """Marks an SQLite file as a sandbox's state."""
 
 BUSY_MILLISECONDS = 5_000
-KEYS_PER_SELECT = 500
-PAYMENT_COLUMNS = ", ".join(field.name for field in fields(Payment))
-EFFECT_COLUMNS = ", ".join(field.name for field in fields(Effect))
-_PAYMENT_CELLS = attrgetter(*(field.name for field in fields(Payment)))
-_EFFECT_CELLS = attrgetter(*(field.name for field in fields(Effect)))
 _TABLES = (
     *("paid_out", "contract", "subscription", "payment_detail", "token"),
     *("late_request", "draw", "request_row", "request", "effect", "payment", "note"),
     *("notification_attempt", "notification", "handed_out"),
 )
+
+
+Origin = Literal["seed", "api", "portal", "gateway"]
+"""Where an effect came from: the population, a client, somebody by hand, the gateway itself."""
+
+EFFECT_KEYS = (
+    "operation",
+    "origin",
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "currency",
+    "amount",
+    "refund_reference_id",
+    "refund_reason",
+    "refund_reference",
+    "request_id",
+    "request_log_id",
+    "committed_at",
+)
+"""Keys of one line of the truth, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """One attempt to pay one order."""
+
+    transaction_id: str
+    order_no: str
+    merchant_id: str
+    account_id: str
+    currency: str
+    authorised: int
+    state: GatewayState
+    created_at: int
+    captured: int = 0
+    refunded: int = 0
+    refunds: int = 0
+    """How many refund sequence numbers are used."""
+    captured_at: int = 0
+    previous_state: str = ""
+    """The state before the last change, for answers that lag."""
+    review_flag: str = ""
+    reference_no: str = ""
+
+    @property
+    def amount(self) -> str:
+        """The authorised amount as it stands on the wire, in every state."""
+        return on_wire(self.authorised, currency=self.currency)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing that truly happened, in the append-only ledger."""
+
+    operation: str
+    origin: Origin
+    merchant_id: str
+    account_id: str
+    order_no: str
+    transaction_id: str
+    currency: str
+    amount: int | None
+    committed_at: int
+    refund_reference_id: str = ""
+    refund_reason: str = ""
+    refund_reference: str = ""
+    request_id: str = ""
+    request_log_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RowReply:
+    """What a client was told of one row of a request."""
+
+    transaction_id: str
+    order_no: str
+    status: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One request as the sandbox's own log keeps it: no body, so no card data."""
+
+    request_log_id: str
+    received_at: int
+    operation: str
+    merchant_id: str
+    account_id: str
+    outcome: str
+    """return_status or order_status, or the HTTP status."""
+    fault: str
+    """Kinds of the faults that were played, joined by a space."""
+
+
+def on_wire(minor_units: int, *, currency: str) -> str:
+    """An amount as the gateway writes it."""
+    return str(wire_amount(minor_units, currency=currency))
+
+
+def effect_of(
+    payment: Payment, *, operation: str, origin: Origin, amount: int | None, committed_at: int
+) -> Effect:
+    """An effect on a payment."""
+    return Effect(
+        operation=operation,
+        origin=origin,
+        merchant_id=payment.merchant_id,
+        account_id=payment.account_id,
+        order_no=payment.order_no,
+        transaction_id=payment.transaction_id,
+        currency=payment.currency,
+        amount=amount,
+        committed_at=committed_at,
+    )
+
+
+def columns_of(kind: type[Any]) -> str:
+    """The columns of a table whose rows are such values, as SQL lists them."""
+    return ", ".join(field.name for field in fields(kind))
 
 
 class Book:
@@ -102,47 +221,44 @@ class Book:
 
     def payments(self, column: str, *, keys: Sequence[str]) -> list[Payment]:
         """Payments whose `transaction_id` or `order_no` is one of the keys, oldest first."""
-        rows: list[Any] = []
-        for start in range(0, len(keys), KEYS_PER_SELECT):
-            some = keys[start : start + KEYS_PER_SELECT]
-            marks = ", ".join("?" * len(some))
-            statement = f"SELECT {PAYMENT_COLUMNS} FROM payment WHERE {column} IN ({marks})"  # noqa: S608
-            rows += self.select(f"{statement} ORDER BY created_at, transaction_id", some)
+        statement = f"SELECT {columns_of(Payment)} FROM payment WHERE {column} IN"  # noqa: S608
+        rows = self.select(
+            f"{statement} ({marks_of(keys)}) ORDER BY created_at, transaction_id", keys
+        )
         return [_payment(row) for row in rows]
 
     def every_payment(self) -> Iterator[Payment]:
         """All payments, oldest first."""
-        statement = f"SELECT {PAYMENT_COLUMNS} FROM payment ORDER BY created_at, transaction_id"  # noqa: S608
-        yield from map(_payment, self._connection.execute(statement))
+        statement = f"SELECT {columns_of(Payment)} FROM payment"  # noqa: S608 - our own names
+        ordered = f"{statement} ORDER BY created_at, transaction_id"
+        yield from map(_payment, self._connection.execute(ordered))
+
+    def write(self, table: str, values: Iterable[Any], *, kind: type[Any]) -> None:
+        """Write values of one kind into their table; one whose key is there replaces it."""
+        columns = columns_of(kind)
+        self._connection.executemany(
+            f"INSERT OR REPLACE INTO {table} ({columns})"  # noqa: S608 - our own names
+            f" VALUES ({marks_of(fields(kind))})",
+            map(attrgetter(*columns.split(", ")), values),
+        )
 
     def write_payments(self, payments: Iterable[Payment]) -> None:
         """Add payments, or replace those already there."""
-        marks = ", ".join("?" * len(fields(Payment)))
-        self._connection.executemany(
-            f"INSERT OR REPLACE INTO payment ({PAYMENT_COLUMNS}) VALUES ({marks})",  # noqa: S608
-            map(_PAYMENT_CELLS, payments),
-        )
+        self.write("payment", payments, kind=Payment)
 
     def append_effects(self, effects: Iterable[Effect]) -> None:
         """Add to the truth."""
-        marks = ", ".join("?" * len(fields(Effect)))
-        self._connection.executemany(
-            f"INSERT INTO effect ({EFFECT_COLUMNS}) VALUES ({marks})",  # noqa: S608
-            map(_EFFECT_CELLS, effects),
-        )
+        self.write("effect", effects, kind=Effect)
 
     def effects(self, *, after: int, limit: int) -> list[tuple[int, Effect]]:
         """Effects in commit order behind a position, each with its own position."""
-        statement = f"SELECT position, {EFFECT_COLUMNS} FROM effect WHERE position > ?"  # noqa: S608
+        statement = f"SELECT position, {columns_of(Effect)} FROM effect WHERE position > ?"  # noqa: S608
         rows = self.select(f"{statement} ORDER BY position LIMIT ?", (after, limit))
         return [(row[0], Effect(*row[1:])) for row in rows]
 
     def write_request(self, logged: LoggedRequest, *, rows: Iterable[RowReply]) -> None:
         """Log a request and what its rows were told."""
-        self.execute(
-            "INSERT OR REPLACE INTO request VALUES (?, ?, ?, ?, ?, ?, ?)",
-            astuple(logged),
-        )
+        self.write("request", [logged], kind=LoggedRequest)
         self._connection.executemany(
             "INSERT OR REPLACE INTO request_row VALUES (?, ?, ?, ?, ?, ?)",
             [
@@ -150,6 +266,11 @@ class Book:
                 for position, row in enumerate(rows, start=1)
             ],
         )
+
+
+def marks_of(values: Sized) -> str:
+    """So many placeholders."""
+    return ", ".join("?" * len(values))
 
 
 def _nothing() -> None:

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.book_records import RowReply
+from recon.sandbox.ground.book import Book, RowReply
 from recon.sandbox.ground.clock import VirtualClock
 from recon.sandbox.ground.options import SandboxOptions
 from recon.sandbox.ground.sandbox_terms import OF_PARAMETER, SandboxTerms

@@ -11,8 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book import KEYS_PER_SELECT, Book
-from recon.sandbox.ground.book_records import Payment, RowReply
+from recon.sandbox.ground.book import Book, Payment, RowReply, marks_of
 from recon.sandbox.ground.operation_call import Call, OperationReply, Sandbox
 from recon.sandbox.ground.wire import sign
 
@@ -193,13 +192,9 @@ def write_detail(book: Book, detail: Detail) -> None:
 
 def details_of(book: Book, transaction_ids: Sequence[str]) -> dict[str, Detail]:
     """The circumstances of payments by transaction; seeded ones have none."""
-    details: dict[str, Detail] = {}
-    for start in range(0, len(transaction_ids), KEYS_PER_SELECT):
-        some = transaction_ids[start : start + KEYS_PER_SELECT]
-        marks = ", ".join("?" * len(some))
-        statement = f"SELECT detail FROM payment_detail WHERE transaction_id IN ({marks})"  # noqa: S608
-        details.update(_read(book.select(statement, some)))
-    return details
+    marks = marks_of(transaction_ids)
+    statement = f"SELECT detail FROM payment_detail WHERE transaction_id IN ({marks})"  # noqa: S608
+    return dict(_read(book.select(statement, transaction_ids)))
 
 
 def detail_behind(book: Book, page_key: str) -> Detail | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book_records import Effect, Payment, effect_of
+from recon.sandbox.ground.book import Effect, Payment, effect_of
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
 from recon.sandbox.ground.options import SandboxOptions
 from recon.sandbox.ground.sandbox_terms import PopulationTerms, SandboxTerms

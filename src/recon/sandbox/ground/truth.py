@@ -4,8 +4,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 
-from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.book_records import EFFECT_KEYS, Effect, on_wire
+from recon.sandbox.ground.book import EFFECT_KEYS, Book, Effect, on_wire
 from recon.sandbox.ground.clock import iso
 
 EFFECTS_PER_READ = 1_000

@@ -13,11 +13,11 @@ import asyncio
 import hashlib
 import ssl
 from http import HTTPStatus
-from typing import Protocol
 
 import httpx
 
 from recon.sandbox.ground.operation_call import Sandbox
+from recon.sandbox.ground.sandbox_terms import Notifications
 from recon.sandbox.notify.notify_events import sent_body
 from recon.sandbox.notify.notify_rows import (
     Notification,
@@ -121,27 +121,7 @@ async def _post(client: httpx.AsyncClient, notification: Notification) -> tuple[
 HOUR_SECONDS = 3_600
 
 
-class RetryTerms(Protocol):
-    """The numbers of the schedule."""
-
-    @property
-    def retry_first_seconds(self) -> int:
-        """Before the first repetition of a series."""
-
-    @property
-    def retry_series_hours(self) -> int:
-        """How long one series lasts."""
-
-    @property
-    def retry_series(self) -> int:
-        """How many series are played."""
-
-    @property
-    def retry_jitter_percent(self) -> int:
-        """By how much of itself a wait is shorter or longer at most."""
-
-
-def retry_seconds(terms: RetryTerms, *, seed: int, about: str) -> tuple[int, ...]:
+def retry_seconds(terms: Notifications, *, seed: int, about: str) -> tuple[int, ...]:
     """When each repetition is due, seconds after the first attempt, rising."""
     series = terms.retry_series_hours * HOUR_SECONDS
     due: list[int] = []
@@ -153,7 +133,7 @@ def retry_seconds(terms: RetryTerms, *, seed: int, about: str) -> tuple[int, ...
     return tuple(due)
 
 
-def _one_series(terms: RetryTerms, *, lasting: int, about: str) -> list[int]:
+def _one_series(terms: Notifications, *, lasting: int, about: str) -> list[int]:
     """Waits that double until the series is over; its last attempt is at its very end."""
     at, wait, due = 0, terms.retry_first_seconds, list[int]()
     while at < lasting:

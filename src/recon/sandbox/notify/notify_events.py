@@ -9,19 +9,19 @@ Faults of notifications: lost, doubled, late, out of order, cut, forged, contrad
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from recon.privacy.this_machine import is_loopback
 from recon.sandbox.faults.fault_plan import draw
 from recon.sandbox.faults.fault_rule import Fault
-from recon.sandbox.ground.book_records import Effect, Payment, on_wire
+from recon.sandbox.ground.book import Effect, Payment, on_wire
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.payment_result import Detail, details_of, result_of
 from recon.sandbox.ground.wire import sign
-from recon.sandbox.notify.notify_rows import Notification, State, add, release_held, withdraw
+from recon.sandbox.notify.notify_rows import Notification, add, release_held, withdraw
 
 PAYMENT = "PAYMENT"
 REVIEW_RESULT = "REVIEW RESULT"
@@ -43,19 +43,6 @@ _OPERATIONS = {"hosted": "checkout"}
 URL_LENGTH_MAX = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """What a message tells of, beside its fields."""
-
-    operation: str
-    merchant_id: str
-    account_id: str
-    transaction_id: str
-    order_no: str
-    notify_url: str
-    about: str = ""
-
-
 def tell_payment(
     sandbox: Sandbox, payment: Payment, *, detail: Detail, at: int, reviewed: bool = False
 ) -> None:
@@ -67,7 +54,8 @@ def tell_payment(
         operation = "review"
         fields |= {"review_flag": payment.review_flag, "review_status": STATUS_DONE}
     type_ = REVIEW_RESULT if reviewed else PAYMENT
-    _tell(sandbox, _of(payment, operation, detail), type_=type_, fields=fields, at=at)
+    url = detail.notify_url
+    _tell(sandbox, fields, operation=operation, type_=type_, notify_url=url, at=at)
 
 
 def tell_refund(sandbox: Sandbox, effect: Effect) -> None:
@@ -91,27 +79,15 @@ def tell_payout(sandbox: Sandbox, record: Mapping[str, Any], *, notify_url: str,
         *("payment_currency", "payment_amount", "status", "failure_type", "failure_reason"),
     )
     fields = {name: str(record[name]) for name in names}
-    subject = _Subject(
-        "payout",
-        fields["merchant_id"],
-        fields["account_id"],
-        fields["transaction_id"],
-        "",
-        notify_url,
-        about=fields["request_id"],
-    )
-    _tell(sandbox, subject, type_=NO_TYPE, fields=fields, at=at)
-
-
-def _of(payment: Payment, operation: str, detail: Detail | None, *, about: str = "") -> _Subject:
-    return _Subject(
-        operation,
-        payment.merchant_id,
-        payment.account_id,
-        payment.transaction_id,
-        payment.order_no,
-        detail.notify_url if detail else "",
-        about,
+    about = fields["request_id"]
+    _tell(
+        sandbox,
+        fields,
+        operation="payout",
+        type_=NO_TYPE,
+        notify_url=notify_url,
+        at=at,
+        about=about,
     )
 
 
@@ -138,41 +114,43 @@ def _tell_of_refund(
         "refund_date": fourteen_digits(effect.committed_at),
         "refund_processing_date": fourteen_digits(at) if type_ == REFUND_RESULT else "",
     }
-    subject = _of(payment, "refund", detail, about=effect.refund_reference_id)
-    _tell(sandbox, subject, type_=type_, fields=fields, at=at)
+    url, about = detail.notify_url if detail else "", effect.refund_reference_id
+    _tell(sandbox, fields, operation="refund", type_=type_, notify_url=url, at=at, about=about)
 
 
 def _tell(
-    sandbox: Sandbox, subject: _Subject, *, type_: str, fields: dict[str, str], at: int
+    sandbox: Sandbox,
+    fields: dict[str, str],
+    *,
+    operation: str,
+    type_: str,
+    notify_url: str,
+    at: int,
+    about: str = "",
 ) -> None:
     """Plan one message, with the faults of the plan; nothing where there is no address."""
-    url = address_for(
-        sandbox,
-        subject.notify_url,
-        merchant_id=subject.merchant_id,
-        account_id=subject.account_id,
-    )
+    merchant_id, account_id = fields["merchant_id"], fields["account_id"]
+    url = address_for(sandbox, notify_url, merchant_id=merchant_id, account_id=account_id)
     if not url or (type_ and type_ not in sandbox.terms.notifications.types):
         return
     typed = ({"webhooks_type": type_} if type_ else {}) | fields
     sign_key = sandbox.options.sign_key
     signed = typed | {"encryption_data": sign(TEMPLATE, typed, sign_key=sign_key)}
-    state: State = "waiting" if is_own_address(url) else "not sent"
     notification = Notification(
         type=type_,
-        operation=subject.operation,
-        merchant_id=subject.merchant_id,
-        account_id=subject.account_id,
-        transaction_id=subject.transaction_id,
-        order_no=subject.order_no,
-        about=subject.about,
+        operation=operation,
+        merchant_id=merchant_id,
+        account_id=account_id,
+        transaction_id=fields["transaction_id"],
+        order_no=fields.get("order_no", ""),
+        about=about,
         url=url,
         body=urlencode(signed),
         fault="",
         created_at=sandbox.clock.now(),
         first_at=at,
         due_at=at,
-        state=state,
+        state="waiting" if is_own_address(url) else "not sent",
     )
     _plan(sandbox, notification)
 

@@ -4,11 +4,11 @@ Instants are whole seconds on the virtual clock.
 """
 
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
-from recon.sandbox.ground.book import Book
+from recon.sandbox.ground.book import Book, columns_of
 from recon.sandbox.ground.clock import iso
 
 State = Literal["waiting", "acknowledged", "given up", "dropped", "not sent"]
@@ -47,16 +47,12 @@ class Notification:
     state: State = "waiting"
 
 
-_COLUMNS = ", ".join(field.name for field in fields(Notification))
-_MARKS = ", ".join("?" * len(fields(Notification)))
+_COLUMNS = columns_of(Notification)
 
 
 def add(book: Book, notification: Notification) -> None:
     """Write a notification; what waited for the next one goes after it."""
-    book.execute(
-        f"INSERT INTO notification ({_COLUMNS}) VALUES ({_MARKS})",  # noqa: S608 - our own names
-        astuple(notification),
-    )
+    book.write("notification", [notification], kind=Notification)
 
 
 def release_held(book: Book, *, account_id: str, at: int) -> None:

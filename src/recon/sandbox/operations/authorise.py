@@ -17,7 +17,6 @@ from recon.sandbox.ground.operation_call import (
 )
 from recon.sandbox.ground.payment_result import row_reply_of, signed, xml_refusal, xml_result
 from recon.sandbox.ground.wire import signed_fields
-from recon.sandbox.operations.attempt import attempted, order_refusal, reuse_refusal
 from recon.sandbox.operations.card import (
     CARD_FIELDS,
     Card,
@@ -26,7 +25,14 @@ from recon.sandbox.operations.card import (
     saved_card,
     threeds_result,
 )
-from recon.sandbox.operations.payment_course import by_card, failed, waiting
+from recon.sandbox.operations.payment_course import (
+    attempted,
+    by_card,
+    failed,
+    order_refusal,
+    reuse_refusal,
+    waiting,
+)
 
 TEMPLATE = "authorise_card"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book_records import Effect, Payment, RowReply, effect_of
+from recon.sandbox.ground.book import Effect, Payment, RowReply, effect_of
 from recon.sandbox.ground.clock import DAY_SECONDS
 from recon.sandbox.ground.operation_call import (
     Call,

@@ -23,8 +23,12 @@ from recon.sandbox.ground.operation_call import (
 )
 from recon.sandbox.ground.payment_result import CONNECTOR, Detail, detail_behind, row_reply_of
 from recon.sandbox.ground.wire import signed_fields, text_of
-from recon.sandbox.operations.attempt import attempted, order_refusal, reuse_refusal
-from recon.sandbox.operations.payment_course import waiting
+from recon.sandbox.operations.payment_course import (
+    attempted,
+    order_refusal,
+    reuse_refusal,
+    waiting,
+)
 
 OWN = "gbc_id"
 NEVER_SHOWN = frozenset({"card", "security_code", "expiration_month", "expiration_year", OWN})

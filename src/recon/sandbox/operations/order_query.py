@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book_records import Payment
+from recon.sandbox.ground.book import Payment
 from recon.sandbox.ground.clock import fourteen_digits
 from recon.sandbox.ground.operation_call import (
     Call,

@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Any
 
 from recon.model.money import Money, exponent, is_currency
-from recon.sandbox.ground.book_records import Effect, RowReply
+from recon.sandbox.ground.book import Effect, RowReply
 from recon.sandbox.ground.clock import iso_without_colon
 from recon.sandbox.ground.operation_call import (
     Call,

@@ -7,7 +7,7 @@ from typing import Any
 
 from recon.model.words import GatewayState
 from recon.sandbox.faults.fault_rule import Fault, FaultRule, RowKey
-from recon.sandbox.ground.book_records import Effect, Payment, effect_of, on_wire
+from recon.sandbox.ground.book import Effect, Payment, effect_of, on_wire
 from recon.sandbox.ground.operation_call import Call, OperationReply, Sandbox
 from recon.sandbox.notify.notify_events import tell_refund, tell_refund_failed
 from recon.sandbox.operations.batch import CANCEL, CAPTURE, REFUND, BatchKind

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from recon.model.money import is_currency
-from recon.sandbox.ground.book import KEYS_PER_SELECT
-from recon.sandbox.ground.book_records import on_wire
+from recon.sandbox.ground.book import marks_of, on_wire
 from recon.sandbox.ground.clock import DAY_SECONDS, fourteen_digits
 from recon.sandbox.ground.operation_call import (
     HTTP_OK,
@@ -102,16 +101,11 @@ def _of_references(sandbox: Sandbox, keys: Sequence[str]) -> list[Any]:
 
 
 def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]:
-    rows: list[Any] = []
-    for start in range(0, len(keys), KEYS_PER_SELECT):
-        some = keys[start : start + KEYS_PER_SELECT]
-        marks = ", ".join("?" * len(some))
-        statement = (
-            f"SELECT {_COLUMNS} FROM effect e WHERE {column} IN ({marks}) AND {column} <> ''"  # noqa: S608
-            " AND operation = 'refund' ORDER BY position"
-        )
-        rows += map(tuple, sandbox.book.select(statement, some))
-    return rows
+    statement = (
+        f"SELECT {_COLUMNS} FROM effect e WHERE {column} IN ({marks_of(keys)}) AND {column} <> ''"  # noqa: S608
+        " AND operation = 'refund' ORDER BY position"
+    )
+    return [tuple(row) for row in sandbox.book.select(statement, keys)]
 
 
 def _row(sandbox: Sandbox, refund: Iterable[Any], *, account_id: str, now: int) -> dict[str, Any]:

@@ -7,13 +7,12 @@ already there is still charged at the end of its period.
 
 from calendar import monthrange
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book import Book
-from recon.sandbox.ground.book_records import Effect, Payment, RowReply, effect_of
+from recon.sandbox.ground.book import Book, Effect, Payment, RowReply, columns_of, effect_of
 from recon.sandbox.ground.clock import DAY_SECONDS, MOVE_SECONDS_MAX
 from recon.sandbox.ground.operation_call import (
     Call,
@@ -72,7 +71,7 @@ class Subscription:
         return after(self.starts_at, interval=self.interval, count=number * self.interval_count)
 
 
-COLUMNS = ", ".join(field.name for field in fields(Subscription))
+COLUMNS = columns_of(Subscription)
 
 
 def after(start: int, *, interval: str, count: int) -> int:
@@ -144,8 +143,7 @@ def begin(book: Book, subscription: Subscription) -> Subscription:
     """Write a subscription with its first contract; the payment that made it is no contract."""
     number = book.next_number("subscriptions")
     begun = replace(subscription, recurring_id=f"RC{number:09d}")
-    marks = ", ".join("?" * len(fields(Subscription)))
-    book.execute(f"INSERT INTO subscription ({COLUMNS}) VALUES ({marks})", astuple(begun))  # noqa: S608
+    book.write("subscription", [begun], kind=Subscription)
     next_contract(book, begun, number=1)
     return begun
 

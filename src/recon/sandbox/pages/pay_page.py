@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book_records import LoggedRequest, Payment
+from recon.sandbox.ground.book import LoggedRequest, Payment
 from recon.sandbox.ground.operation_call import HTTP_OK, Call, Sandbox
 from recon.sandbox.ground.payment_result import (
     Course,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recon.sandbox.faults.fault_plan import planned_faults
-from recon.sandbox.ground.book_records import on_wire
+from recon.sandbox.ground.book import on_wire
 from recon.sandbox.ground.clock import iso
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import invariants

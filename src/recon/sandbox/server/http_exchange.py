@@ -11,7 +11,7 @@ from recon.sandbox.faults.altered import (
 )
 from recon.sandbox.faults.fault_plan import draw
 from recon.sandbox.faults.fault_rule import WIRE_KINDS, Fault, FaultRule
-from recon.sandbox.ground.book_records import LoggedRequest
+from recon.sandbox.ground.book import LoggedRequest
 from recon.sandbox.ground.clock import real_seconds
 from recon.sandbox.ground.operation_call import Call, OperationReply, Sandbox, unreadable
 from recon.sandbox.ground.wire import parse_body

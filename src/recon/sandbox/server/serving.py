@@ -15,18 +15,14 @@ from starlette.applications import Starlette
 
 from recon.model.errors import ConfigurationError
 from recon.privacy.own_servers import server_config
-from recon.sandbox.faults.outage import Outage
 from recon.sandbox.ground.options import LOOPBACK, SandboxOptions
-from recon.sandbox.server.delivery import faulty_protocol
+from recon.sandbox.server.delivery import BACKLOG, Outage, faulty_protocol
 from recon.sandbox.server.sandbox_app import create_app
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 10
 DRAIN_SECONDS = 1
 """How long requests still open may go on when the sandbox ends."""
-
-BACKLOG = 256
-"""Connections that may wait to be accepted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from recon.model.words import (
     OrderStatus,
     UnverifiedReason,
 )
-from recon.sandbox.ground.book_records import Effect, Payment
+from recon.sandbox.ground.book import Effect, Payment
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.options import SandboxOptions
 from recon.sandbox.ground.population import PaymentDraft, transaction_id_of

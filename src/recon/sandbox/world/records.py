@@ -13,7 +13,7 @@ from operator import attrgetter
 from recon.model.business_date import Grace
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Flag, GatewayState
-from recon.sandbox.ground.book_records import Effect
+from recon.sandbox.ground.book import Effect
 
 BOOKING_GRACE = Grace(2, "bd")
 """How long the ledger may be without a movement, as in the bundled rules."""

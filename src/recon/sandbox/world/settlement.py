@@ -16,7 +16,7 @@ from typing import Any
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import BreakCode, EntryType
-from recon.sandbox.ground.book_records import Effect
+from recon.sandbox.ground.book import Effect
 from recon.sandbox.world.records import Planted, SettlementLine, cells_of, columns_of, instant_of
 
 FEE_BASIS_POINTS = 140

@@ -5,7 +5,7 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.ground.book_records import LoggedRequest
+from recon.sandbox.ground.book import LoggedRequest
 from recon.sandbox.server.sandbox_app import open_sandbox
 
 
