@@ -329,32 +329,38 @@ def _going(connection: Connection, run: Run, *, storage: Storage) -> list[str]:
 def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment) -> str:
     """Let a folder go; why it stays.
 
-    Looked at and noted in one transaction: people may sign it, reopen its month or hand out a
-    journal while no night runs.
+    Its bytes are read while others may write. People may sign it, reopen its month or hand out a
+    journal meanwhile: the transaction that notes it asks that again.
     """
     run = night.run
     names = [name.removeprefix(f"{folder_of(run)}/") for name in night.names[:NAMES_TOLD_MAX]]
-    with environment.store.writing() as connection:
-        again = _Account(connection, environment, run, days).looked_at(run)
+    try:
+        with environment.store.reading() as connection:
+            names_under_it = sign_off_rows.signatures(connection, run.run_id)
+            again = _Account(connection, environment, run, days).looked_at(run)
         if isinstance(again, str):
             return again
         if again.list_sha256 != night.list_sha256:
             return "its files are not those that were shown; the next housekeeping shows them"
-        going = LetGo(
-            run.run_id,
-            run.merchant_id,
-            run.account_id,
-            run.business_date,
-            by,
-            environment.clock(),
-            len(night.names),
-            night.size_bytes,
-            night.list_sha256,
-        )
-        details = {"days": days, "folder": folder_of(run), "names": names}
-        let_go_rows.note_let_go(connection, going, details=details)
-    environment.crash_point("let a night go")
-    try:
+        with environment.store.writing() as connection:
+            if reason := _Account(connection, environment, run, days).unsettled(run):
+                return reason
+            if sign_off_rows.signatures(connection, run.run_id) != names_under_it:
+                return "somebody signed it meanwhile; the next housekeeping looks again"
+            going = LetGo(
+                run.run_id,
+                run.merchant_id,
+                run.account_id,
+                run.business_date,
+                by,
+                environment.clock(),
+                len(night.names),
+                night.size_bytes,
+                night.list_sha256,
+            )
+            details = {"days": days, "folder": folder_of(run), "names": names}
+            let_go_rows.note_let_go(connection, going, details=details)
+        environment.crash_point("let a night go")
         _remove(run, names=night.names, environment=environment)
     except (ArchiveError, ConfigurationError) as error:
         return f"{error}; the next housekeeping tries again"

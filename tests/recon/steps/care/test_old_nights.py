@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from recon.archive.manifest import MANIFEST
+from recon.archive.step_folder import whole_file
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import Verdict
 from recon.steps.care import housekeeping as keeping
+from recon.steps.care import old_nights as module
 from recon.steps.care.housekeeping import NIGHTS, Spared
 from recon.steps.care.sql_questions import answer
 from recon.steps.care.verify import Verification, verify, verify_night
@@ -184,10 +186,9 @@ def unchanged(content: bytes, **_: object) -> bytes:
     return content
 
 
-def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
-    """Their name is under that very file."""
-    folder = night_folder(aged)
-    with aged.environment() as environment, environment.store.writing() as connection:
+def signed(merchant: Merchant, folder: Path) -> None:
+    """The reviewer's name under a night."""
+    with merchant.environment() as environment, environment.store.writing() as connection:
         word = PersonsWord(by="Anna", authenticated=True, at=environment.clock())
         run = runs.get(connection, folder.name)
         digest = sha256_of(Path(run.workbook))
@@ -197,6 +198,32 @@ def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
         )
         sign_off_rows.save(connection, run.run_id, role="reviewer", word=word, workbook_sha256="0")
         bind(connection, run, sealed=[sealed], environment=environment)
+
+
+def test_whoever_signs_a_night_while_its_bytes_are_read_keeps_it(
+    aged: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a folder holds nobody up who writes, and what they said meanwhile counts."""
+    folder = night_folder(aged)
+
+    def read_and_signed(*args: Any, **named: Any) -> bytes:
+        monkeypatch.setattr(module, "whole_file", whole_file)
+        signed(aged, folder)
+        return whole_file(*args, **named)
+
+    with aged.environment() as environment:
+        every = keeping.housekeeping(environment)
+        monkeypatch.setattr(module, "whole_file", read_and_signed)
+        _, stayed = keeping.delete(every, by="Otto Ops", environment=environment)
+
+    assert ["somebody signed it meanwhile" in each for each in stayed] == [True]
+    assert checked(aged, folder.name).let_go == ()
+
+
+def test_what_people_put_their_names_under_stays(aged: Merchant) -> None:
+    """Their name is under that very file."""
+    folder = night_folder(aged)
+    signed(aged, folder)
     deleted(aged)
 
     assert (folder / "proof" / "workbook.xlsx").is_file()
