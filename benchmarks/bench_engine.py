@@ -20,7 +20,6 @@ from pathlib import Path
 
 from played_merchant import INBOX, PLACE, authorised, post, sandbox, variables
 
-from recon.cli.workbooks import workbooks
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Sources
 from recon.model.collecting import collect_seldom
@@ -29,6 +28,7 @@ from recon.model.nights import Mode, NightRequest
 from recon.proof.engine import reconcile
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.steps.night import whole_night as night
+from reports.handed import workbooks
 from tests.planted import RULES, planted
 from tests.planted.planted_files import AS_OF
 

@@ -42,12 +42,12 @@ _HOUSEKEEPING = (
 _FORMS = (
     (
         "approve",
-        "flows.approve:approve",
+        "flows.people:approve",
         "Shows what waits for people over all accounts, and takes the yes or no of two of them.",
     ),
     (
         "sign-off",
-        "flows.sign_off:sign_off",
+        "flows.people:sign_off",
         (
             "Lists the last nights, and takes the names of a reviewer and an approver under a "
             "workbook."
@@ -55,17 +55,17 @@ _FORMS = (
     ),
     (
         "import-resolutions",
-        "flows.import_resolutions:import_resolutions",
+        "flows.people:import_resolutions",
         "Takes in the answers of a filled-in workbook that lies in a reports folder.",
     ),
     (
         "close",
-        "flows.close:close",
+        "flows.people:close",
         "Prepares the close of a month, and takes the names of a reviewer and an approver.",
     ),
     (
         "stop-sending",
-        "flows.stop_sending:stop_sending",
+        "flows.people:stop_sending",
         "Stops all sending of money at once; two people let it be sent again.",
     ),
 )
@@ -103,7 +103,7 @@ _PARTS = (
     ),
     (
         "resolve",
-        "flows.resolve:resolve",
+        "flows.people:resolve",
         (
             "Shows money in doubt with what the gateway told of it, and takes the word of two "
             "people on what became of it; sends nothing."

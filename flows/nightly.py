@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State
 from pydantic import Field
 
-from flows.approve import waiting_for_people
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
 from flows.night_standing import standing_lines
@@ -28,6 +27,9 @@ from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, StepSummary
 from tasks.night_tasks import ingest, query, reconcile, report, settle
 from tasks.running import opened_environment, say, sentences_only
+
+if TYPE_CHECKING:
+    from recon.steps.ground.environment import Environment
 
 GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
 Reason = Annotated[str, Field(max_length=300)]
@@ -122,6 +124,13 @@ def index(request: NightRequest) -> None:
 
     with opened_environment() as environment:
         index_after(request, environment=environment, write=write_index, say=say)
+
+
+def waiting_for_people(environment: "Environment") -> int:
+    """How many instructions wait for a yes or no, over all accounts."""
+    from recon.steps.money.approve import waiting
+
+    return len(waiting(environment).wanted.items)
 
 
 def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) -> State[Any]:

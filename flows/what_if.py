@@ -12,7 +12,6 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.import_resolutions import returned_path
 from flows.nightly import GatewayId
 from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
@@ -47,10 +46,11 @@ def what_if(
         last: The last business date.
     """
     with sentences_only("what-if"):
-        from recon.cli.workbooks import write_what_if
+        from flows.people import returned_path
         from recon.config.settings import load_rules
         from recon.steps.compare.what_if import note_answer
         from recon.steps.compare.what_if import what_if as ask
+        from reports.handed import write_what_if
 
         account = (merchant_id, account_id)
         with opened_environment() as environment:

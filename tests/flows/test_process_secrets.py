@@ -170,7 +170,7 @@ class Machine:
 
     def said(self) -> str:
         """What the desk replies to a word under a right code about a list that nobody has."""
-        body = {"person": "ann", "code": pyotp.TOTP(CODES).now(), "list": "0" * 64}
+        body = {"person": "ann", "code": pyotp.TOTP(CODES).now(), "list_digest": "0" * 64}
         with pytest.raises(UsageError) as refused:
             ask_desk(self.socket, "approve", body=body)
         return str(refused.value)

@@ -23,7 +23,6 @@ import pytest
 from recon import cli
 from recon.cli.demo_folder import DemoMemory, folder_at
 from recon.cli.demo_work import ACCOUNT, Ready, prepared
-from recon.cli.workbooks import workbooks
 from recon.gateway_client import transport
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
@@ -32,6 +31,7 @@ from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.night import whole_night as night
 from recon.store.database.migrate import upgrade
 from recon.store.nights import runs
+from reports.handed import workbooks
 from tests.golden.figures import Figure
 from tests.golden.workbooks import digest, digests_of
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from recon.cli.workbooks import workbooks
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import Verdict
@@ -24,6 +23,7 @@ from recon.steps.night import whole_night as night
 from recon.steps.people import people
 from recon.steps.people.verdicts import resolve
 from recon.store.schema import instruction
+from reports.handed import workbooks
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, STATUS, Gateway, Payment, literal_gateway
 from tests.literal.tables import QUERY_ROW
 from tests.reports.drawn_sheets import values_of

@@ -28,6 +28,7 @@ from recon.cli import (
     upkeep,
 )
 from recon.cli.endings import INTERRUPTED, ending_of
+from recon.cli.people_commands import ActGroup, act
 from recon.cli.speaking import complain, say, speak_any_name
 from recon.model.collecting import collect_seldom
 from recon.model.freed_memory import pool_of
@@ -40,6 +41,7 @@ FREE_TEXT_OPTIONS = frozenset({"--reason", "--skip", "--opening"})
 
 app = typer.Typer(
     name="recon",
+    cls=ActGroup,
     help="Settle and reconcile a merchant's payments, night by night.",
     epilog=(
         "Exit codes: 0 reconciled, 1 error, 2 usage or configuration, 3 breaks open, "
@@ -50,7 +52,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-database = typer.Typer(help="The database.", no_args_is_help=True)
+database = typer.Typer(cls=ActGroup, help="The database.", no_args_is_help=True)
 approvers = typer.Typer(help="The people who approve.", no_args_is_help=True)
 
 DAILY, NIGHTS, PEOPLE, FILES, GATEWAY, UPKEEP = (
@@ -63,10 +65,12 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "status": night_commands.status,
         "nights": nights_command.nights,
         "breaks": night_lists.breaks,
-        "approve": people_commands.approve,
-        "resolve": people_commands.resolve,
-        "import-resolutions": people_commands.import_resolutions,
-        "sign-off": people_commands.sign_off,
+        "approve": act("Approve", "Show what waits for people; say yes to exactly that list."),
+        "resolve": act(
+            "Resolve", "Decide a doubt that evidence cannot decide; two people say the same."
+        ),
+        "import-resolutions": act("ImportAnswers", "Take in the answers of a returned workbook."),
+        "sign-off": act("SignOff", "Sign a night's workbook as its reviewer or its approver."),
     },
     NIGHTS: {
         "runs": night_lists.runs,
@@ -80,20 +84,29 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "sql": past_nights.sql,
         "statement": month_commands.statement,
         "close": month_commands.close,
-        "reopen": month_commands.reopen,
+        "reopen": act("ReopenMonth", "Show what of a closed month would move, or open it again."),
         "evidence": past_nights.evidence,
         "ingest": night_commands.ingest,
         "query": night_commands.query,
         "settle": night_commands.settle,
     },
     PEOPLE: {
-        "reject": people_commands.reject,
-        "take-back": people_commands.take_back,
-        "withdraw": night_commands.withdraw,
-        "release": people_commands.release,
-        "agree-write-off": people_commands.agree_write_off,
-        "stop-sending": people_commands.stop_sending,
-        "allow-sending": people_commands.allow_sending,
+        "reject": act(
+            "RejectInstructions",
+            "Take back instructions that wait for approval; they are never sent.",
+        ),
+        "take-back": act("TakeBack", "Take back your own word while it waits for a second person."),
+        "withdraw": act("Withdraw", "Take back an instruction that was never sent."),
+        "release": act(
+            "ReleaseHold", "Lift the hold that a NOT PROVEN night puts on refunds and payouts."
+        ),
+        "agree-write-off": act(
+            "AgreeWriteOff", "Agree to a write-off that somebody else brought in."
+        ),
+        "stop-sending": act("StopSending", "Stop all sending of money at once."),
+        "allow-sending": act(
+            "AllowSending", "Let money be sent again, from the next night on; two people do."
+        ),
         "approver": approvers,
         "desk": people_commands.desk,
     },
@@ -124,7 +137,9 @@ approvers.command("enrol")(people_commands.enrol)
 file_commands.order_file.command("propose")(layout_proposals.propose)
 database.command("upgrade")(upkeep.upgrade)
 database.command("grants")(upkeep.grants)
-database.command("accept-restore")(upkeep.accept_restore)
+database.command("accept-restore")(
+    act("AcceptRestore", "Go on with a database that was restored; two people accept it.")
+)
 
 
 def _register(group: str, commands: Mapping[str, Callable[..., object] | typer.Typer]) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.night_choices import Merchant
-from recon.cli.one_time_codes import Code
-from recon.cli.people_commands import As, ask_desk_to
+from recon.cli.people_commands import ActGroup, act
 from recon.cli.speaking import complain, say
 from recon.model.errors import SourceUnreadableError
 
@@ -151,6 +150,7 @@ def _tell(checked: "CheckedFile") -> None:
 
 
 rejected_rows = typer.Typer(
+    cls=ActGroup,
     help="Order rows that could not be read and still stand for their orders.",
     no_args_is_help=True,
 )
@@ -173,14 +173,4 @@ def listed() -> None:
     say(f"{count} rejected rows stand for orders that are not verified.")
 
 
-@rejected_rows.command("dismiss")
-def dismiss(
-    row: Annotated[int, typer.Argument(help="Its number, as `recon rejected-rows list` shows it.")],
-    *,
-    reason: Annotated[str, typer.Option(help="Why it stands for no order; kept in the history.")],
-    name: As,
-    code: Code = "",
-) -> None:
-    """Decide that a row stands for no order: the next night judges the payment without it."""
-    done = ask_desk_to("dismiss", {"row": str(row), "reason": reason}, name=name, code=code)
-    say(f"Noted: {done['source']} line {done['line']} stands for no order from the next night on.")
+rejected_rows.command("dismiss")(act("DismissRow", "Decide that a row stands for no order."))

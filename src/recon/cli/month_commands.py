@@ -13,16 +13,15 @@ import typer
 
 from recon.cli.night_choices import Night, RunOption, run_of
 from recon.cli.one_time_codes import Code, refuse_typed
+from recon.cli.people_commands import speak
 from recon.cli.speaking import AsJson, complain, say, show_json
 
 if TYPE_CHECKING:
-    from recon.config.settings import Settings
     from recon.period.business_month import BusinessMonth
     from recon.steps.care.closed_view import ClosedView
     from recon.steps.care.month_closes import PreparedClose
     from recon.steps.care.month_index import AccountMonth
     from recon.steps.care.month_statements import StatedMonth
-    from recon.steps.care.signed_closes import MonthToSign
     from recon.steps.ground.environment import Environment
 
 Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
@@ -36,7 +35,7 @@ Folder = Annotated[
     Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
 ]
 NOT_PROVEN_EXIT_CODE = 4
-BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = MOVED_SHOWN_MAX = TROUBLES_SHOWN_MAX = 20
+BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = TROUBLES_SHOWN_MAX = 20
 """Lines of each on the terminal; the workbook has them all."""
 _NUMBER_WIDTH = 16
 _COUNT_WIDTH = 7
@@ -68,18 +67,34 @@ def close(
     ready or closed, 3 when it is ready with open items, 4 when something blocks it.
     """
     from recon.period.business_month import BusinessMonth
-    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps import acts
+    from recon.steps.care.closed_view import closed_view
+    from recon.steps.care.month_closes import CloseVerdict
+    from recon.steps.ground.environment import (
+        environment_of,
+        named_accounts,
+        one_account,
+        system_clock,
+    )
 
     wanted = BusinessMonth.named(month)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         refuse_typed(code, environment=environment)
-        accounts = declared_accounts(environment.settings, merchant=merchant, account=account)
+        accounts = named_accounts(environment.settings, merchant=merchant, account=account)
         if not sign:
             _show(wanted, accounts, out=out, environment=environment, as_json=as_json)
             return
         which = one_account(environment.settings, merchant=merchant, account=account)
-        to_sign = _to_sign(wanted, which, digest=digest, environment=environment, role=sign)
-    _sign(to_sign, name=name, code=code, out=out)
+        seen = digest or _to_sign(wanted, which, environment=environment)
+    fields = {"month": month, "merchant_id": which[0], "account_id": which[1]}
+    signed = {**fields, "role": sign, "digest": seen}
+    done = speak(acts.SignClose, signed, name=name, code=code)
+    if done is None or done.ending != CloseVerdict.CLOSED:
+        return
+    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+        view = closed_view(wanted, account=which, environment=environment, is_compared=False)
+        if view is not None:
+            _say_closed(view, folder=out or _reports(which, environment=environment))
 
 
 def _show(
@@ -93,6 +108,7 @@ def _show(
     """Each account: closed as it was sealed, or prepared."""
     from recon.steps.care.closed_view import closed_view
     from recon.steps.care.month_index import of_closed
+    from reports.handed import index_of_months
 
     documents, indexed, worst = [], [], 0
     for which in accounts:
@@ -152,15 +168,8 @@ def _reports(which: tuple[str, str], *, environment: "Environment") -> Path:
     return environment.settings.account(which[0], account_id=which[1]).reports
 
 
-def _to_sign(
-    wanted: "BusinessMonth",
-    which: tuple[str, str],
-    *,
-    role: str,
-    digest: str,
-    environment: "Environment",
-) -> "MonthToSign":
-    """What is signed, said before the code is asked.
+def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "Environment") -> str:
+    """The digest of what is signed, said before the code is asked.
 
     Raises:
         UsageError: something blocks the month.
@@ -168,48 +177,18 @@ def _to_sign(
     from recon.model.errors import UsageError
     from recon.steps.care.close_digest import seen_close
     from recon.steps.care.month_closes import prepared_close
-    from recon.steps.care.signed_closes import MonthToSign
 
-    if not digest:
-        prepared = prepared_close(wanted, account=which, environment=environment)
-        digest = seen_close(prepared).digest
-        verdict = prepared.verdict.value
-        if prepared.blockers:
-            _complain(prepared)
-            msg = (
-                f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
-                f"`recon close {wanted.name}` says it again, and writes the workbook"
-            )
-            raise UsageError(msg)
-        say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
-    return MonthToSign(wanted, which, role, digest)
-
-
-def _sign(to_sign: "MonthToSign", *, name: str, code: str, out: Path | None) -> None:
-    from recon.cli.people_commands import ask_desk_to
-    from recon.cli.workbooks import signing_acts
-    from recon.steps.care.closed_view import closed_view
-    from recon.steps.care.months_at_desk import SIGN_CLOSE, close_body, close_word_of
-    from recon.steps.care.signed_closes import other_role
-    from recon.steps.ground.environment import environment_of, system_clock
-
-    body, month = close_body(to_sign), to_sign.month
-    word = close_word_of(ask_desk_to(SIGN_CLOSE, body, name=name, code=code, more=signing_acts()))
-    if word.lapsed:
-        complain(f"The signature of {word.lapsed} lapsed: what they signed is not what is there.")
-        for sentence in word.moved[:MOVED_SHOWN_MAX]:
-            complain(f"Moved: {sentence}")
-    if word.closed is None:
-        until = f"{word.valid_until:%Y-%m-%d %H:%M} UTC" if word.valid_until else "it lapses"
-        other = other_role(to_sign.role)
-        say(f"Signed as {to_sign.role}: the {other} must sign the same until {until}.")
-        return
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        view = closed_view(
-            month, account=to_sign.account, environment=environment, is_compared=False
+    prepared = prepared_close(wanted, account=which, environment=environment)
+    digest, verdict = seen_close(prepared).digest, prepared.verdict.value
+    if prepared.blockers:
+        _complain(prepared)
+        msg = (
+            f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
+            f"`recon close {wanted.name}` says it again, and writes the workbook"
         )
-        if view is not None:
-            _say_closed(view, folder=out or _reports(to_sign.account, environment=environment))
+        raise UsageError(msg)
+    say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
+    return digest
 
 
 def _closed_document(view: "ClosedView") -> dict[str, Any]:
@@ -226,6 +205,7 @@ def _say_closed(view: "ClosedView", *, folder: Path) -> Path:
     """Show a closed month, and put its workbook in the reports; where it lies."""
     from recon.model.money import format_minor_units
     from recon.period.month_statement import CLOSING
+    from recon.steps.care.closed_view import differing_lines
     from reports.drawing.in_place import put_in_place
 
     closed = view.closed
@@ -246,19 +226,6 @@ def _say_closed(view: "ClosedView", *, folder: Path) -> Path:
     say(f"Workbook: {workbook}")
     say(f"Folder: {closed.folder}, manifest {closed.manifest}")
     return workbook
-
-
-def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
-    """What would be different today, for a terminal; nothing where nobody asked."""
-    if differs is None:
-        return
-    for sentence in differs[:MOVED_SHOWN_MAX]:
-        yield f"Would be different today: {sentence}"
-    more = len(differs) - MOVED_SHOWN_MAX
-    if more > 0:
-        yield f"and {more} more that would be different today"
-    if not differs:
-        yield "Nothing would be different today."
 
 
 def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
@@ -419,7 +386,7 @@ def _export_month(
 ) -> None:
     from recon.period.business_month import BusinessMonth
     from recon.steps.care.month_books import MonthBooks, export_month
-    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.ground.environment import environment_of, one_account, system_clock
 
     month = BusinessMonth.named(period)
     with environment_of(os.environ, clock=system_clock) as environment:
@@ -462,71 +429,6 @@ def list_out() -> None:
     say(f"{len(handed_out)} journals are out and not yet seen in the books.")
 
 
-def reopen(
-    month: Month,
-    *,
-    merchant: Annotated[
-        str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; may be left out for one.")
-    ] = "",
-    account: Annotated[
-        str, typer.Option(envvar="RECON_ACCOUNT", help="The account; may be left out for one.")
-    ] = "",
-    reason: Annotated[str, typer.Option(help="Why; kept in the history.")] = "",
-    name: Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")] = "",
-    code: Code = "",
-) -> None:
-    """Show what of a closed month would move; with --reason and --as open it again, two people do.
-
-    Its sealed folder stays; closing it again makes a second one.
-    """
-    from recon.cli.people_commands import ask_desk_to
-    from recon.cli.workbooks import signing_acts
-    from recon.period.business_month import BusinessMonth
-    from recon.steps.care.months_at_desk import REOPEN_MONTH, reopen_body, reopen_word_of
-    from recon.steps.ground.environment import environment_of, system_clock
-
-    wanted = BusinessMonth.named(month)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        refuse_typed(code, environment=environment)
-        which = one_account(environment.settings, merchant=merchant, account=account)
-        _show_moved(wanted, which, environment=environment)
-    if not name:
-        say(f"To open it again: recon reopen {wanted.name} --reason WHY --as NAME (two people)")
-        return
-    body = reopen_body(wanted, account=which, reason=reason)
-    word = reopen_word_of(
-        ask_desk_to(REOPEN_MONTH, body, name=name, code=code, more=signing_acts())
-    )
-    if word.reopened:
-        say(f"REOPENED: {wanted.name}. Its folder {word.closed.folder} stays.")
-    else:
-        say("Noted: a second person must say the same. The month is still closed.")
-
-
-def _show_moved(
-    month: "BusinessMonth", which: tuple[str, str], *, environment: "Environment"
-) -> None:
-    """What would move; a folder that cannot be read keeps nobody from opening the month.
-
-    Raises:
-        UsageError: the month is not closed.
-    """
-    from recon.model.errors import ArchiveError, UsageError
-    from recon.steps.care.closed_view import closed_view
-
-    try:
-        view = closed_view(month, account=which, environment=environment)
-    except ArchiveError as error:
-        complain(f"What would move cannot be shown: {error}")
-        return
-    if view is None:
-        msg = f"{month.name} of {'/'.join(which)} is not closed; nothing was changed"
-        raise UsageError(msg)
-    say(f"{month.name} of {'/'.join(which)}: {view.closed.in_words}")
-    for line in differing_lines(view.differs):
-        say(line)
-
-
 def statement(
     month: Month,
     *,
@@ -542,7 +444,8 @@ def statement(
     figure does not tie.
     """
     from recon.period.business_month import BusinessMonth
-    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.ground.environment import environment_of, named_accounts, system_clock
+    from reports.handed import index_of_months
 
     wanted = BusinessMonth.named(month)
     documents: list[dict[str, Any]] = []
@@ -550,7 +453,7 @@ def statement(
     indexed: list[AccountMonth] = []
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         settings = environment.settings
-        for which in declared_accounts(settings, merchant=merchant, account=account):
+        for which in named_accounts(settings, merchant=merchant, account=account):
             document, own, stated = _of_account(
                 wanted, which, out=out, environment=environment, is_shown=not as_json
             )
@@ -591,28 +494,6 @@ def _of_account(
     return document, of_stated(stated, workbook=workbook), stated
 
 
-def index_of_months(
-    accounts: "list[AccountMonth]",
-    *,
-    month: "BusinessMonth",
-    out: Path | None,
-    settings: "Settings",
-) -> list[str]:
-    """Write the page over the accounts of each merchant that has several; where it lies, said."""
-    from recon.steps.care.month_index import merchants_of
-    from reports.reading.months_index import write_months_index
-
-    names = settings.rules.journal.accounts
-    lines = []
-    for _, own in merchants_of(accounts):
-        merchant, first = own[0].account
-        folder = out or settings.account(merchant, account_id=first).reports
-        clearing = names.clearing if names else ""
-        path = write_months_index(own, month=month, clearing=clearing, folder=folder)
-        lines.append(f"All accounts of {merchant}: {path}")
-    return lines
-
-
 def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> tuple[dict[str, Any], Path]:
     """A month as it is known now, written and said; the document for programs, the workbook."""
     from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
@@ -651,47 +532,6 @@ def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:
         say(f"Its figures stand in the sealed workbook: recon close {closed.month}")
     sealed: dict[str, Any] = view.document["statement"]
     return {**sealed, "closed_by": closed.by, "would_differ": [*(view.differs or ())]}
-
-
-def declared_accounts(
-    settings: "Settings", *, merchant: str, account: str
-) -> list[tuple[str, str]]:
-    """The accounts that are named, or all; `account` may be `merchant/account`, too.
-
-    Raises:
-        UsageError: none fits.
-    """
-    from recon.model.errors import UsageError
-    from recon.steps.ground.environment import account_of
-
-    every = [account_of(name) for name in sorted(settings.accounts)]
-    chosen = [
-        which
-        for which in every
-        if merchant in {"", which[0]} and account in {"", which[1], "/".join(which)}
-    ]
-    if not chosen:
-        named = ", ".join("/".join(which) for which in every) or "none"
-        wanted = account if "/" in account else f"{merchant or '*'}/{account or '*'}"
-        msg = f"no declared account is {wanted}; declared: {named}"
-        raise UsageError(msg)
-    return chosen
-
-
-def one_account(settings: "Settings", *, merchant: str, account: str) -> tuple[str, str]:
-    """The one account that people speak about.
-
-    Raises:
-        UsageError: none fits, or several do.
-    """
-    from recon.model.errors import UsageError
-
-    every = declared_accounts(settings, merchant=merchant, account=account)
-    if len(every) > 1:
-        named = ", ".join("/".join(which) for which in every)
-        msg = f"say which account it is (--merchant, --account): {named}"
-        raise UsageError(msg)
-    return every[0]
 
 
 def _statement_lines(stated: "StatedMonth") -> Iterator[str]:

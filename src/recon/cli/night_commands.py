@@ -74,11 +74,11 @@ def played(
 
     `tell` takes the sentence of each step of the night.
     """
-    from recon.cli.workbooks import index, workbooks
     from recon.model.collecting import look_past_loaded
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night import whole_night as night
     from recon.steps.night.night_index import index_after
+    from reports.handed import index, workbooks
 
     look_past_loaded()
     figures: dict[str, int | str] = {}
@@ -266,21 +266,6 @@ def _id_of(entry: "Attention") -> str:
     return f" [{entry.instruction_id}]" if entry.instruction_id else ""
 
 
-def withdraw(
-    instruction: Annotated[str, typer.Argument(help="Its id, as `recon status` shows it.")],
-    *,
-    name: Annotated[str, typer.Option("--as", help="Who takes it back.")],
-    reason: Annotated[str, typer.Option(help="Why; kept in the history.")],
-) -> None:
-    """Take back an instruction that was never sent, so that no later night sends it."""
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.people import people
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        taken = people.withdraw(instruction, by=name, reason=reason, environment=environment)
-    say(f"Withdrawn: {taken.kind} of {taken.subject}. It will not be sent.")
-
-
 CHANGES_SHOWN_MAX = 100
 """Lines of changed answers; more have one cause."""
 
@@ -359,11 +344,11 @@ def finish(merchant: Merchant, account: Account, business_date: BusinessDate = "
 
     Only where everything had been asked and sent, and nothing happened to the account since.
     """
-    from recon.cli.workbooks import index, workbooks
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night import finish as finishing
     from recon.steps.night import notices
     from recon.steps.night.night_index import index_after
+    from reports.handed import index, workbooks
 
     day = closed_day(business_date)
     request = NightRequest(merchant, account, day, Mode.LIVE)
@@ -414,9 +399,9 @@ class _Done(NamedTuple):
 
 def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mode) -> _Done:
     """Do the part and say what it did."""
-    from recon.cli.workbooks import workbooks
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.part import STEPS, run_part
+    from reports.handed import workbooks
 
     day = closed_day(business_date)
     figures: dict[str, int | str] = {}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.month_commands import one_account
 from recon.cli.night_choices import First, Last, Night, RunOption, closed_day, days_of, named_night
 from recon.cli.speaking import AsJson, complain, say, show, show_json
 from recon.model.money import format_minor_units
@@ -188,7 +187,7 @@ def what_if(
     from recon.config.settings import config_dir_of, load_rules
     from recon.steps.compare.what_if import note_answer
     from recon.steps.compare.what_if import what_if as ask
-    from recon.steps.ground.environment import environment_of, system_clock
+    from recon.steps.ground.environment import environment_of, one_account, system_clock
 
     candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     days = days_of(first, last)
@@ -205,7 +204,7 @@ def what_if(
         note_answer(answer, rules=candidate, account=named, environment=environment)
     _tell(answer)
     if out is not None:
-        from recon.cli.workbooks import write_what_if
+        from reports.handed import write_what_if
 
         say(f"Workbook: {write_what_if(answer, path=out, at=system_clock().astimezone(UTC))}")
 

@@ -1,228 +1,158 @@
-"""What people decide: approve, reject, resolve, release, agree, sign, answer, stop sending, enrol.
+"""What people decide, as commands made of the models in `recon.steps.acts`; and the desk itself.
 
-A code is asked for without an echo (`one_time_codes`); it is never printed, stored or logged. The
-process that people decide at is `recon desk`.
+The models are imported when such a command is called: until then it is a name and a sentence, so
+that `recon --help` stays quick. A code is asked for without an echo (`one_time_codes`); it is never
+printed, stored or logged. The process that people decide at is `recon desk`.
 """
 
+import inspect
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from recon.cli.night_choices import Night, RunOption, run_of
-from recon.cli.one_time_codes import Code, code_of
+from recon.cli.night_choices import Night, RunOption, named_night
+from recon.cli.one_time_codes import Code, code_of, refuse_typed
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from recon.steps.acts import Act, Done
 
-    from recon.settlement.approval import ApprovalList
-    from recon.settlement.instruction import Instruction
-    from recon.steps.ground.environment import Environment
-    from recon.steps.people.at_desk import Acts
-    from recon.steps.people.returned_answers import Form
-
-As = Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")]
-Reason = Annotated[str, typer.Option(help="Why; kept in the history.")]
-ITEMS_SHOWN_MAX = 50
-REFUSALS_SHOWN_MAX = 10
+NAME_HELP = "Your short name in approvers.toml."
+WARNINGS_SHOWN_MAX = 10
 """Lines on the terminal; the result workbook has them all."""
+FLAGS = {
+    "list_digest": "--list",
+    "merchant_id": "--merchant",
+    "account_id": "--account",
+    "instructions": "--instruction",
+}
+"""Field of an act -> its option, where it is not the field's name."""
+VARIABLES = {"merchant_id": "RECON_MERCHANT", "account_id": "RECON_ACCOUNT"}
+"""Fields that the environment may give, where an act is about one account."""
 
 
-def approve(
-    *,
-    name: As = "",
-    wanted: Annotated[
-        str, typer.Option("--list", help="The digest of the list you looked at.")
-    ] = "",
-    code: Code = "",
-    merchant: Annotated[str, typer.Option(help="Only this merchant's.")] = "",
-    account: Annotated[str, typer.Option(help="Only this account's.")] = "",
-    instruction: Annotated[
-        list[str] | None, typer.Option(help="Only these instructions; may be repeated.")
-    ] = None,
-) -> None:
-    """Show what waits for people; with --list and --as say yes to exactly that list.
+class ActGroup(TyperGroup):
+    """A group of commands of which those of acts are made when one is called."""
 
-    Two different people say yes to the same list, in any order, one of them an approver whose
-    limit covers it. Nothing is sent now: the next night does.
-    """
-    from recon.steps.money.approve import Narrowing
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is called, whole."""
+        name, command, rest = super().resolve_command(ctx, args)
+        model = getattr(getattr(command, "callback", None), "model", "")
+        return name, command_of(str(name), model) if model else command, rest
 
-    if not wanted:
-        from recon.steps.ground.environment import environment_of, system_clock
 
-        with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-            _show(environment, Narrowing(merchant, account, tuple(instruction or ())))
-        return
-    body = {"list": wanted, "merchant_id": merchant, "account_id": account}
-    done = ask_desk_to(
-        "approve", {**body, "instruction_ids": instruction or []}, name=name, code=code
+def act(model: str, sentence: str) -> Callable[[], None]:
+    """What stands for the command of an act until it is called; the help lists its sentence."""
+
+    def later() -> None:
+        raise NotImplementedError
+
+    later.__doc__ = sentence
+    later.model = model  # type: ignore[attr-defined]  # read by `ActGroup`
+    return later
+
+
+def command_of(name: str, model: str) -> Any:
+    """The command of an act: an argument or option for each of its fields that has a help."""
+    from recon.steps import acts
+
+    act_model: type[Act] = getattr(acts, model)
+
+    def run(**given: Any) -> None:
+        who, code = given.pop("name"), given.pop("code", "")
+        if "night" in given:
+            given["run_id"] = named_night(given.pop("night"), given.pop("run"))
+        if workbook := given.pop("looked_at", None):
+            given["workbook_sha256"] = _sha256(workbook)
+        fields = {field: value for field, value in given.items() if value not in (None, "", (), [])}
+        speak(act_model, fields, name=who, code=code)
+
+    run.__doc__ = inspect.getdoc(act_model)
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what Typer looks at
+        [
+            inspect.Parameter(field, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=value)
+            for field, kind, value in _parameters(act_model)
+        ]
     )
-    count = done["count"]
-    if done["complete"]:
-        say(f"Approved: {count} instructions go with the next night.")
-    else:
-        say(f"Noted: {count} instructions wait for a second person, who says the same list.")
+    one = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    one.command(name)(run)
+    return get_command(one)
 
 
-def reject(
-    instruction: Annotated[list[str], typer.Argument(help="Ids, as `recon approve` shows them.")],
-    *,
-    name: As,
-    reason: Reason,
-    code: Code = "",
-) -> None:
-    """Take back instructions that wait for approval; they are never sent."""
-    body = {"instruction_ids": instruction, "reason": reason}
-    done = ask_desk_to("reject", body, name=name, code=code)
-    had = f" {' and '.join(done['overruled'])} had said yes." if done["overruled"] else ""
-    say(f"Rejected: {done['count']} instructions will not be sent.{had}")
+def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
+    """Each parameter of the command: its name, its type and help as Typer reads it, its default."""
+    from recon.steps import acts
 
-
-def take_back(
-    subject: Annotated[
-        str,
-        typer.Argument(
-            help="What it was about: a list's digest, an instruction, a run, or an override such "
-            "as allow-sending."
-        ),
-    ],
-    *,
-    name: As,
-    code: Code = "",
-) -> None:
-    """Take back your own yes, verdict, release or signature while it waits for a second person."""
-    from recon.cli.workbooks import remove_signed_copies
-    from recon.steps.ground.environment import environment_of, system_clock
-
-    done = ask_desk_to("take-back", {"subject": subject}, name=name, code=code)
-    say(f"Taken back: {done['what']}. It counts for nothing; somebody may say it anew.")
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        for copy in remove_signed_copies(subject, environment=environment):
-            say(f"Removed: {copy}")
-
-
-def resolve(
-    instruction: Annotated[str, typer.Argument(help="Its id, as `recon status` shows it.")],
-    *,
-    verdict: Annotated[str, typer.Option(help="applied or not_applied.")],
-    evidence: Annotated[str, typer.Option(help="What you saw and where.")],
-    name: As,
-    message: Annotated[
-        str, typer.Option(help="The message of the gateway's that you go by, as `status` names it.")
-    ] = "",
-    code: Code = "",
-) -> None:
-    """Decide a doubt that evidence cannot decide; two people say the same, one an approver.
-
-    Your word replaces only your own earlier one; that somebody says the opposite is told.
-    """
-    body = {"instruction_id": instruction, "verdict": verdict, "evidence": evidence}
-    done = ask_desk_to("resolve", {**body, "message": message}, name=name, code=code)
-    say(done["sentence"])
-
-
-def release(
-    night: Night = "",
-    *,
-    run: RunOption = "",
-    spill_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="Instead of a night: a spill file that does not fit and stops the nights; it is "
-            "kept under another name, and nothing is sent by it."
-        ),
-    ] = None,
-    reason: Annotated[str, typer.Option(help="Why it may go on; kept in the history.")],
-    name: As,
-    code: Code = "",
-) -> None:
-    """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do.
-
-    Or that of a spill file: what its batch left in flight is in doubt and is asked about.
-    """
-    if spill_file is not None:
-        body = {"file": str(spill_file.resolve()), "reason": reason}
-        kept = ask_desk_to("set-aside", body, name=name, code=code)["kept"]
-        if not kept:
-            say("Noted: a second person must set it aside, too. Nights stop until then.")
+    needed = inspect.Parameter.empty
+    left_out = "" if model.shown_first else needed
+    for field, info in model.model_fields.items():
+        help_ = info.description
+        if help_ is None:
+            continue
+        if field == "run_id":
+            yield "night", Night, ""
+            yield "run", RunOption, ""
+        elif field == "workbook_sha256":
+            option = typer.Option("--workbook", help="The file that you looked at.", exists=True)
+            yield "looked_at", Annotated[Path | None, option], None
         else:
-            say(f"Set aside: {kept}. Start the night again.")
-        return
-    done = ask_desk_to(
-        "release", {"run_id": run_of(night, run), "reason": reason}, name=name, code=code
-    )
-    say("Released." if done["complete"] else "Noted: a second person must release it, too.")
+            kind: Any = info.annotation if info.annotation in {int, Path | None} else str
+            value: Any = left_out if info.is_required() else info.default
+            if isinstance(info.default, tuple):
+                kind, value = list[str], []
+            if field == model.about:
+                default = needed if info.is_required() or value is None else value
+                yield field, Annotated[kind, typer.Argument(help=help_)], default
+                continue
+            flag = FLAGS.get(field, f"--{field.replace('_', '-')}")
+            is_given = field in VARIABLES and issubclass(model, acts.AboutAccount)
+            variable = VARIABLES[field] if is_given else None
+            yield field, Annotated[kind, typer.Option(flag, help=help_, envvar=variable)], value
+    yield "name", Annotated[str, typer.Option("--as", help=NAME_HELP)], left_out
+    if not issubclass(model, acts.OneName):
+        yield "code", Code, ""
 
 
-def agree_write_off(
-    answer: Annotated[int, typer.Argument(help="The number of the answer.")],
-    *,
-    name: As,
-    code: Code = "",
-) -> None:
-    """Agree to a write-off that somebody else brought in; one of the two is an approver."""
-    done = ask_desk_to("agree-write-off", {"answer_id": str(answer)}, name=name, code=code)
-    say(f"Agreed: break {done['break_id']} may be written off.")
+def speak(model: "type[Act]", fields: Mapping[str, Any], *, name: str, code: str) -> "Done | None":
+    """Say something at the desk, and tell what became of it; None where it was only shown.
 
-
-def sign_off(
-    night: Night = "",
-    *,
-    run: RunOption = "",
-    role: Annotated[str, typer.Option(help="reviewer or approver; they sign in any order.")],
-    workbook: Annotated[
-        Path | None,
-        typer.Option(help="The file that you looked at; without it the one that lies there now."),
-    ] = None,
-    name: As,
-    code: Code = "",
-) -> None:
-    """Sign a night's workbook; refused while a high break has no owner and comment.
-
-    What is signed is said before the code is asked, and a file that is swapped then is refused. A
-    copy beside the workbook, called -reviewed (or -awaits-review) and then -approved, says who
-    signed which file.
+    Raises:
+        typer.Exit: it ends with another code than 0.
     """
-    from recon.cli.nights_command import line_of
-    from recon.cli.workbooks import signed_copy, signing_acts
+    from recon.steps import acts
     from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.people.at_desk import SIGN_OFF, night_of
-    from recon.steps.people.sign_off import answers_of
+    from reports.handed import drawings
 
-    run_id = run_of(night, run)
-    seen = _seen(run_id, workbook=workbook)
-    body = {"run_id": run_id, "role": role, "workbook_sha256": seen}
-    signed = night_of(ask_desk_to(SIGN_OFF, body, name=name, code=code, more=signing_acts()))
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        zone = environment.settings.rules.calendar.timezone
-        answers = answers_of(signed, environment=environment)
-    say(line_of(signed))
-    say(f"Signed copy: {signed_copy(signed, answers=answers, timezone=zone)}")
+        refuse_typed(code, environment=environment)
+        place = acts.Place(environment, drawings)
+        needed = {field for field, info in model.model_fields.items() if info.is_required()}
+        if model.shown_first and needed - {*fields}:
+            model.shown(fields, place, say)
+            return None
+        asked = partial(code_of, name, code=code, environment=environment)
+        word = acts.act_of(model, fields)
+        done = acts.speak(word, name=name, code=asked, place=place, show=say)
+    for warning in done.warnings[:WARNINGS_SHOWN_MAX]:
+        complain(warning)
+    if done.exit_code:
+        raise typer.Exit(done.exit_code)
+    return done
 
 
-def _seen(run_id: str, *, workbook: Path | None) -> str:
-    """The SHA-256 of the file that is to be signed, said; "" where there is none."""
+def _sha256(workbook: Path) -> str:
+    """The hash of the file that was looked at, before anybody can swap it."""
     from recon.files.formats.named_bytes import sha256_of
-    from recon.model.errors import SourceMissingError
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.people.sign_off import file_to_sign
 
-    if workbook is None:
-        with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-            path, digest = file_to_sign(run_id, environment=environment)
-    elif workbook.is_file():
-        path, digest = str(workbook), sha256_of(workbook)
-    else:
-        msg = f"the workbook {workbook} does not exist"
-        raise SourceMissingError(msg)
-    if digest:
-        say(f"To sign: {path}, SHA-256 {digest}")
+    digest = sha256_of(workbook)
+    say(f"You looked at: {workbook}, SHA-256 {digest}")
     return digest
 
 
@@ -242,121 +172,6 @@ def enrol(
         "Put it where approvers.toml says (code_secret_env, or code_secret_file with mode 0600). "
         "It is kept nowhere else and shown only now."
     )
-
-
-def import_resolutions(
-    workbook: Annotated[Path, typer.Argument(help="The workbook with filled-in cream cells.")],
-    *,
-    name: As,
-    code: Code = "",
-) -> None:
-    """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
-
-    Only the cream cells are read. The same file again changes nothing. Where it was saved into the
-    delivered workbook itself, the workbook is written again with the answers, to be signed.
-    """
-    from recon.cli.workbooks import form, workbooks
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night.report import rebuild_answered
-    from recon.steps.people import returned_answers
-    from recon.steps.people.at_desk import IMPORT, file_body, import_of
-    from reports.reading.import_workbook import write_import
-
-    done = import_of(ask_desk_to(IMPORT, file_body(workbook), name=name, code=code, form=form()))
-    say(returned_answers.sentence_of(done))
-    for refusal in done.refusals[:REFUSALS_SHOWN_MAX]:
-        complain(f"{refusal.cell}: {refusal.value!r} was not taken: {refusal.reason}.")
-    if not done.repeated:
-        say(f"Result: {write_import(done, beside=workbook)}")
-    with environment_of(os.environ, clock=system_clock) as environment:
-        again = rebuild_answered(done, environment=environment, workbooks=workbooks())
-    if again:
-        say(f"{again}.")
-    if done.refusals:
-        raise typer.Exit(1)
-
-
-def stop_sending(
-    *, name: Annotated[str, typer.Option("--as", help="Who does it.")], reason: Reason
-) -> None:
-    """Stop all sending of money at once: a night at work ends before its next batch."""
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.money import sending
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        sending.stop_sending(by=name, reason=reason, environment=environment)
-    say("Sending is stopped for every account, until `recon allow-sending`. Nights still compare.")
-
-
-def allow_sending(*, name: As, reason: Reason, code: Code = "") -> None:
-    """Let money be sent again, from the next night on; two people do."""
-    done = ask_desk_to("allow-sending", {"reason": reason}, name=name, code=code)
-    if done["complete"]:
-        say("Money may be sent again; the next night sends what waits.")
-    else:
-        say("Noted: a second person must allow it, too. Sending is still stopped.")
-
-
-def ask_desk_to(
-    act: str,
-    body: "Mapping[str, Any]",
-    *,
-    name: str,
-    code: str,
-    form: "Form | None" = None,
-    more: "Acts | None" = None,
-) -> "dict[str, Any]":
-    """Say something at the desk; what it replies, after telling what it has to tell the person."""
-    from recon.model.errors import UsageError
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.people.at_desk import say as say_at_desk
-
-    if not name:
-        msg = "say who you are (--as)"
-        raise UsageError(msg)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        who = (name, code_of(name, code=code, environment=environment))
-        reply = say_at_desk(act, body, who=who, environment=environment, form=form, more=more)
-    if reply["before"]:
-        complain(f"{reply['before']}: if that was not you, tell whoever runs this installation.")
-    return reply
-
-
-def _show(environment: "Environment", only: object) -> None:
-    from recon.settlement.approval import sums_in_words
-    from recon.steps.money.approve import Narrowing, waiting
-
-    wait = waiting(environment, only=only if isinstance(only, Narrowing) else None)
-    wanted = wait.wanted
-    if not wanted.items:
-        say("Nothing waits for approval.")
-        return
-    say(f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_in_words(wanted.sums)}")
-    if wait.first_by and wait.valid_until:
-        say(f"  {wait.first_by} approved it; valid until {wait.valid_until:%Y-%m-%d %H:%M} UTC")
-    _show_items("largest", wanted, items=wanted.largest)
-    if wanted.repeats:
-        _show_items("look like repeats", wanted, items=wanted.repeats, beside=wait.beside)
-    if wanted.first_payees:
-        _show_items("to payees never paid before", wanted, items=wanted.first_payees)
-    say(f"To approve it: recon approve --list {wanted.digest} --as NAME")
-
-
-def _show_items(
-    title: str,
-    wanted: "ApprovalList",
-    *,
-    items: "Sequence[Instruction]",
-    beside: "Mapping[str, Sequence[Instruction]] | None" = None,
-) -> None:
-    from recon.settlement.approval import told_beside, told_of
-
-    say(f"  {title} ({len(items)} of {len(wanted.items)}):")
-    for item in items[:ITEMS_SHOWN_MAX]:
-        why = f" - {item.hold}" if item.hold else ""
-        say(f"    {told_of(item)}{why}")
-        for first in (beside or {}).get(item.instruction_id, ()):
-            say(f"      beside {told_beside(first)}")
 
 
 desk = typer.Typer(help="The desk for people.", no_args_is_help=True)
@@ -390,15 +205,15 @@ def serve(
     ] = None,
 ) -> None:
     """Hear people until it is ended: commands and forms bring their words to its socket."""
-    from recon.cli.workbooks import form, signing_acts
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
+    from recon.steps.acts import Place, hear
     from recon.steps.ground.desk_files import refuse_open_files
     from recon.steps.ground.desk_memory import remember
     from recon.steps.ground.desk_turn import the_desk
     from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.people.at_desk import hear
+    from reports.handed import drawings
 
     path = socket or Path(os.environ.get(SOCKET, ""))
     if not path.name:
@@ -411,11 +226,12 @@ def serve(
         refuse_open_files(environment)
         with the_desk(environment) as go_on:
             remember(environment)
-            listen = partial(hear, environment=environment, form=form(), more=signing_acts())
+            place = Place(environment, drawings)
+            drawings()
 
             def heard(act: str, body: Mapping[str, Any], origin: str) -> Mapping[str, Any]:
                 go_on()
-                return listen(act, body, origin=origin)
+                return hear(act, body, origin=origin, place=place).model_dump(mode="json")
 
             serve_until_ended(
                 path,

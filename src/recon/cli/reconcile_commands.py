@@ -20,8 +20,8 @@ from recon.cli.night_choices import (
 from recon.cli.speaking import complain, say, telling
 
 if TYPE_CHECKING:
-    from recon.cli.workbooks import Drawn
     from recon.matching.breaks.result import Reconciliation
+    from reports.handed import Drawn
 
 Paths = list[Path]
 AsOf = Annotated[
@@ -79,9 +79,9 @@ def reconcile(
     from recon.files.reader import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
-    from recon.cli.workbooks import Drawn, totals
     from recon.model.collecting import look_past_loaded
     from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+    from reports.handed import Drawn, totals
 
     look_past_loaded()
     request = PlainFilesRequest(
@@ -174,9 +174,9 @@ def workbook(
     With --owner and --comment it is a copy with these answers, which changes nothing until
     `recon import-resolutions` takes it in, as it takes a workbook that people filled.
     """
-    from recon.cli.workbooks import workbooks
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.report import rebuild
+    from reports.handed import workbooks
 
     if index is not None:
         _write_index(index, business_date=night)
@@ -198,9 +198,9 @@ def workbook(
 
 def _write_index(folder: Path, *, business_date: str) -> None:
     """One workbook over all accounts of a night, each linked to its own workbook."""
-    from recon.cli.workbooks import index as write
     from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.night_index import index_of
+    from reports.handed import index as write
 
     day = closed_day(business_date)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
@@ -236,10 +236,10 @@ def verify(
     if compare:
         _compare_again(named_night(what, run), out=out)
         return
-    from recon.cli.workbooks import reading
     from recon.steps.care.verify import verify as check
     from recon.steps.care.verify import verify_night
     from recon.steps.ground.environment import environment_of, system_clock
+    from reports.handed import reading
 
     what = named_night(what, run) if run else what
     with environment_of(os.environ, clock=system_clock) as environment:

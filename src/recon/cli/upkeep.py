@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recon.cli.one_time_codes import Code
-from recon.cli.people_commands import As, ask_desk_to
 from recon.cli.speaking import AsJson, complain, say, show_json
 from recon.privacy.own_files import write_result
 
@@ -88,23 +86,6 @@ def _of_prefect() -> Iterable[tuple[str, Callable[[], str]]]:
     from flows.prefect_health import health_checks
 
     return health_checks()
-
-
-def accept_restore(
-    *,
-    name: As,
-    reason: Annotated[str, typer.Option(help="What happened; kept in the history.")],
-    code: Code = "",
-) -> None:
-    """Go on with a database that was restored from a backup; two people accept it.
-
-    Everything that was not sent yet then waits for people: it may have been sent after the backup.
-    """
-    waiting = ask_desk_to("accept-restore", {"reason": reason}, name=name, code=code)["waiting"]
-    if waiting is None:
-        say("Noted: a second person must accept it, too. Nothing is sent until then.")
-    else:
-        say(f"Accepted. {waiting} instructions that were not sent yet now wait for people.")
 
 
 def housekeeping(

@@ -12,6 +12,7 @@ import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from recon.cli.commands import app, main
+from recon.cli.people_commands import command_of
 from recon.desk.key_files import make_keys
 
 SECRET = pyotp.random_base32()
@@ -53,7 +54,8 @@ def live(installation: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ed2551
 
 def commands_with_code(group: Any, *before: str) -> Iterator[str]:
     """Every command that takes a one-time code."""
-    for name, command in group.commands.items():
+    for name, kept in group.commands.items():
+        command = command_of(name, kept.callback.model) if hasattr(kept.callback, "model") else kept
         if hasattr(command, "commands"):
             yield from commands_with_code(command, *before, name)
         elif any("--code" in one.opts for one in command.params):

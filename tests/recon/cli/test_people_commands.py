@@ -1,15 +1,16 @@
 import hashlib
 import io
 import os
-from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from recon.cli import people_commands
 from recon.cli.commands import main
 from recon.model.errors import UsageError
-from recon.steps.people import at_desk
+from recon.steps import acts
+from recon.steps.acts import SignOff
 
 
 @pytest.fixture
@@ -82,18 +83,32 @@ def test_a_workbook_is_named_before_the_code_is_typed(
     def typed(*_: object, **__: object) -> None:
         workbook.write_bytes(b"swapped")
 
-    def desk(act: str, body: Mapping[str, str], **_: object) -> None:
-        told.append((act, body))
+    def desk(word: SignOff, **_: object) -> None:
+        told.append(word.model_dump())
         refused = "heard"
         raise UsageError(refused)
 
     monkeypatch.setattr(people_commands, "code_of", typed)
-    monkeypatch.setattr(at_desk, "say", desk)
+    monkeypatch.setattr(acts, "say", desk)
+    monkeypatch.setattr(acts, "run_named", lambda _connection, name: SimpleNamespace(run_id=name))
     words = ["sign-off", "r1", "--role", "reviewer", "--as", "dan", "--workbook", str(workbook)]
 
     assert main(words) == 2
-    assert told == [("sign-off", {"run_id": "r1", "role": "reviewer", "workbook_sha256": shown})]
-    assert f"To sign: {workbook}, SHA-256 {shown}" in capsys.readouterr().out
+    assert told == [{"run_id": "r1", "role": "reviewer", "workbook_sha256": shown}]
+    assert f"You looked at: {workbook}, SHA-256 {shown}" in capsys.readouterr().out
     workbook.unlink()
     assert main(words) != 0
     assert "does not exist" in capsys.readouterr().err
+
+
+def test_a_command_has_the_fields_of_its_act_and_their_help(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Made when it is called: until then it is a name and a sentence."""
+    assert main(["reject", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+
+    assert (acts.RejectInstructions.__doc__ or "") in said
+    for flag in ("[instructions]...", "--list", "--reason", "--as", "--code"):
+        assert flag in said
+    assert "Ids, as `recon approve` shows them." in said

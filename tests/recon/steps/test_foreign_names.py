@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from recon.cli.workbooks import workbooks
 from recon.model.words import Verdict
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.files.words_on_files import dismiss, files_of
 from recon.steps.ground.identity import speaker
 from recon.store.database import head_file
+from reports.handed import workbooks
 from tests.recon.resting import resting
 
 from .conftest import ACCOUNT, MERCHANT, Merchant

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from openpyxl import load_workbook
 
-from recon.cli.workbooks import workbooks
 from recon.steps.compare.rebuild import rebuild_night
+from reports.handed import workbooks
 from tests.recon.steps.files.test_settlement_files import booked, declare, line, place, send
 
 CONTRACT = """

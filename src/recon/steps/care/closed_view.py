@@ -1,6 +1,6 @@
 """A closed month as it was sealed, and what would be different if it were closed today."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
 WORKBOOK = ".xlsx"
+MOVED_SHOWN_MAX = 20
+"""Lines on a terminal or a page; the workbook has them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +88,16 @@ def closed_view(
         return ClosedView(closed, document, workbook, named[0], unknown, None)
     differs = tuple(moved_since(document["signed"], now=seen_close(today)))
     return ClosedView(closed, document, workbook, named[0], differs, today.stated)
+
+
+def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
+    """What would be different today, for a terminal; nothing where nobody asked."""
+    if differs is None:
+        return
+    for sentence in differs[:MOVED_SHOWN_MAX]:
+        yield f"Would be different today: {sentence}"
+    more = len(differs) - MOVED_SHOWN_MAX
+    if more > 0:
+        yield f"and {more} more that would be different today"
+    if not differs:
+        yield "Nothing would be different today."

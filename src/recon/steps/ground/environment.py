@@ -23,7 +23,7 @@ from recon.config.settings import ADDRESS, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
-from recon.model.errors import ConfigurationError
+from recon.model.errors import ConfigurationError, UsageError
 from recon.model.uptime import UNKNOWN_BOOT, Uptime, uptime_of
 from recon.model.words import Clock
 from recon.privacy.this_machine import is_loopback
@@ -185,6 +185,40 @@ def account_of(name: str) -> tuple[str, str]:
     """Merchant and account of a name in merchants.toml."""
     merchant_id, account_id = name.split("/", 1)
     return merchant_id, account_id
+
+
+def named_accounts(settings: Settings, *, merchant: str, account: str) -> list[tuple[str, str]]:
+    """The accounts that are named, or all; `account` may be `merchant/account`, too.
+
+    Raises:
+        UsageError: none fits.
+    """
+    every = [account_of(name) for name in sorted(settings.accounts)]
+    chosen = [
+        which
+        for which in every
+        if merchant in {"", which[0]} and account in {"", which[1], "/".join(which)}
+    ]
+    if not chosen:
+        named = ", ".join("/".join(which) for which in every) or "none"
+        wanted = account if "/" in account else f"{merchant or '*'}/{account or '*'}"
+        msg = f"no declared account is {wanted}; declared: {named}"
+        raise UsageError(msg)
+    return chosen
+
+
+def one_account(settings: Settings, *, merchant: str, account: str) -> tuple[str, str]:
+    """The one account that people speak about.
+
+    Raises:
+        UsageError: none fits, or several do.
+    """
+    every = named_accounts(settings, merchant=merchant, account=account)
+    if len(every) > 1:
+        named = ", ".join("/".join(which) for which in every)
+        msg = f"say which account it is (--merchant, --account): {named}"
+        raise UsageError(msg)
+    return every[0]
 
 
 def refuse_wrong_files(settings: Settings) -> None:

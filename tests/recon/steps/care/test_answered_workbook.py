@@ -2,14 +2,13 @@ from typing import Any
 
 import pytest
 
-from recon.cli.returned_workbooks import returned_answers
-from recon.cli.workbooks import form, workbooks
 from recon.model.errors import UsageError
 from recon.steps.care.answered_workbook import WantedAnswer, answered_workbook
 from recon.steps.ground.identity import identify
 from recon.steps.people.returned_answers import import_resolutions
 from recon.store.nights import runs
 from recon.store.people import resolution_rows
+from reports.handed import form, returned_answers, workbooks
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT
 from tests.recon.steps.people.test_returned_answers import wrong_amounts
 

@@ -3,9 +3,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import UsageError
-from recon.steps.care.months_at_desk import SIGN_CLOSE, acts_of_months, close_body, close_word_of
-from recon.steps.care.signed_closes import MonthToSign
-from recon.steps.people import at_desk
+from recon.steps.acts import Done, SignClose, say
 from tests.recon.steps.care import test_signed_closes as closes
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
 
@@ -14,34 +12,28 @@ ended = closes.ended
 """A month that is over."""
 
 
-def heard(merchant: Merchant, wanted: MonthToSign, *, name: str) -> dict[str, Any]:
-    """What the desk replies."""
-    acts = acts_of_months(closes.drawn)
+def heard(merchant: Merchant, *, name: str, **said: Any) -> Done:
+    """What the desk replies to a name under November."""
+    fields = {"month": closes.NOVEMBER.name, "merchant_id": MERCHANT, "account_id": ACCOUNT, **said}
     with merchant.environment() as environment:
-        return at_desk.say(
-            SIGN_CLOSE,
-            close_body(wanted),
-            who=(name, None),
-            environment=environment,
-            more=acts,
-        )
+        return say(SignClose(**fields), who=(name, None), place=closes.place_of(environment))
 
 
 def test_the_desk_hears_both_words_under_a_month(ended: Merchant) -> None:
-    """What it replies is what became of each, also across its socket: texts and lists alone."""
+    """What it replies is what became of each."""
     seen = closes.digest_of(ended)
-    words = [
-        close_word_of(heard(ended, MonthToSign(closes.NOVEMBER, closes.OWN, role, seen), name=name))
-        for role, name in (("reviewer", "dan"), ("approver", "anna"))
-    ]
+    first = heard(ended, name="dan", role="reviewer", digest=seen)
+    second = heard(ended, name="anna", role="approver", digest=seen)
 
-    assert words[0].closed is None
-    assert words[1].closed == closes.state(ended).closed
+    assert first.ending == "Signed"
+    assert first.sentence.startswith("Signed as reviewer: the approver must sign the same until ")
+    closed = closes.state(ended).closed
+    assert closed is not None
+    assert second.ending == "CLOSED"
+    assert second.sentence == f"2026-11 is CLOSED by {closed.by}; folder {closed.folder}."
 
 
 def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
     """Before anything is prepared."""
-    wanted = MonthToSign(closes.NOVEMBER, (MERCHANT, f"{ACCOUNT}9"), "reviewer", "0" * 64)
-
     with pytest.raises(UsageError, match="declares no account"):
-        heard(ended, wanted, name="dan")
+        heard(ended, name="dan", role="reviewer", digest="0" * 64, account_id=f"{ACCOUNT}9")

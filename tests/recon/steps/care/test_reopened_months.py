@@ -1,14 +1,7 @@
 import pytest
 
 from recon.model.errors import UsageError
-from recon.steps.care.months_at_desk import (
-    REOPEN_MONTH,
-    acts_of_months,
-    reopen_body,
-    reopen_word_of,
-)
-from recon.steps.care.reopened_months import ReopenWord
-from recon.steps.people import at_desk
+from recon.steps.acts import Done, ReopenMonth, say
 from recon.store.people import closed_months
 from tests.recon.steps.care import test_signed_closes as closes
 from tests.recon.steps.conftest import Merchant
@@ -19,18 +12,13 @@ ended = closes.ended
 REASON = "the gateway sent a corrected file"
 
 
-def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> ReopenWord:
+def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> Done:
     """One word, through the desk."""
-    body = reopen_body(closes.NOVEMBER, account=closes.OWN, reason=reason)
+    merchant_id, account_id = closes.OWN
+    month = closes.NOVEMBER.name
+    word = ReopenMonth(month=month, merchant_id=merchant_id, account_id=account_id, reason=reason)
     with merchant.environment() as environment:
-        reply = at_desk.say(
-            REOPEN_MONTH,
-            body,
-            who=(name, None),
-            environment=environment,
-            more=acts_of_months(closes.drawn),
-        )
-    return reopen_word_of(reply)
+        return say(word, who=(name, None), place=closes.place_of(environment))
 
 
 def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(
@@ -38,9 +26,9 @@ def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(
 ) -> None:
     """Between the words it is closed; then its nights may run; the first folder stays whole."""
     closes.close(ended)
-    assert reopened(ended, name="dan").reopened is False
+    assert reopened(ended, name="dan").ending == "Noted"
     assert closes.state(ended).is_closed
-    assert reopened(ended, name="anna").reopened is True
+    assert reopened(ended, name="anna").ending == "REOPENED"
 
     state = closes.state(ended)
     assert state.reopened is not None

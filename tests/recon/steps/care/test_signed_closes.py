@@ -17,6 +17,7 @@ import pytest
 
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.period.business_month import BusinessMonth
+from recon.steps.acts import Place
 from recon.steps.care import closed_view as closed_view_module
 from recon.steps.care import signed_closes
 from recon.steps.care.close_digest import SeenClose, seen_close
@@ -33,6 +34,7 @@ from recon.steps.night import whole_night as night
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.people import closed_months
 from recon.store.people.closed_months import MonthState
+from reports.handed import drawings
 from reports.month_workbook import close_workbook
 from tests.recon.steps.care.test_month_closes import NOVEMBER, play
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
@@ -79,6 +81,11 @@ def drawn(close: Any, seen: SeenClose) -> bytes:
     """A workbook that is quickly drawn; the real one has tests of its own."""
     named = " ".join(sorted(seen.files))
     return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
+
+
+def place_of(environment: Environment) -> Place:
+    """A process whose workbooks of a close are quickly drawn."""
+    return Place(environment, lambda: replace(drawings(), close=drawn))
 
 
 def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 import openpyxl
 import pytest
 
-from recon.cli.workbooks import reading, workbooks
 from recon.steps.care.verify import Reading, Verification, verify
 from recon.steps.money.gate import gate_of
 from recon.store.nights import runs
+from reports.handed import reading, workbooks
 
 pytestmark = pytest.mark.xdist_group("verification")
 """They share what takes longer to make than to look at."""

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from python_calamine import CalamineWorkbook
 
-from recon.cli.workbooks import workbooks
 from recon.model.words import Verdict
 from recon.proof import books_bridge
 from recon.proof.held_against import NAME as SQL_NAME
 from recon.steps.compare import more_totals, reconcile
 from recon.steps.ground import kept_results
 from recon.store.nights import runs
+from reports.handed import workbooks
 
 HEADER = (
     "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,"

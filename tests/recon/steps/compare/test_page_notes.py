@@ -5,8 +5,8 @@ from typing import Any
 
 from python_calamine import CalamineWorkbook
 
-from recon.cli.workbooks import workbooks
 from recon.store.nights import runs
+from reports.handed import workbooks
 
 
 def page_one(merchant: Any) -> str:

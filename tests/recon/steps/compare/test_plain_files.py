@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from recon.cli.workbooks import workbooks
 from recon.matching.breaks.result import (
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
@@ -35,6 +34,7 @@ from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
 from recon.steps.ground.csv_columns import csv_of
+from reports.handed import workbooks
 
 ORDERS = """\
 merchant_id,account_id,order_no,currency,amount,status,ordered_at

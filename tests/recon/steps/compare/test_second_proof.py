@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recon.cli.workbooks import workbooks
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode
 from recon.model.words import ControlTotal, Verdict
@@ -27,6 +26,7 @@ from recon.steps.compare.second_proof import totals_in_sql
 from recon.steps.ground import kept_results
 from recon.steps.night.report import Workbooks
 from recon.store.nights import results
+from reports.handed import workbooks
 from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import capture

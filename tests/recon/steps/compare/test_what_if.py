@@ -7,7 +7,6 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.cli import main
-from recon.cli.workbooks import form, workbooks
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.model.errors import UsageError
@@ -15,6 +14,7 @@ from recon.model.words import Verdict
 from recon.steps.compare.what_if import Progress, WhatIf, moved, what_if
 from recon.steps.ground.identity import identify
 from recon.steps.people.returned_answers import import_resolutions
+from reports.handed import form, workbooks
 
 ACCOUNT = ("100042", "100042001")
 FIRST, LAST = date(2026, 11, 20), date(2026, 11, 22)

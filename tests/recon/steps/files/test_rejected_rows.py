@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from python_calamine import CalamineWorkbook
 
-from recon.cli.workbooks import workbooks
 from recon.model.errors import UsageError
 from recon.model.words import Verdict
 from recon.steps.files.rejected_rows import dismiss_row, outstanding_rows
 from recon.steps.ground.identity import identify
 from recon.store.nights import runs
+from reports.handed import workbooks
 
 HEADER = (
     "merchant_id,account_id,order_no,currency,amount,status,ordered_at,refund_amount,action,"

@@ -9,11 +9,12 @@ from pydantic import SecretStr
 
 from recon.model.errors import UsageError
 from recon.model.words import Verdict
+from recon.steps.acts import DismissFile, Place, say
 from recon.steps.files import words_on_files
 from recon.steps.ground.identity import speaker
-from recon.steps.people.at_desk import say
 from recon.store.database import history
 from recon.store.nights.file_words import KnownFile
+from reports.handed import drawings
 from tests.recon.steps.conftest import SECRETS
 
 PLACE = ("100042", "100042001")
@@ -151,19 +152,20 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
     """A free name, and a declared one without its code, change nothing; the code counts."""
     _stray(paying_merchant)
     paying_merchant.night()
-    body = {"file": "notes.csv", "merchant_id": PLACE[0], "account_id": PLACE[1]}
-    body["reason"] = "a colleague's note"
+    which = {"merchant_id": PLACE[0], "account_id": PLACE[1]}
+    word = DismissFile(file="notes.csv", reason="a colleague's note", **which)
     with paying_merchant.environment() as environment:
+        here = Place(environment, drawings)
         for name, code, why in (
             ("Ann", None, "approvers.toml declares no 'Ann'"),
             ("anna", None, "proves to be anna with the current one-time code"),
             ("anna", SecretStr("000000"), "the code of anna is not right"),
         ):
             with pytest.raises(UsageError, match=why):
-                say("dismiss-file", body, who=(name, code), environment=environment)
+                say(word, who=(name, code), place=here)
         assert all(one.word is None for one in _files(paying_merchant).values())
         right = SecretStr(pyotp.TOTP(SECRETS["anna"]).at(int(paying_merchant.now.timestamp())))
-        say("dismiss-file", body, who=("Anna", right), environment=environment)
-    word = _files(paying_merchant)["notes.csv"].word
-    assert word is not None
-    assert word.by == "anna"
+        say(word, who=("Anna", right), place=here)
+    noted = _files(paying_merchant)["notes.csv"].word
+    assert noted is not None
+    assert noted.by == "anna"

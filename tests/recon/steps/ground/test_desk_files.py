@@ -11,11 +11,12 @@ from pydantic import SecretStr
 from sqlalchemy import delete
 
 from recon.model.errors import ConfigurationError, UsageError
+from recon.steps.acts import Place, ReleaseHold, say
 from recon.steps.ground.desk_files import refuse_open_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import WRONG_CODES_MAX, identify
-from recon.steps.people.at_desk import say
 from recon.store.schema import used_code, wrong_code
+from reports.handed import drawings
 from tests.recon.steps.ground.test_endorsed import keyed
 from tests.recon.steps.ground.test_identity import code_of, declare
 
@@ -39,8 +40,9 @@ def test_a_desk_whose_approvers_others_can_change_hears_nobody(
     path = merchant.folder / "config" / "approvers.toml"
     refuse_open_files(live)
     path.chmod(mode)
+    word = ReleaseHold(run_id="r1", reason="x")
     with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
-        say("release", {"run_id": "r1", "reason": "x"}, who=("anna", None), environment=live)
+        say(word, who=("anna", None), place=Place(live, drawings))
     merchant.variables["RECON_GATEWAY_BASE_URL"] = merchant.sandbox.base_url
     with merchant.environment() as sandbox:
         refuse_open_files(sandbox)

@@ -7,16 +7,17 @@ import pytest
 from sqlalchemy import delete
 
 from recon.model.errors import UsageError
+from recon.steps.acts import Approve, Place, RejectInstructions, say
 from recon.steps.care.signed_words import unendorsed
 from recon.steps.ground.desk_memory import go_on_restored, lost_word, name_of
 from recon.steps.ground.environment import Environment
 from recon.steps.money.approve import waiting
 from recon.steps.money.gate import gate_of
-from recon.steps.people.at_desk import say
 from recon.store.database.engine import Store, parse_url
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import runs
 from recon.store.schema import endorsement
+from reports.handed import drawings
 from tests.recon.steps.ground.test_endorsed import keyed, settled, wait_for_two
 
 __all__ = ["keyed"]
@@ -24,8 +25,8 @@ __all__ = ["keyed"]
 
 def speak(environment: Environment, name: str) -> None:
     """The yes of one person to all that waits."""
-    body = {"list": waiting(environment).wanted.digest}
-    say("approve", body, who=(name, None), environment=environment)
+    yes = Approve(list_digest=waiting(environment).wanted.digest)
+    say(yes, who=(name, None), place=Place(environment, drawings))
 
 
 def test_a_database_without_any_word_is_missed(
@@ -50,25 +51,25 @@ def test_the_newest_word_is_missed_too(begun: Callable[[Any], Any], keyed: dict[
     merchant = begun(wait_for_two)
     merchant.variables |= keyed
     with merchant.environment() as environment:
-        ids = [one.instruction_id for one in waiting(environment).wanted.items]
+        ids = tuple(one.instruction_id for one in waiting(environment).wanted.items)
         speak(environment, "jo")
-        no = {"instruction_ids": ids, "reason": "not meant"}
-        say("reject", no, who=("kim", None), environment=environment)
+        no = RejectInstructions(instructions=ids, reason="not meant")
+        say(no, who=("kim", None), place=Place(environment, drawings))
         merchant.as_owner(delete(endorsement).where(endorsement.c.sequence == 2))
         with pytest.raises(UsageError, match="signed word 2"):
-            say("reject", no, who=("jo", None), environment=environment)
+            say(no, who=("jo", None), place=Place(environment, drawings))
 
 
 def told_no(merchant: Any, keyed: dict[str, str]) -> None:
     """Two people said yes, and one of them no before a night came; then the no is taken away."""
     merchant.variables |= keyed
     with merchant.environment() as environment:
-        ids = [one.instruction_id for one in waiting(environment).wanted.items]
+        ids = tuple(one.instruction_id for one in waiting(environment).wanted.items)
         speak(environment, "jo")
         speak(environment, "kim")
         merchant.as_owner("UPDATE instruction SET state = 'planned'")
-        no = {"instruction_ids": ids, "reason": "not meant"}
-        say("reject", no, who=("kim", None), environment=environment)
+        no = RejectInstructions(instructions=ids, reason="not meant")
+        say(no, who=("kim", None), place=Place(environment, drawings))
     merchant.variables |= {"RECON_DESK_KEY_FILE": ""}
 
 

@@ -16,6 +16,7 @@ from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 from recon.model.words import InstructionState
 from recon.settlement.planning import RULE_APPROVER
 from recon.settlement.terms import terms_of
+from recon.steps.acts import Place, hear
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.endorsed import Said, note_endorsed, words_for_signer
 from recon.steps.ground.environment import Environment
@@ -25,7 +26,6 @@ from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import gate_of
 from recon.steps.money.sending import sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
-from recon.steps.people.at_desk import acts_of_signatures, hear
 from recon.steps.people.returned_answers import Form
 from recon.store.database.bound_tables import ROW
 from recon.store.database.history import append
@@ -35,6 +35,7 @@ from recon.store.nights import runs
 from recon.store.people import approval_rows
 from recon.store.people.approval_rows import PersonsWord
 from recon.store.schema import endorsement, instruction
+from reports.handed import drawings
 
 BOTH = "Jo Ahn, Kim Bell"
 UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
@@ -252,16 +253,24 @@ def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) 
         assert at_sandbox.release_problem(connection, "r1") == ""
 
 
-@pytest.mark.parametrize("act", ["import", "sign-off"])
+@pytest.mark.parametrize(
+    ("act", "said"),
+    [
+        ("import", {"file_name": "a.xlsx", "content": ""}),
+        ("sign-off", {"run_id": "r1", "role": "reviewer"}),
+    ],
+)
 def test_towards_a_live_gateway_nobody_writes_off_or_signs_without_a_code(
-    live: Environment, act: str
+    live: Environment, act: str, said: dict[str, str]
 ) -> None:
     """A returned workbook and a signature need a code there, before anything is looked at."""
-    body = {"run_id": "r1", "role": "reviewer", "name": "a.xlsx", "content": ""}
-    unread = Form(lambda path: pytest.fail(f"{path} was read"), lambda _: "")
-    signs = acts_of_signatures(lambda content, **_: pytest.fail(f"{content!r} was read"))
+    unread = replace(
+        drawings(),
+        form=Form(lambda path: pytest.fail(f"{path} was read"), lambda _: ""),
+        copy=lambda content, **_: pytest.fail(f"{content!r} was read"),
+    )
     with pytest.raises(UsageError, match="counts with a current one-time code only"):
-        hear(act, {"person": "jo", **body}, origin="", environment=live, form=unread, more=signs)
+        hear(act, {"person": "jo", **said}, origin="", place=Place(live, lambda: unread))
 
 
 def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(

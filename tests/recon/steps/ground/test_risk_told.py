@@ -2,7 +2,7 @@ from typing import Any
 
 from openpyxl import load_workbook
 
-from recon.cli.workbooks import workbooks
+from reports.handed import workbooks
 from tests.recon.sandbox.conftest import Caller
 
 

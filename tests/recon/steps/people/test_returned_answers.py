@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from openpyxl import load_workbook
 
-from recon.cli.workbooks import form, reading, workbooks
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.resolutions import WHOLE_CAUSE, Import
 from recon.steps.care.verify import Verification, verify
@@ -17,6 +16,7 @@ from recon.steps.people.sign_off import Night
 from recon.steps.people.taken_back import words_taken_back
 from recon.steps.people.verdicts import agree_write_off
 from recon.store.people import resolution_rows
+from reports.handed import form, reading, workbooks
 from reports.reading.comparison import run_of
 from tests.recon.steps.signing import sign_seen
 

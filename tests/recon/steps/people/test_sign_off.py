@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from python_calamine import CalamineWorkbook
 
-from recon.cli.workbooks import reading, workbooks
 from recon.model.errors import OutputError, UsageError
 from recon.model.words import DIGITS_READ
 from recon.steps.care.verify import verify
@@ -19,6 +18,7 @@ from recon.steps.people.sign_off import Night, file_to_sign, nights
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.database.history import of_entity
 from recon.store.nights import input_rows, runs
+from reports.handed import reading, workbooks
 from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("signatures")

@@ -15,10 +15,25 @@ from pydantic import SecretStr
 
 from recon.desk.key_files import make_keys
 from recon.model.errors import UsageError
-from recon.steps.ground.environment import system_clock
+from recon.steps.acts import (
+    HEARD,
+    Act,
+    Approve,
+    DismissRow,
+    Done,
+    OneName,
+    Place,
+    ReopenMonth,
+    SignOff,
+    act_of,
+    hear,
+    say,
+    speak,
+)
+from recon.steps.ground.environment import Environment, system_clock
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import waiting
-from recon.steps.people.at_desk import ACTS, OF_FILES, hear, say
+from reports.handed import drawings
 
 SECRETS = {"jo": pyotp.random_base32(), "kim": pyotp.random_base32()}
 PEOPLE = "".join(
@@ -26,6 +41,9 @@ PEOPLE = "".join(
     f'code_secret_env = "CODE_{short.upper()}"\n'
     for short, name in (("jo", "Jo Ahn"), ("kim", "Kim Bell"))
 )
+
+
+OF_FILES = sorted(act for act, model in HEARD.items() if not model.moves_money)
 
 
 def wait_for_two(merchant: Any) -> None:
@@ -78,18 +96,16 @@ def test_two_people_speak_through_the_desk(
     merchant = begun(wait_for_two)
     with served(merchant, tmp_path_factory.mktemp("desk")), merchant.environment() as environment:
         assert environment.desk.private is None
-        body = {"list": waiting(environment).wanted.digest}
+        place = Place(environment, drawings)
+        yes = Approve(list_digest=waiting(environment).wanted.digest)
         with pytest.raises(UsageError, match="is not right"):
-            say("approve", body, who=("jo", SecretStr("0")), environment=environment)
+            say(yes, who=("jo", SecretStr("0")), place=place)
 
-        done = [
-            say("approve", body, who=(short, code(short)), environment=environment)
-            for short in SECRETS
-        ]
+        done = [say(yes, who=(short, code(short)), place=place) for short in SECRETS]
     merchant.move_money()
 
-    assert [one["complete"] for one in done] == [False, True]
-    assert "1 wrong codes were given in your name" in done[0]["before"]
+    assert [one.ending for one in done] == ["Noted", "Approved"]
+    assert "1 wrong codes were given in your name" in done[0].warnings[0]
     assert [row["amount"] for row in merchant.effects()] == ["1.00"]
 
 
@@ -98,15 +114,16 @@ def test_the_list_must_be_the_one_that_was_seen(
 ) -> None:
     """The desk builds the list itself: another digest than its own is refused."""
     merchant = begun(wait_for_two)
+    yes = Approve(list_digest="0" * 16)
     with (
         served(merchant, tmp_path_factory.mktemp("desk")),
         merchant.environment() as environment,
         pytest.raises(UsageError, match="something changed since you looked"),
     ):
-        say("approve", {"list": "0" * 16}, who=("jo", code("jo")), environment=environment)
+        say(yes, who=("jo", code("jo")), place=Place(environment, drawings))
 
 
-@pytest.mark.parametrize("act", sorted(OF_FILES))
+@pytest.mark.parametrize("act", OF_FILES)
 def test_nobody_speaks_of_files_where_people_are_declared(
     begun: Callable[[Any], Any], act: str
 ) -> None:
@@ -115,29 +132,34 @@ def test_nobody_speaks_of_files_where_people_are_declared(
         begun(wait_for_two).environment() as environment,
         pytest.raises(UsageError, match="declares no 'eve'"),
     ):
-        hear(act, {"person": "eve"}, origin="", environment=environment)
+        hear(act, {"person": "eve"}, origin="", place=Place(environment, drawings))
 
 
-@pytest.mark.parametrize("act", sorted({*ACTS} - OF_FILES))
+@pytest.mark.parametrize("act", sorted({*HEARD} - {*OF_FILES}))
 def test_nobody_says_anything_without_being_somebody(merchant: Any, act: str) -> None:
     """Every act proves who speaks before anything else."""
     with (
         merchant.environment() as environment,
         pytest.raises(UsageError, match="declares no 'eve'"),
     ):
-        hear(act, {"person": "eve"}, origin="", environment=environment)
+        hear(act, {"person": "eve"}, origin="", place=Place(environment, drawings))
 
 
 @pytest.mark.parametrize(
     ("act", "body"),
     [
-        ("approve", {"list": 1}),
-        ("approve", {"list": "x" * 5_000}),
-        ("approve", {"instruction_ids": "abc"}),
-        ("approve", {"instruction_ids": [1]}),
-        ("agree-write-off", {"answer_id": "one"}),
-        ("dismiss", {"row": "one"}),
-        ("import", {"name": "a.xlsx", "content": "?"}),
+        ("approve", {"list_digest": 1}),
+        ("approve", {"list_digest": "a" * 5_000}),
+        ("approve", {"list_digest": ""}),
+        ("approve", {"list_digest": "0" * 16, "more": "x"}),
+        ("reject", {"reason": "x" * 5_000, "instructions": ["i1"]}),
+        ("reject", {"reason": "nobody named anything"}),
+        ("release", {"person": 1}),
+        ("approve", {"list_digest": "0" * 16, "instructions": "abc"}),
+        ("approve", {"list_digest": "0" * 16, "instructions": [1]}),
+        ("agree-write-off", {"answer": "one"}),
+        ("dismiss", {"row": "one", "reason": "not ours"}),
+        ("import", {"file_name": "a.xlsx", "content": "?"}),
         ("everything", {}),
     ],
 )
@@ -148,4 +170,60 @@ def test_what_is_no_word_is_refused(merchant: Any, act: str, body: dict[str, Any
     with merchant.environment() as environment:
         assert identify("jo", code=None, environment=environment).short == "jo"
         with pytest.raises(UsageError):
-            hear(act, {"person": "jo", **body}, origin="", environment=environment)
+            hear(act, {"person": "jo", **body}, origin="", place=Place(environment, drawings))
+
+
+class Counted(OneName):
+    """An act that says what it saw."""
+
+    act = "counted"
+    text: str
+
+    def done(self, name: str, environment: Environment) -> Done:
+        """Nothing but its own words."""
+        return Done(sentence=f"{name}: {self.text} {environment.settings.accounts.keys()}")
+
+
+def test_what_is_said_is_shown_before_the_code_is_asked(merchant: Any) -> None:
+    """A person sees what they put their name under, then types their code, then hears of it."""
+    told: list[str] = []
+
+    class Shown(Counted):
+        def seen(self, _place: Place, show: Any) -> Any:
+            show("it is about this")
+            return self.model_copy(update={"text": "completed"})
+
+    def asked() -> SecretStr:
+        told.append("the code is asked")
+        return SecretStr("1")
+
+    with merchant.environment() as environment:
+        place = Place(environment, drawings)
+        speak(Shown(text="as given"), name="jo", code=asked, place=place, show=told.append)
+        with pytest.raises(UsageError, match="say who you are"):
+            speak(Shown(text="x"), name=" ", code=asked, place=place, show=told.append)
+
+    assert told[:2] == ["it is about this", "the code is asked"]
+    assert told[2].startswith("jo: completed")
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "fields", "words"),
+    [
+        (Approve, {}, "list_digest: Field required"),
+        (DismissRow, {"row": "x", "reason": "y"}, "row: Input should be a valid integer"),
+        (SignOff, {"run_id": "r1", "role": "boss"}, "role: Input should be 'reviewer' or"),
+        (ReopenMonth, {"month": "2026-13", "reason": "why"}, "month: String should match"),
+        (ReopenMonth, {"month": "2026-12", "reason": "4111" * 2_000}, "reason: String should"),
+    ],
+)
+def test_what_is_wrong_is_named_and_not_repeated(
+    model: type[Act], fields: dict[str, Any], words: str
+) -> None:
+    """Field and reason; a value may be private."""
+    with pytest.raises(UsageError) as refused:
+        act_of(model, fields)
+
+    assert str(refused.value).startswith(words)
+    assert "4111" not in str(refused.value)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from recon.cli.returned_workbooks import returned_answers, returned_differences, returned_run
 from recon.files.reader import FileReader, bounds_of
 from recon.files.reader.bounds import MIB
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
+from reports.handed import returned_answers, returned_differences, returned_run
 
 BROKEN = r"signed\.xlsx (needs more than 1 MiB of memory|broke its reader)"
 """Which of both, its memory decides: a reader that read before has some lying free."""
@@ -19,7 +19,7 @@ BROKEN = r"signed\.xlsx (needs more than 1 MiB of memory|broke its reader)"
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A reader that every file breaks."""
     reader = FileReader(bounds=lambda size: replace(bounds_of(size), data_bytes=MIB))
-    monkeypatch.setattr("recon.cli.returned_workbooks.file_reader", lambda: reader)
+    monkeypatch.setattr("reports.handed.file_reader", lambda: reader)
     yield
     reader.close()
 

@@ -1,0 +1,471 @@
+"""Forms of people's acts in Prefect, made of the models in `recon.steps.acts`.
+
+Each form begins by only showing what it is about; what both people then name is the digest, the
+instruction or the run that it showed. Prefect hides the code in its form and yet stores it; a code
+therefore counts once, and for a minute or so. A word never sends.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from prefect import Flow, flow
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
+from pydantic import Field, SecretStr
+from pydantic.fields import FieldInfo
+
+from flows.outcome import in_words
+from flows.page_text import on_a_page, table_row
+from recon.model.errors import UsageError
+from recon.model.money import Money
+from recon.model.words import DIGITS_READ
+from recon.period.business_month import BusinessMonth
+from recon.settlement.approval import sums_in_words
+from recon.steps import acts
+from recon.steps.acts import Act, Place, act_of, speak
+from recon.steps.care.close_digest import seen_close
+from recon.steps.care.close_files import close_name, write_close_files
+from recon.steps.care.closed_view import closed_view, differing_lines
+from recon.steps.care.month_closes import prepared_close
+from recon.steps.care.month_index import AccountMonth, of_closed, of_prepared
+from recon.steps.ground.environment import Environment, named_accounts
+from recon.steps.money import sending
+from recon.steps.money.approve import waiting
+from recon.steps.people import people
+from recon.steps.people.sign_off import Night, nights
+from reports.handed import drawings, index_of_months
+from reports.month_workbook import write_close_workbook
+from reports.sheets.words import in_words as words_of_code
+from tasks.running import opened_environment, say, sentences_only
+
+if TYPE_CHECKING:
+    from recon.config.settings import Settings
+    from recon.model.figures import Attention
+    from recon.settlement.approval import ApprovalList
+    from recon.store.nights.runs import Run
+
+ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]
+ROWS_SHOWN_MAX = 1_000
+"""Lines of what waits; the digest and the sums are of all."""
+DOUBTS_SHOWN_MAX = 100
+"""Rows of doubts; `recon status` has all of them."""
+BLOCKERS_SHOWN_MAX = 20
+NIGHTS_SHOWN = 14
+
+Given = Mapping[str, str]
+Shown = Callable[[Environment, Given], tuple[str, Sequence[str]]]
+"""What a form is about: a sentence, and lines of its page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One thing that a form lets people say."""
+
+    model: type[Act]
+    fixed: Given = field(default_factory=dict)
+    """Fields of the act that the choice itself decides."""
+    taken: Given = field(default_factory=dict)
+    """Field of the act -> the form's field that has it, where it has another name."""
+
+    def act(self, given: Given) -> Act:
+        """What was said; a field that was left empty is left out."""
+        fields = {
+            name: given.get(self.taken.get(name, name), "") for name in self.model.model_fields
+        } | dict(self.fixed)
+        return act_of(self.model, {name: value for name, value in fields.items() if value})
+
+
+def form(
+    name: str,
+    text: str,
+    *,
+    choice: tuple[str, str],
+    help_: str,
+    choices: Mapping[str, Choice],
+    fields: Sequence[str],
+    shown: Shown,
+    shown_after: bool = True,
+) -> Flow[..., State[Any]]:
+    """A form by which people look at something, or say one of several things of it.
+
+    Args:
+        name: of the flow.
+        text: what it does, for its page.
+        choice: the field that says which of them, and its word for only showing.
+        help_: of that field.
+        choices: what may be said, by the words that the field offers beside the one that shows.
+        fields: of the acts, in the form's order.
+        shown: what it is about.
+        shown_after: whether that is shown again when something was said.
+    """
+    chooses, shows = choice
+    offered = StrEnum(chooses, {each.upper(): each for each in (shows, *choices)})  # type: ignore[misc]  # of a table
+    infos = {
+        each: info
+        for every in choices.values()
+        for each, info in every.model.model_fields.items()
+        if each in fields
+    }
+
+    def run(**given: Any) -> State[Any]:
+        wanted, who, code = (given.pop(each) for each in (chooses, "name", "code"))
+        with sentences_only(name), opened_environment() as environment:
+            if wanted == shows:
+                sentence, lines = shown(environment, given)
+                return ended(name, sentence=sentence, ending="Shown", lines=lines)
+            done = speak(
+                choices[wanted].act(given),
+                name=who,
+                code=lambda: code,
+                place=Place(environment, drawings),
+                show=say,
+            )
+            again = shown(environment, given)[1] if shown_after else ()
+            return ended(
+                name,
+                sentence=done.sentence,
+                ending=done.ending,
+                warnings=done.warnings,
+                lines=["", *again],
+            )
+
+    helps = {
+        chooses: help_,
+        **{each: infos[each].description for each in fields},
+        "name": "Your short name in approvers.toml.",
+        "code": "Your current one-time code.",
+    }
+    kinds: dict[str, tuple[Any, Any]] = {
+        chooses: (offered, shows),
+        **{each: (_kind(infos[each]), "") for each in fields},
+        "name": (ShortName, ""),
+        "code": (SecretStr | None, None),
+    }
+    run.__name__ = name.replace("-", "_")
+    run.__doc__ = "\n".join(
+        [text, "", "Args:", *(f"    {each}: {told}" for each, told in helps.items())]
+    )
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what Prefect looks at
+        [
+            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=value)
+            for each, (kind, value) in kinds.items()
+        ]
+    )
+    named = f"{name}: {{{chooses}}} {' '.join(f'{{{each}}}' for each in fields[:1])} {{name}}"
+    return flow(name=name, flow_run_name=named, retries=0, persist_result=False)(in_words()(run))
+
+
+def ended(
+    name: str,
+    *,
+    sentence: str,
+    ending: str,
+    warnings: Sequence[str] = (),
+    lines: Sequence[str] = (),
+) -> State[Any]:
+    """The last state of a form's run; what it tells stands on its page, too."""
+    say(sentence)
+    told = [f"- {on_a_page(each)}" for each in warnings]
+    page = "\n".join([f"# {name.capitalize()}", "", on_a_page(sentence), "", *told, *lines])
+    create_markdown_artifact(page, key=KEYS[name], description=on_a_page(sentence))
+    return Completed(name=ending, message=sentence)
+
+
+def _kind(info: FieldInfo) -> Any:
+    """The type of a field of a form: what its act takes, or nothing."""
+    pattern = next((each.pattern for each in info.metadata if hasattr(each, "pattern")), None)
+    return Annotated[str, Field(pattern=rf"^({pattern[1:-1]})?$")] if pattern else acts.Text
+
+
+KEYS = {
+    "approve": "approvals",
+    "resolve": "doubts",
+    "sign-off": "sign-off",
+    "close": "close",
+    "stop-sending": "sending",
+    "import-resolutions": "answers-taken",
+}
+"""Form -> the key of its page."""
+
+
+def approvals_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
+    """The list that waits for people."""
+    wanted = waiting(environment).wanted
+    count = len(wanted.items)
+    sentence = f"Waits: {count} instructions"
+    sentence += f", {sums_in_words(wanted.sums)}, list {wanted.digest}." if count else "."
+    return sentence, lines_of_list(wanted)
+
+
+def lines_of_list(wanted: "ApprovalList") -> list[str]:
+    """All that waits, as people read it: what deserves a second look first, then the largest."""
+    if not wanted.items:
+        return []
+    lines = ["| instruction | kind | order | amount | why it waits |", "|---|---|---|---|---|"]
+    looked_at = (*wanted.repeats, *wanted.first_payees, *wanted.largest)
+    shown = {item.instruction_id: item for item in (*looked_at, *wanted.items)}
+    for item in islice(shown.values(), ROWS_SHOWN_MAX):
+        money = Money.of_minor_units(item.amount, currency=item.currency)
+        cells = (item.instruction_id, item.kind, item.order_no, str(money), item.hold)
+        lines.append(table_row(*cells))
+    if (more := len(shown) - ROWS_SHOWN_MAX) > 0:
+        lines += ["", f"{more} more wait; the workbooks' sheets Instructions have all of them."]
+    return lines
+
+
+def doubts_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
+    """Money in doubt, over all accounts."""
+    undecided = people.undecided(environment)
+    return f"{len(undecided)} in doubt.", lines_of_doubts(undecided)
+
+
+def lines_of_doubts(shown: "Sequence[tuple[Run, Attention]]") -> list[str]:
+    """The doubts as people read them: the money, since when, and all that is known of it."""
+    lines: list[str] = []
+    if with_message := [instruction for _, instruction in shown if instruction.message]:
+        # Above the table: its last columns are beyond the edge of a page.
+        lines += ["## What the gateway told by itself", ""]
+        lines += [
+            f"- {instruction.what}, instruction {instruction.instruction_id}: "
+            f"{on_a_page(instruction.message)}."
+            for instruction in with_message
+        ]
+        lines += [""]
+    if shown:
+        lines += [
+            "| instruction | what | order | amount | since | account | known, and to do |",
+            "|---|---|---|---|---|---|---|",
+        ]
+    for run, instruction in shown[:DOUBTS_SHOWN_MAX]:
+        money = (
+            Money.of_minor_units(instruction.amount, currency=instruction.currency)
+            if instruction.currency
+            else ""
+        )
+        cells = (
+            instruction.instruction_id,
+            instruction.what,
+            instruction.order_no,
+            str(money),
+            f"{instruction.since:%Y-%m-%d %H:%M} UTC",
+            f"{run.merchant_id}/{run.account_id}",
+            instruction.next_step,
+        )
+        lines.append(table_row(*cells))
+    if (more := len(shown) - DOUBTS_SHOWN_MAX) > 0:
+        lines += ["", f"{more} more stand in `recon status`."]
+    return lines
+
+
+def nights_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
+    """The last nights, and who signed them."""
+    last = environment.clock().date()
+    listed = nights(last - timedelta(days=NIGHTS_SHOWN), last=last, environment=environment)
+    ran = [night for night in listed if night.run_id]
+    waits = sum(night.unsigned_days > 0 for night in ran)
+    sentence = f"{len(ran)} nights of the last {NIGHTS_SHOWN} days, {waits} not signed."
+    return sentence, lines_of_nights(ran)
+
+
+def lines_of_nights(shown: Sequence[Night]) -> list[str]:
+    """The nights as people read them: what came out, and whose names stand under it."""
+    columns = ("account", "night", "verdict", "run", "workbook", "signed", "void")
+    lines = [table_row(*columns), "|---" * len(columns) + "|"] if shown else []
+    for night in shown:
+        names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
+        account = f"{night.merchant_id}/{night.account_id}"
+        cells = (
+            *(account, str(night.business_date), night.standing, night.run_id),
+            *(night.workbook_sha256[:DIGITS_READ], names or "not signed", night.void_because),
+        )
+        lines.append(table_row(*cells))
+    return lines
+
+
+def sending_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
+    """Whether money is sent."""
+    stop = sending.sending_stopped(environment)
+    return (f"{stop}." if stop else "Money may be sent."), ()
+
+
+def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
+    """A month of every account that fits: its workbook in the reports, and what is signed."""
+    this = BusinessMonth.named(f"{environment.clock():%Y-%m}")
+    month = BusinessMonth.named(given["month"] or f"{this.before:%Y-%m}")
+    settings = environment.settings
+    lines: list[str] = []
+    indexed = []
+    for which in named_accounts(
+        settings, merchant=given["merchant_id"], account=given["account_id"]
+    ):
+        own, shown = _month_of_account(month, which, environment=environment)
+        indexed.append(own)
+        lines += [f"## {'/'.join(which)}", "", *(f"- {on_a_page(line)}" for line in shown), ""]
+    pages = index_of_months(indexed, month=month, out=None, settings=settings)
+    lines += [f"- {on_a_page(page)}" for page in pages]
+    return f"{month.name}: {', '.join(each.standing for each in indexed)}.", lines
+
+
+def _month_of_account(
+    month: BusinessMonth, which: tuple[str, str], *, environment: Environment
+) -> tuple[AccountMonth, list[str]]:
+    view = closed_view(month, account=which, environment=environment)
+    if view is not None:
+        lines = [f"{view.closed.in_words}, folder {view.closed.folder}."]
+        return of_closed(view, workbook=None), [*lines, *differing_lines(view.differs)]
+    prepared = prepared_close(month, account=which, environment=environment)
+    folder = environment.settings.account(which[0], account_id=which[1]).reports
+    seen = seen_close(prepared)
+    write_close_files(prepared, files=seen.files, folder=folder)
+    path = folder / f"{close_name(prepared)}.xlsx"
+    workbook = write_close_workbook(prepared, path, seen=seen)
+    lines = [f"{prepared.verdict.value}; workbook {workbook}; digest {seen.digest}"]
+    signed = prepared.state.signed
+    lines += [f"Signed by {signed.by} ({signed.role})"] if signed else []
+    lines += [
+        f"Blocked: {words_of_code(each.what, code=each.code)}. Next: {each.where}"
+        for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]
+    ]
+    return of_prepared(prepared, workbook=workbook), lines
+
+
+approve = form(
+    "approve",
+    "Show what waits for people, or say yes or no to exactly that list.",
+    choice=("decision", "show"),
+    help_=(
+        "show looks only; approve says yes to the list of the digest; reject withdraws all of it "
+        "for good; take_back takes your own yes back while it waits for a second person."
+    ),
+    choices={
+        "approve": Choice(acts.Approve),
+        "reject": Choice(acts.RejectInstructions),
+        "take_back": Choice(acts.TakeBack, taken={"subject": "list_digest"}),
+    },
+    fields=("list_digest", "reason"),
+    shown=approvals_shown,
+)
+resolve = form(
+    "resolve",
+    "Show money in doubt, or say what became of one instruction; two people say the same.",
+    choice=("verdict", "show"),
+    help_=(
+        "show looks only; applied says that the money moved; not_applied that it did not; "
+        "take_back takes your own word back while it decides nothing."
+    ),
+    choices={
+        "applied": Choice(acts.Resolve, {"verdict": "applied"}),
+        "not_applied": Choice(acts.Resolve, {"verdict": "not_applied"}),
+        "take_back": Choice(acts.TakeBack, taken={"subject": "instruction"}),
+    },
+    fields=("instruction", "evidence", "message"),
+    shown=doubts_shown,
+)
+sign_off = form(
+    "sign-off",
+    "List the last nights, or sign one night's workbook as its reviewer or its approver.",
+    choice=("sign_as", "show"),
+    help_=(
+        "show lists the last nights; reviewer and approver sign in any order; take_back takes your "
+        "own name back while the other one is missing."
+    ),
+    choices={
+        "reviewer": Choice(acts.SignOff, {"role": "reviewer"}),
+        "approver": Choice(acts.SignOff, {"role": "approver"}),
+        "take_back": Choice(acts.TakeBack, taken={"subject": "run_id"}),
+    },
+    fields=("run_id", "workbook_sha256"),
+    shown=nights_shown,
+)
+close = form(
+    "close",
+    "Prepare the close of a month, sign it as its reviewer or its approver, or open it again.",
+    choice=("act", "prepare"),
+    help_=(
+        "prepare looks only, at the month before this one where none is named; two people close a "
+        "month, a reviewer and an approver; reopen is one of the two words that open it again."
+    ),
+    choices={
+        "reviewer": Choice(acts.SignClose, {"role": "reviewer"}),
+        "approver": Choice(acts.SignClose, {"role": "approver"}),
+        "reopen": Choice(acts.ReopenMonth),
+    },
+    fields=("month", "merchant_id", "account_id", "digest", "reason"),
+    shown=month_shown,
+    shown_after=False,
+)
+stop_sending = form(
+    "stop-sending",
+    "Show whether money is sent, stop all sending at once, or let money be sent again.",
+    choice=("turn", "show"),
+    help_=(
+        "show looks only; stop ends all sending of every account, a night at work before its next "
+        "batch; allow is one of the two words that end a stop; take_back takes your own allow back "
+        "while the second is missing."
+    ),
+    choices={
+        "stop": Choice(acts.StopSending),
+        "allow": Choice(acts.AllowSending),
+        "take_back": Choice(acts.TakeBack, {"subject": acts.AllowSending.act}),
+    },
+    fields=("reason",),
+    shown=sending_shown,
+)
+
+
+@flow(
+    name="import-resolutions",
+    flow_run_name="answers of {answered_by}",
+    retries=0,
+    persist_result=False,
+)
+@in_words()
+def import_resolutions(
+    workbook: Path, answered_by: ShortName, code: SecretStr | None = None
+) -> State[Any]:
+    """Take in the answers of a filled-in workbook; the same file again changes nothing.
+
+    Args:
+        workbook: The file, inside the reports folder of its account.
+        answered_by: Your short name in approvers.toml: you brought these answers.
+        code: Your current one-time code.
+    """
+    with sentences_only("import-resolutions"), opened_environment() as environment:
+        path = returned_path(workbook, settings=environment.settings)
+        done = speak(
+            acts.ImportAnswers(workbook=path),
+            name=answered_by,
+            code=lambda: code,
+            place=Place(environment, drawings),
+            show=say,
+        )
+        return ended(
+            "import-resolutions",
+            sentence=done.sentence,
+            ending=done.ending,
+            warnings=done.warnings,
+        )
+
+
+def returned_path(workbook: Path, *, settings: "Settings") -> Path:
+    """The file, if it lies in a reports folder that merchants.toml declares.
+
+    Whoever may start a flow must not be able to have any file of the machine read.
+
+    Raises:
+        UsageError: it lies somewhere else.
+    """
+    folders = [account.reports.resolve() for account in settings.accounts.values()]
+    path = workbook.resolve()
+    if not any(path.is_relative_to(folder) for folder in folders):
+        named = ", ".join(sorted(str(folder) for folder in folders))
+        msg = f"{workbook} is not in a reports folder ({named}); put it there and start again"
+        raise UsageError(msg)
+    return path

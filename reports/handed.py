@@ -1,0 +1,202 @@
+"""How workbooks are written and read back: handed down to the steps, which never import `reports`.
+
+What draws is imported when the first workbook is written: most of what can go wrong comes earlier.
+The steps are imported by whoever needs theirs: plain files need no database. Workbooks that came
+back from people are read through the door of foreign files.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from recon.files.reader import file_reader
+from recon.model.errors import ReaderBrokenError
+from recon.model.resolutions import Returned
+
+if TYPE_CHECKING:
+    from recon.config.settings import Settings
+    from recon.model.figures import NightFigures
+    from recon.period.business_month import BusinessMonth
+    from recon.steps.acts import Drawings
+    from recon.steps.care.month_index import AccountMonth
+    from recon.steps.care.verify import Reading
+    from recon.steps.compare.sheets_proven import SheetTotals
+    from recon.steps.compare.what_if import WhatIf
+    from recon.steps.night.night_index import IndexLine
+    from recon.steps.night.report import Workbooks
+    from recon.steps.people.returned_answers import Form
+
+
+def workbooks() -> "Workbooks":
+    """The writer and the reader of the product's workbook."""
+    from recon.steps.night.report import Workbooks
+
+    return Workbooks(write=write, totals=totals)
+
+
+def write(figures: "NightFigures", path: Path) -> Path:
+    """Write a workbook; gives the path that was written."""
+    from reports.workbook import write_workbook
+
+    return write_workbook(figures, path)
+
+
+class Drawn:
+    """The writer of a workbook, which remembers its file: an earlier run's stays under its name."""
+
+    path: Path
+    notes: tuple[str, ...] = ()
+
+    def write(self, figures: "NightFigures", path: Path) -> Path:
+        """As `write`."""
+        self.path, self.notes = write(figures, path), figures.notes
+        return self.path
+
+
+def totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> "SheetTotals":
+    """What a workbook's sheets come to, as read back; `beside`: files that have no name yet."""
+    from reports.reading.workbook_check import sheet_totals
+
+    return sheet_totals(path, beside=beside)
+
+
+def reading() -> "Reading":
+    """How workbooks are held against the database."""
+    from recon.steps.care.verify import Reading
+    from reports.reading.workbook_check import beside_problems
+
+    return Reading(beside_problems, returned_run, returned_differences)
+
+
+def form() -> "Form":
+    """The reader of workbooks that come back."""
+    from recon.steps.people.returned_answers import Form
+    from reports.sheets.run_sheet import keys_digest
+
+    return Form(read=returned_answers, keys_digest=keys_digest)
+
+
+def drawings() -> "Drawings":
+    """What acts of people read and draw."""
+    from recon.steps.acts import Drawings
+    from reports.month_workbook import close_workbook
+    from reports.reading import signed_copy as copies
+    from reports.reading.import_workbook import write_import
+
+    return Drawings(
+        form=form(),
+        close=close_workbook,
+        copy=copies.signed_bytes,
+        write_copy=copies.write_signed_copy,
+        remove_copies=copies.remove_signed_copies,
+        write_import=write_import,
+        workbooks=workbooks(),
+    )
+
+
+def index(lines: "Sequence[IndexLine]", *, day: date, folder: Path) -> Path:
+    """The workbook over all accounts of a night; gives its path."""
+    from reports.reading.index_workbook import write_index
+
+    return write_index(lines, day=day, folder=folder)
+
+
+def index_of_months(
+    accounts: "Sequence[AccountMonth]",
+    *,
+    month: "BusinessMonth",
+    out: Path | None,
+    settings: "Settings",
+) -> list[str]:
+    """Write the page over the accounts of each merchant that has several; where it lies, said."""
+    from recon.steps.care.month_index import merchants_of
+    from reports.reading.months_index import write_months_index
+
+    names = settings.rules.journal.accounts
+    lines = []
+    for _, own in merchants_of(accounts):
+        merchant, first = own[0].account
+        folder = out or settings.account(merchant, account_id=first).reports
+        clearing = names.clearing if names else ""
+        path = write_months_index(own, month=month, clearing=clearing, folder=folder)
+        lines.append(f"All accounts of {merchant}: {path}")
+    return lines
+
+
+def write_what_if(answer: "WhatIf", *, path: Path, at: datetime) -> Path:
+    """The workbook of nights under candidate rules; gives its path."""
+    from reports.reading import what_if_workbook
+
+    return what_if_workbook.write_what_if(answer, path=path, at=at)
+
+
+def returned_answers(path: Path) -> Returned:
+    """What a returned workbook says.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: not a workbook of ours, or it broke its reader.
+    """
+    with file_reader().read(path, answers, path=path) as read:
+        returned: Returned = read.facts
+        return returned
+
+
+def returned_run(path: Path) -> str:
+    """The run that a workbook says it is of; "" when it is not one that can be read."""
+    try:
+        with file_reader().read(path, run_of, path=path) as read:
+            return str(read.facts)
+    except ReaderBrokenError:
+        return ""
+
+
+def returned_differences(night: "NightFigures | Path", path: Path) -> Iterator[str]:
+    """Every cell that does not say what the night says.
+
+    Raises:
+        OutputError: the workbook cannot be read.
+        SourceUnreadableError: it broke its reader.
+    """
+    if isinstance(night, Path):
+        yield from _told(night, path)
+        return
+    from reports.workbook import drawn
+
+    with tempfile.NamedTemporaryFile(suffix=".xlsx") as again:
+        drawn(night).write(again.file)
+        again.flush()
+        yield from _told(Path(again.name), path)
+
+
+def _told(night: Path, path: Path) -> list[str]:
+    with file_reader().read(path, differences, night=night, path=path) as read:
+        return list(read.facts)
+
+
+def answers(rows: IO[bytes], *, path: Path) -> Returned:  # noqa: ARG001 - all of it is facts
+    """In the fork: the answers of a workbook."""
+    from reports.reading.read_back import read_back
+
+    return read_back(path)
+
+
+def run_of(rows: IO[bytes], *, path: Path) -> str:  # noqa: ARG001 - all of it is facts
+    """In the fork: the run of a workbook."""
+    from reports.reading import comparison
+
+    return comparison.run_of(path)
+
+
+def differences(
+    rows: IO[bytes],  # noqa: ARG001 - all of it is facts
+    *,
+    night: Path,
+    path: Path,
+) -> list[str]:
+    """In the fork: the cells that differ."""
+    from reports.reading import comparison
+
+    return [*comparison.differences(night, path)]

@@ -1,0 +1,856 @@
+"""What people say: one model for each act, with its fields, their help and their checks.
+
+The commands (`recon.cli`) and the forms (`flows`) are made of these models and call `speak`, and
+nothing else. An act is shown to the person, then their code is asked, then the desk hears it: it
+proves who speaks, notes and signs the word. Where a desk has a process of its own
+(`RECON_DESK_SOCKET`) the word goes to its socket, else it is heard here: the same functions either
+way.
+"""
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from recon.config.keys import given
+from recon.desk.asking import ask_desk
+from recon.desk.held_keys import SOCKET
+from recon.model.errors import ArchiveError, SourceMissingError, UsageError
+from recon.model.resolutions import Import
+from recon.period.business_month import BusinessMonth
+from recon.privacy.own_files import for_owner
+from recon.settlement.approval import sums_in_words, told_beside, told_of
+from recon.steps.care.closed_view import closed_view, differing_lines
+from recon.steps.care.reopened_months import reopen_month
+from recon.steps.care.sealed_closes import DrawnClose
+from recon.steps.care.signed_closes import CloseWord, MonthToSign, other_role, sign_close
+from recon.steps.compare.rebuild import run_named
+from recon.steps.files import rejected_rows, words_on_files
+from recon.steps.ground.desk_files import refuse_open_files
+from recon.steps.ground.desk_memory import refuse_lost, remember
+from recon.steps.ground.desk_turn import the_desk
+from recon.steps.ground.environment import Environment, one_account
+from recon.steps.ground.identity import Person, identify, speaker
+from recon.steps.money import approve, restore, sending
+from recon.steps.money.approve import Narrowing, Waiting
+from recon.steps.night.report import Workbooks, rebuild_answered
+from recon.steps.people import people, returned_answers, set_aside, verdicts
+from recon.steps.people.returned_answers import Form
+from recon.steps.people.sign_off import Night, answers_of, file_to_sign, sign
+from recon.steps.people.signed_folder import NightToSign, SignedCopy
+from recon.steps.people.taken_back import words_taken_back
+
+TEXT_CHARACTERS_MAX = 4_000
+FILE_NAME_CHARACTERS_MAX = 255
+ITEMS_SHOWN_MAX = 50
+"""Lines on a terminal; the result workbook has them all."""
+ALLOW_SENDING = "allow-sending"
+
+Text = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+AccountId = Annotated[str, Field(pattern=r"^([A-Za-z0-9_-]{1,64})?$")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16,64}$")]
+Digits = Annotated[str, Field(pattern=r"^([0-9a-f]{12,64})?$")]
+Month = Annotated[str, Field(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$")]
+Role = Literal["reviewer", "approver"]
+Reason = Annotated[Text, Field(description="Why; kept in the history.")]
+Merchant = Annotated[
+    AccountId, Field(description="The merchant's number; may be left out where one is declared.")
+]
+Account = Annotated[
+    AccountId, Field(description="The account's number; may be left out where one is declared.")
+]
+Show = Callable[[str], None]
+
+
+class Done(BaseModel):
+    """What became of a word, as the desk replies."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sentence: str
+    ending: str = "Noted"
+    """The same in a word or two: the state of a run in Prefect."""
+    exit_code: int = 0
+    """Of its command."""
+    warnings: tuple[str, ...] = ()
+    """What else the person has to know."""
+    night: Night | None = None
+    """As it stands after a signature."""
+    answers: Import | None = None
+    """What became of a returned workbook."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawings:
+    """What `reports` reads and draws for an act; handed in, for the steps never import it."""
+
+    form: Form
+    close: DrawnClose
+    copy: SignedCopy
+    write_copy: Callable[..., Path]
+    remove_copies: Callable[[Path], list[Path]]
+    write_import: Callable[..., Path]
+    workbooks: Workbooks
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The process that speaks or hears."""
+
+    environment: Environment
+    drawings: Callable[[], Drawings]
+    """Called by the acts that need it: importing what draws takes its time."""
+
+
+class Act(BaseModel):
+    """What one person says. Its text is the help of its command."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    act: ClassVar[str]
+    about: ClassVar[str] = ""
+    """The field that a command takes as its argument."""
+    moves_money: ClassVar[bool] = True
+    """Else, at a sandbox where nobody is declared, anybody says it."""
+    shown_first: ClassVar[bool] = False
+    """Whether its command shows something where what must be said is left out (`shown`)."""
+
+    @classmethod
+    def shown(cls, _given: Mapping[str, Any], _place: Place, _show: Show) -> None:
+        """What people look at before they say it."""
+
+    def seen(self, _place: Place, _show: Show) -> Self:
+        """What is said, completed and shown to the person before their code is asked."""
+        return self
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """What the desk does with it."""
+        raise NotImplementedError
+
+    def after(self, _done: Done, _place: Place) -> Iterator[str]:
+        """What the person's own process does when it was heard; a sentence for each."""
+        yield from ()
+
+
+class AboutAccount(Act):
+    """An act about something of one account."""
+
+    merchant_id: Merchant = ""
+    account_id: Account = ""
+
+    def seen(self, place: Place, _show: Show) -> Self:
+        """With its account, which may be left out where one is declared."""
+        merchant, account = one_account(
+            place.environment.settings, merchant=self.merchant_id, account=self.account_id
+        )
+        return self.model_copy(update={"merchant_id": merchant, "account_id": account})
+
+    @property
+    def account(self) -> tuple[str, str]:
+        """Merchant and account."""
+        return self.merchant_id, self.account_id
+
+
+class AboutNight(Act):
+    """An act about a night."""
+
+    run_id: Annotated[AccountId, Field(description="A run, or the business date of a night.")] = ""
+
+    def seen(self, place: Place, _show: Show) -> Self:
+        """With the run that was meant."""
+        with place.environment.store.reading() as connection:
+            run = run_named(connection, self.run_id)
+        return self.model_copy(update={"run_id": run.run_id})
+
+
+class Approve(Act):
+    """Show what waits for people; with --list and --as say yes to exactly that list.
+
+    Two different people say yes to the same list, in any order, one of them an approver whose
+    limit covers it. Nothing is sent now: the next night does.
+    """
+
+    act: ClassVar[str] = "approve"
+    shown_first: ClassVar[bool] = True
+    list_digest: Annotated[Digest, Field(description="The digest of the list you looked at.")]
+    merchant_id: Annotated[AccountId, Field(description="Only this merchant's.")] = ""
+    account_id: Annotated[AccountId, Field(description="Only this account's.")] = ""
+    instructions: Annotated[
+        tuple[Name, ...], Field(description="Only these instructions; may be repeated.")
+    ] = ()
+
+    @classmethod
+    def shown(cls, given: Mapping[str, Any], place: Place, show: Show) -> None:
+        """The list that waits: what deserves a second look, and its digest."""
+        only = Narrowing(
+            given.get("merchant_id", ""),
+            given.get("account_id", ""),
+            tuple(given.get("instructions", ())),
+        )
+        for line in _lines_of(approve.waiting(place.environment, only=only)):
+            show(line)
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note the yes."""
+        only = Narrowing(self.merchant_id, self.account_id, self.instructions)
+        wanted, complete = approve.approve(
+            self.list_digest, person=person, environment=place.environment, only=only
+        )
+        count = len(wanted.items)
+        if complete:
+            sentence = f"Approved: {count} instructions go with the next night."
+            return Done(sentence=sentence, ending="Approved")
+        sentence = f"Noted: {count} instructions wait for a second person, who says the same list."
+        return Done(sentence=sentence)
+
+
+def _lines_of(wait: Waiting) -> Iterator[str]:
+    """What waits, for a terminal."""
+    wanted = wait.wanted
+    if not wanted.items:
+        yield "Nothing waits for approval."
+        return
+    yield f"List {wanted.digest}: {len(wanted.items)} instructions, {sums_in_words(wanted.sums)}"
+    if wait.first_by and wait.valid_until:
+        yield f"  {wait.first_by} approved it; valid until {wait.valid_until:%Y-%m-%d %H:%M} UTC"
+    for title, items in (
+        ("largest", wanted.largest),
+        ("look like repeats", wanted.repeats),
+        ("to payees never paid before", wanted.first_payees),
+    ):
+        if not items and items is not wanted.largest:
+            continue
+        yield f"  {title} ({len(items)} of {len(wanted.items)}):"
+        for item in items[:ITEMS_SHOWN_MAX]:
+            yield f"    {told_of(item)}{f' - {item.hold}' if item.hold else ''}"
+            beside = wait.beside.get(item.instruction_id, ()) if items is wanted.repeats else ()
+            for first in beside:
+                yield f"      beside {told_beside(first)}"
+    yield f"To approve it: recon approve --list {wanted.digest} --as NAME"
+
+
+class RejectInstructions(Act):
+    """Take back instructions that wait for approval; they are never sent."""
+
+    act: ClassVar[str] = "reject"
+    about: ClassVar[str] = "instructions"
+    instructions: Annotated[
+        tuple[Name, ...], Field(description="Ids, as `recon approve` shows them.")
+    ] = ()
+    list_digest: Annotated[
+        Digits, Field(description="Instead of ids: the digest of the list that waits, all of it.")
+    ] = ""
+    reason: Reason
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note the no of one person, which is enough."""
+        ids: Sequence[str] = self.instructions
+        if self.list_digest:
+            wanted = approve.waiting(place.environment).wanted
+            if ids or wanted.digest != self.list_digest:
+                msg = f"the list is {wanted.digest} now; look at it before you reject all of it"
+                raise UsageError(msg)
+            ids = [item.instruction_id for item in wanted.items]
+        if not ids:
+            msg = "name the instructions, or the digest of the list (`recon approve` shows both)"
+            raise UsageError(msg)
+        count, overruled = approve.reject(
+            ids, person=person, reason=self.reason, environment=place.environment
+        )
+        had = f" {' and '.join(overruled)} had said yes." if overruled else ""
+        sentence = f"Rejected: {count} instructions will not be sent.{had}"
+        return Done(sentence=sentence, ending="Rejected")
+
+
+class TakeBack(Act):
+    """Take back your own yes, verdict, release or signature while it waits for a second person."""
+
+    act: ClassVar[str] = "take-back"
+    about: ClassVar[str] = "subject"
+    subject: Annotated[
+        Text,
+        Field(
+            description="What it was about: a list's digest, an instruction, a run, or an override "
+            "such as allow-sending."
+        ),
+    ]
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Forget the word."""
+        what = words_taken_back(self.subject, person=person, environment=place.environment)
+        sentence = f"Taken back: {what}. It counts for nothing; somebody may say it anew."
+        return Done(sentence=sentence, ending="Taken back")
+
+    def after(self, _done: Done, place: Place) -> Iterator[str]:
+        """No copy of a workbook names them any more."""
+        path, _ = file_to_sign(self.subject, environment=place.environment)
+        for copy in place.drawings().remove_copies(Path(path)) if path else ():
+            yield f"Removed: {copy}"
+
+
+class Resolve(Act):
+    """Decide a doubt that evidence cannot decide; two people say the same, one an approver.
+
+    Your word replaces only your own earlier one; that somebody says the opposite is told.
+    """
+
+    act: ClassVar[str] = "resolve"
+    about: ClassVar[str] = "instruction"
+    instruction: Annotated[Name, Field(description="Its id, as `recon status` shows it.")]
+    verdict: Annotated[Text, Field(description="applied or not_applied.")]
+    evidence: Annotated[Text, Field(description="What you saw and where; kept in the history.")]
+    message: Annotated[
+        Digits,
+        Field(description="The message of the gateway's that you go by, as `status` names it."),
+    ] = ""
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note the verdict."""
+        decision = verdicts.resolve(
+            self.instruction,
+            verdict=self.verdict,
+            evidence=self.evidence,
+            message=self.message,
+            person=person,
+            environment=place.environment,
+        )
+        return Done(
+            sentence=verdicts.sentence_of(decision, verdict=self.verdict),
+            ending="Decided" if decision.decided else "Noted",
+        )
+
+
+class ReleaseHold(AboutNight):
+    """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do.
+
+    Or that of a spill file: what its batch left in flight is in doubt and is asked about.
+    """
+
+    act: ClassVar[str] = "release"
+    about: ClassVar[str] = "run_id"
+    spill_file: Annotated[
+        Text,
+        Field(
+            description="Instead of a night: a spill file that does not fit and stops the nights; "
+            "it is kept under another name, and nothing is sent by it."
+        ),
+    ] = ""
+    reason: Annotated[Text, Field(description="Why it may go on; kept in the history.")]
+
+    def seen(self, place: Place, show: Show) -> Self:
+        """The whole path of the file, or the run."""
+        if self.spill_file:
+            return self.model_copy(update={"spill_file": str(Path(self.spill_file).resolve())})
+        return super().seen(place, show)
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note the release."""
+        environment = place.environment
+        if self.spill_file:
+            kept = set_aside.set_file_aside(
+                Path(self.spill_file), person=person, reason=self.reason, environment=environment
+            )
+            if kept is None:
+                sentence = "Noted: a second person must set it aside, too. Nights stop until then."
+                return Done(sentence=sentence)
+            return Done(sentence=f"Set aside: {kept}. Start the night again.", ending="Set aside")
+        if verdicts.release(
+            self.run_id, reason=self.reason, person=person, environment=environment
+        ):
+            return Done(sentence="Released.", ending="Released")
+        return Done(sentence="Noted: a second person must release it, too.")
+
+
+class AgreeWriteOff(Act):
+    """Agree to a write-off that somebody else brought in; one of the two is an approver."""
+
+    act: ClassVar[str] = "agree-write-off"
+    about: ClassVar[str] = "answer"
+    answer: Annotated[int, Field(description="The number of the answer.", ge=1)]
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note the second yes."""
+        agreed = verdicts.agree_write_off(self.answer, person=person, environment=place.environment)
+        return Done(sentence=f"Agreed: break {agreed} may be written off.", ending="Agreed")
+
+
+class AllowSending(Act):
+    """Let money be sent again, from the next night on; two people do."""
+
+    act: ClassVar[str] = ALLOW_SENDING
+    reason: Reason
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note one of the two words."""
+        if sending.allow_sending(person=person, reason=self.reason, environment=place.environment):
+            sentence = "Money may be sent again; the next night sends what waits."
+            return Done(sentence=sentence, ending="Allowed")
+        sentence = "Noted: a second person must allow it, too. Sending is still stopped."
+        return Done(sentence=sentence)
+
+
+class AcceptRestore(Act):
+    """Go on with a database that was restored from a backup; two people accept it.
+
+    Everything that was not sent yet then waits for people: it may have been sent after the backup.
+    """
+
+    act: ClassVar[str] = "accept-restore"
+    reason: Annotated[Text, Field(description="What happened; kept in the history.")]
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note one of the two words."""
+        waiting = restore.accept_restore(
+            person=person, reason=self.reason, environment=place.environment
+        )
+        if waiting is None:
+            sentence = "Noted: a second person must accept it, too. Nothing is sent until then."
+            return Done(sentence=sentence)
+        sentence = f"Accepted. {waiting} instructions that were not sent yet now wait for people."
+        return Done(sentence=sentence, ending="Accepted")
+
+
+class DismissRow(Act):
+    """Decide that a row stands for no order: the next night judges the payment without it."""
+
+    act: ClassVar[str] = "dismiss"
+    about: ClassVar[str] = "row"
+    row: Annotated[
+        int, Field(description="Its number, as `recon rejected-rows list` shows it.", ge=1)
+    ]
+    reason: Annotated[Text, Field(description="Why it stands for no order; kept in the history.")]
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note it."""
+        reject = rejected_rows.dismiss_row(
+            self.row, person=person, why=self.reason, environment=place.environment
+        )
+        which = f"{reject.source} line {reject.line}"
+        return Done(sentence=f"Noted: {which} stands for no order from the next night on.")
+
+
+class AboutFile(AboutAccount):
+    """An act about a file of an account's inbox."""
+
+    moves_money: ClassVar[bool] = False
+    about: ClassVar[str] = "file"
+    file: Annotated[Text, Field(description="The file's name, as `recon file list` shows it.")]
+    reason: Annotated[Text, Field(description="Why, in two words at least; kept in the history.")]
+
+
+class ReadAgain(AboutFile):
+    """Let the next night read a file once more though its content is known.
+
+    For a file that is still in the inbox, after its layout or the rules were corrected. What it
+    asks for and was planned already is not planned twice.
+    """
+
+    act: ClassVar[str] = "read-again"
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note it."""
+        words_on_files.read_again(
+            self.file,
+            account=self.account,
+            person=person,
+            reason=self.reason,
+            environment=place.environment,
+        )
+        return Done(
+            sentence=f"Noted: {self.file} is read again by the next night that finds it in the "
+            "inbox."
+        )
+
+
+class DismissFile(AboutFile):
+    """Let go of a file that was refused whole, or that was expected and never came.
+
+    Its night no longer lacks it: start that night again. Another content under the name counts.
+    """
+
+    act: ClassVar[str] = "dismiss-file"
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note it."""
+        gone = words_on_files.dismiss(
+            self.file,
+            account=self.account,
+            person=person,
+            reason=self.reason,
+            environment=place.environment,
+        )
+        night = f"the night of {gone.business_date}"
+        return Done(sentence=f"Let go: {self.file}. Start {night} again.")
+
+
+class ImportAnswers(Act):
+    """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
+
+    Only the cream cells are read. The same file again changes nothing. Where it was saved into the
+    delivered workbook itself, the workbook is written again with the answers, to be signed.
+    """
+
+    act: ClassVar[str] = "import"
+    about: ClassVar[str] = "workbook"
+    workbook: Annotated[
+        Path | None, Field(exclude=True, description="The workbook with filled-in cream cells.")
+    ] = None
+    file_name: Text = ""
+    content: str = ""
+
+    def seen(self, _place: Place, _show: Show) -> Self:
+        """With the file's bytes: the desk may not read whoever's file it is."""
+        path = self.workbook
+        if path is None or not path.is_file():
+            msg = f"the workbook {path} does not exist"
+            raise SourceMissingError(msg)
+        content = base64.b64encode(path.read_bytes()).decode()
+        return self.model_copy(update={"file_name": path.name, "content": content})
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Read it in a folder of the desk's own."""
+        name = Path(self.file_name).name[:FILE_NAME_CHARACTERS_MAX]
+        try:
+            content = base64.b64decode(self.content, validate=True)
+        except (binascii.Error, ValueError):
+            msg = "the workbook did not arrive whole"
+            raise UsageError(msg) from None
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / (name or "workbook.xlsx")
+            with open(path, "wb", opener=for_owner) as file:
+                file.write(content)
+            done = returned_answers.import_resolutions(
+                path, person=person, form=place.drawings().form, environment=place.environment
+            )
+        return Done(
+            sentence=returned_answers.sentence_of(done),
+            ending="Taken with refusals" if done.refusals else "Taken",
+            exit_code=int(bool(done.refusals)),
+            warnings=tuple(
+                f"{each.cell}: {each.value!r} was not taken: {each.reason}."
+                for each in done.refusals
+            ),
+            answers=done,
+        )
+
+    def after(self, done: Done, place: Place) -> Iterator[str]:
+        """The result beside the workbook; and the delivered one again where it holds them."""
+        answers, drawings = done.answers, place.drawings()
+        if answers is None:
+            return
+        if not answers.repeated:
+            yield f"Result: {drawings.write_import(answers, beside=self.workbook)}"
+        again = rebuild_answered(
+            answers, environment=place.environment, workbooks=drawings.workbooks
+        )
+        if again:
+            yield f"{again}."
+
+
+class SignOff(AboutNight):
+    """Sign a night's workbook; refused while a high break has no owner and comment.
+
+    What is signed is said before the code is asked, and a file that is swapped then is refused. A
+    copy beside the workbook, called -reviewed (or -awaits-review) and then -approved, says who
+    signed which file.
+    """
+
+    act: ClassVar[str] = "sign-off"
+    about: ClassVar[str] = "run_id"
+    role: Annotated[Role, Field(description="reviewer or approver; they sign in any order.")]
+    workbook_sha256: Annotated[
+        Digits,
+        Field(
+            description="Of the file that you looked at, its first 16 digits or all; without it "
+            "the one that lies there now."
+        ),
+    ] = ""
+
+    def seen(self, place: Place, show: Show) -> Self:
+        """The file and its hash, so that one that is swapped meanwhile is refused."""
+        named = super().seen(place, show)
+        path, digest = file_to_sign(named.run_id, environment=place.environment)
+        if self.workbook_sha256:
+            path, digest = "the file that you looked at", self.workbook_sha256
+        if digest:
+            show(f"To sign: {path}, SHA-256 {digest}")
+        return named.model_copy(update={"workbook_sha256": digest})
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note the signature."""
+        night = sign(
+            NightToSign(self.run_id, self.role, self.workbook_sha256),
+            person=person,
+            copy=place.drawings().copy,
+            environment=place.environment,
+        )
+        which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
+        names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
+        sentence = f"{which}: {night.standing} ({night.run_id}), signed by {names}."
+        return Done(sentence=sentence, ending="Signed", night=night)
+
+    def after(self, done: Done, place: Place) -> Iterator[str]:
+        """The copy that says who signed."""
+        night, environment = done.night, place.environment
+        if night is not None:
+            copy = place.drawings().write_copy(
+                Path(night.workbook),
+                signatures=night.signed,
+                answers=answers_of(night, environment=environment),
+                timezone=environment.settings.rules.calendar.timezone,
+            )
+            yield f"Signed copy: {copy}"
+
+
+class AboutMonth(AboutAccount):
+    """An act about a month of one account."""
+
+    about: ClassVar[str] = "month"
+    month: Annotated[Month, Field(description="The month, such as 2026-11.")]
+
+    @property
+    def business_month(self) -> BusinessMonth:
+        """The month as the steps take it."""
+        return BusinessMonth.named(self.month)
+
+
+class SignClose(AboutMonth):
+    """Put your name under a month as it was prepared; the second of two closes it."""
+
+    act: ClassVar[str] = "sign-close"
+    role: Annotated[Role, Field(description="Two people close a month, in any order.")]
+    digest: Annotated[
+        Digest, Field(description="Of what you looked at, as shown, its first 16 digits or all.")
+    ]
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note the signature, or close the month."""
+        environment = place.environment
+        environment.settings.account(self.merchant_id, account_id=self.account_id)
+        wanted = MonthToSign(self.business_month, self.account, self.role, self.digest)
+        word = sign_close(
+            wanted, person=person, drawn=place.drawings().close, environment=environment
+        )
+        return _became(word, role=self.role, month=self.month)
+
+
+def _became(word: CloseWord, *, role: str, month: str) -> Done:
+    lapsed = f"The signature of {word.lapsed} lapsed: what they signed is not what is there."
+    warnings = ((lapsed,) if word.lapsed else ()) + tuple(f"Moved: {each}" for each in word.moved)
+    if word.closed is not None:
+        sentence = f"{month} is CLOSED by {word.closed.by}; folder {word.closed.folder}."
+        return Done(sentence=sentence, ending="CLOSED", warnings=warnings)
+    until = f"{word.valid_until:%Y-%m-%d %H:%M} UTC" if word.valid_until else "it lapses"
+    sentence = f"Signed as {role}: the {other_role(role)} must sign the same until {until}."
+    return Done(sentence=sentence, ending="Signed", warnings=warnings)
+
+
+class ReopenMonth(AboutMonth):
+    """Show what of a closed month would move; with --reason and --as open it again, two people do.
+
+    Its sealed folder stays; closing it again makes a second one.
+    """
+
+    act: ClassVar[str] = "reopen-month"
+    shown_first: ClassVar[bool] = True
+    reason: Reason
+
+    @classmethod
+    def shown(cls, given: Mapping[str, Any], place: Place, show: Show) -> None:
+        """What would move, and how it is said."""
+        act_of(cls, {**given, "reason": "only shown"}).seen(place, show)
+        show(f"To open it again: recon reopen {given['month']} --reason WHY --as NAME (two people)")
+
+    def seen(self, place: Place, show: Show) -> Self:
+        """What would move; a folder that cannot be read keeps nobody from opening the month."""
+        named = super().seen(place, show)
+        which = f"{self.month} of {'/'.join(named.account)}"
+        try:
+            view = closed_view(
+                self.business_month, account=named.account, environment=place.environment
+            )
+        except ArchiveError as error:
+            show(f"What would move cannot be shown: {error}")
+            return named
+        if view is None:
+            msg = f"{which} is not closed; nothing was changed"
+            raise UsageError(msg)
+        show(f"{which}: {view.closed.in_words}")
+        for line in differing_lines(view.differs):
+            show(line)
+        return named
+
+    def heard(self, person: Person, place: Place) -> Done:
+        """Note one of the two words."""
+        environment = place.environment
+        environment.settings.account(self.merchant_id, account_id=self.account_id)
+        word = reopen_month(
+            self.business_month,
+            account=self.account,
+            reason=self.reason,
+            person=person,
+            environment=environment,
+        )
+        if word.reopened:
+            sentence = f"REOPENED: {self.month}. Its folder {word.closed.folder} stays."
+            return Done(sentence=sentence, ending="REOPENED")
+        sentence = "Noted: a second person must say the same. The month is still closed."
+        return Done(sentence=sentence)
+
+
+class OneName(Act):
+    """An act for which the name of one person is enough, without a code: no money moves by it."""
+
+    def done(self, name: str, environment: Environment) -> Done:
+        """Do it; the name stands in the history."""
+        raise NotImplementedError
+
+
+class StopSending(OneName):
+    """Stop all sending of money at once: a night at work ends before its next batch."""
+
+    act: ClassVar[str] = "stop-sending"
+    reason: Reason
+
+    def done(self, name: str, environment: Environment) -> Done:
+        """Stop it."""
+        sending.stop_sending(by=name, reason=self.reason, environment=environment)
+        sentence = (
+            "Sending is stopped for every account, until `recon allow-sending`. Nights still "
+            "compare."
+        )
+        return Done(sentence=sentence, ending="Stopped")
+
+
+class Withdraw(OneName):
+    """Take back an instruction that was never sent, so that no later night sends it."""
+
+    act: ClassVar[str] = "withdraw"
+    about: ClassVar[str] = "instruction"
+    instruction: Annotated[Name, Field(description="Its id, as `recon status` shows it.")]
+    reason: Reason
+
+    def done(self, name: str, environment: Environment) -> Done:
+        """Take it back."""
+        taken = people.withdraw(
+            self.instruction, by=name, reason=self.reason, environment=environment
+        )
+        sentence = f"Withdrawn: {taken.kind} of {taken.subject}. It will not be sent."
+        return Done(sentence=sentence, ending="Withdrawn")
+
+
+HEARD: Mapping[str, type[Act]] = {
+    each.act: each
+    for each in (
+        *(Approve, RejectInstructions, TakeBack, Resolve, ReleaseHold, AgreeWriteOff, AllowSending),
+        *(AcceptRestore, DismissRow, ReadAgain, DismissFile, ImportAnswers, SignOff, SignClose),
+        ReopenMonth,
+    )
+}
+"""What the desk hears, by its name on the socket."""
+
+AnAct = TypeVar("AnAct", bound=Act)
+
+
+def act_of(model: type[AnAct], fields: Mapping[str, Any]) -> AnAct:
+    """An act of what somebody gave.
+
+    Raises:
+        UsageError: a field is missing, too long or wrong; its value is not repeated.
+    """
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        wrong = [
+            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
+            for each in error.errors(include_input=False, include_url=False, include_context=False)
+        ]
+        msg = f"{'; '.join(wrong)}; nothing was changed"
+        raise UsageError(msg) from None
+
+
+def speak(
+    act: Act, *, name: str, code: Callable[[], SecretStr | None], place: Place, show: Show
+) -> Done:
+    """One person's word from its beginning to its end; what became of it.
+
+    Args:
+        act: what is said.
+        name: who says it, by their short name.
+        code: asked for when the person has seen what it is about.
+        place: this process.
+        show: takes what it is about, then what became of it.
+
+    Raises:
+        ReconError: the desk refuses, in its words.
+    """
+    if not name.strip():
+        msg = "say who you are (--as); nothing was changed"
+        raise UsageError(msg)
+    act = act.seen(place, show)
+    done = say(act, who=(name, code()), place=place)
+    show(done.sentence)
+    for sentence in act.after(done, place):
+        show(sentence)
+    return done
+
+
+def say(act: Act, *, who: tuple[str, SecretStr | None], place: Place) -> Done:
+    """One person's word, to the desk's socket where there is one.
+
+    Raises:
+        ReconError: the desk refuses, in its words.
+    """
+    name, code = who
+    if isinstance(act, OneName):
+        return act.done(name, place.environment)
+    body = {
+        **act.model_dump(mode="json"),
+        "person": name,
+        "code": code.get_secret_value() if code else "",
+    }
+    variables = place.environment.variables
+    if given(variables, SOCKET):
+        return Done.model_validate(ask_desk(Path(variables[SOCKET]), act.act, body=body))
+    with the_desk(place.environment):
+        return hear(act.act, body, origin="", place=place)
+
+
+def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Done:
+    """What the desk does with a word: proves who speaks, then notes and signs it.
+
+    Raises:
+        ReconError: what a step refuses; or a word that is none.
+    """
+    model = HEARD.get(act)
+    if model is None:
+        msg = f"the desk hears nothing of the kind {act[:40]!r} (known: {', '.join(sorted(HEARD))})"
+        raise UsageError(msg)
+    environment = place.environment
+    refuse_open_files(environment)
+    refuse_lost(environment)
+    fields = dict(body)
+    name, code = (_text(fields.pop(field, "")) for field in ("person", "code"))
+    prove = identify if model.moves_money else speaker
+    person = prove(
+        name, code=SecretStr(code) if code else None, environment=environment, origin=origin
+    )
+    done = act_of(model, fields).heard(person, place)
+    remember(environment)
+    if not person.before:
+        return done
+    tried = f"{person.before}: if that was not you, tell whoever runs this installation."
+    return done.model_copy(update={"warnings": (tried, *done.warnings)})
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > TEXT_CHARACTERS_MAX:
+        msg = f"a name and a code are texts of at most {TEXT_CHARACTERS_MAX} characters"
+        raise UsageError(msg)
+    return value

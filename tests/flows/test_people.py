@@ -1,0 +1,268 @@
+"""What the forms of people show and take, what they leave behind, and what they must not."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from flows import people
+from flows.people import DOUBTS_SHOWN_MAX, returned_path
+from flows.prefect_server import PrefectServer
+from recon.model.errors import UsageError
+from recon.model.figures import Attention
+from recon.model.nights import Mode
+from recon.settlement.approval import list_of
+from recon.steps.people.sign_off import Night
+from recon.steps.people.verdicts import STATES
+from recon.store.nights.runs import Run
+from recon.store.nights.sign_off_rows import ROLES
+from tests.flows.flow_in_process import prefect_of
+from tests.recon.settlement.instructions import INSTRUCTION
+
+CODE = "918273645546372819"
+"""Longer than a phone's: in megabytes of ids and instants six digits stand by chance."""
+OWN = {"merchant_id": "100042", "account_id": "100042001", "month": "2026-11"}
+FORMS = {
+    "approve": ("decision", "show", ("approve", "reject", "take_back")),
+    "resolve": ("verdict", "show", (*STATES, "take_back")),
+    "sign_off": ("sign_as", "show", (*ROLES, "take_back")),
+    "close": ("act", "prepare", (*ROLES, "reopen")),
+    "stop_sending": ("turn", "show", ("stop", "allow", "take_back")),
+}
+"""Form -> the field that says what, its word for only looking, its other words."""
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_starts_by_only_looking(name: str) -> None:
+    """Whoever just submits it has decided nothing, and Prefect never repeats a word."""
+    form = getattr(people, name)
+    chooses, looks, offered = FORMS[name]
+    fields = form.parameters.model_dump()["properties"]
+    words = form.parameters.definitions[chooses]["enum"]
+
+    assert (form.retries, form.persist_result) == (0, False)
+    assert fields[chooses]["default"] == looks
+    assert sorted(words) == sorted((looks, *offered))
+    assert all(field["description"] for field in fields.values())
+
+
+def said(server: PrefectServer, form: str, **given: Any) -> tuple[str, str]:
+    """Name and sentence of the last state of a run of a form."""
+    with prefect_of(server):
+        last: Any = getattr(people, form)(**given, return_state=True)
+    return last.name, last.message
+
+
+@pytest.mark.flow
+@pytest.mark.usefixtures("people")
+@pytest.mark.parametrize(
+    ("form", "given", "name", "words"),
+    [
+        ("approve", {}, "Shown", "Waits: 0 instructions."),
+        ("resolve", {}, "Shown", "0 in doubt."),
+        ("resolve", {"verdict": "applied", "name": "anna"}, "Refused", "instruction: Field req"),
+        ("approve", {"decision": "approve", "list_digest": "0" * 16}, "Refused", "say who you are"),
+        ("close", {"act": "reviewer", "name": "anna"}, "Refused", "month: Field required"),
+        (
+            "close",
+            {"act": "reopen", **OWN, "name": "anna", "reason": "a corrected file"},
+            "Refused",
+            "no declared account is 100042/100042001; declared: none",
+        ),
+        (
+            "resolve",
+            {
+                "verdict": "applied",
+                "instruction": "i-1",
+                "evidence": "seen in the portal",
+                "name": "anna",
+                "code": SecretStr("918273"),
+            },
+            "Refused",
+            "the code of anna is not right; nothing was changed",
+        ),
+    ],
+)
+def test_looking_and_refusals_are_answers(
+    server: PrefectServer,
+    caplog: pytest.LogCaptureFixture,
+    form: str,
+    given: Any,
+    name: str,
+    words: str,
+) -> None:
+    """What is refused is told by its sentence, in state and log, and by no traceback."""
+    ended, sentence = said(server, form, **given)
+
+    assert ended == name
+    assert sentence.startswith(words)
+    assert sentence in caplog.text
+    assert [word for word in ("Traceback", "exception") if word in caplog.text] == []
+
+
+@pytest.mark.flow
+@pytest.mark.usefixtures("people")
+def test_one_person_stops_and_one_alone_does_not_allow(server: PrefectServer) -> None:
+    """A name and a reason stop it; without the right code nobody lets money go again."""
+    assert said(server, "stop_sending") == ("Shown", "Money may be sent.")
+    assert "reason: Field required" in said(server, "stop_sending", turn="stop", name="anna")[1]
+    stopped = {"turn": "stop", "name": "anna", "reason": "the key leaked"}
+    assert said(server, "stop_sending", **stopped)[0] == "Stopped"
+    shown = said(server, "stop_sending")[1]
+    assert shown.startswith("sending was stopped by anna")
+    assert "the key leaked" in shown
+    code = SecretStr("918273")
+    again = said(server, "stop_sending", turn="allow", name="anna", reason="new key", code=code)
+    assert "not right" in again[1]
+    assert said(server, "stop_sending")[1] == shown
+
+
+@pytest.mark.flow
+@pytest.mark.usefixtures("people")
+def test_a_code_given_in_the_form_is_kept_nowhere(server: PrefectServer) -> None:
+    """A wrong code is refused in words, and no table of Prefect has it in clear."""
+    from prefect.client.orchestration import SyncPrefectClient
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    given = {"decision": "approve", "list_digest": "0" * 16, "name": "anna"}
+    sentence = said(server, "approve", **given, code=SecretStr(CODE))[1]
+    with SyncPrefectClient(server.api_url, auth_string=server.auth) as client:
+        (run,) = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
+    kept = [path.read_bytes() for path in server.home.rglob("*") if path.is_file()]
+
+    assert "not right" in sentence
+    assert run.name.startswith("approve")
+    assert CODE not in json.dumps(run.model_dump(mode="json"))
+    assert not any(CODE.encode() in content for content in kept)
+
+
+def test_the_page_shows_all_that_waits() -> None:
+    """Every instruction in a line, what looks like a repeat first; the sums are of all of them."""
+    items = [
+        replace(INSTRUCTION, instruction_id=f"i{number:02}", order_no=f"A{number}", amount=number)
+        for number in range(1, 31)
+    ]
+    items[4] = replace(items[4], hold="looks like a repeat of A3")
+    lines = people.lines_of_list(list_of(items))[2:]
+    orders = [line.split(" | ")[2] for line in lines]
+
+    assert sorted(orders) == sorted(f"A{number}" for number in range(1, 31))
+    assert "A5" in orders[:1]
+
+
+def test_a_page_that_is_too_long_says_where_the_rest_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is left out without a word."""
+    monkeypatch.setattr(people, "ROWS_SHOWN_MAX", 10)
+    items = [replace(INSTRUCTION, instruction_id=f"i{number:02}") for number in range(12)]
+    lines = people.lines_of_list(list_of(items))
+
+    assert sum(line.startswith(("| i0", "| i1")) for line in lines) == 10
+    assert lines[-1] == "2 more wait; the workbooks' sheets Instructions have all of them."
+
+
+def run_of(account_id: str) -> Run:
+    """A night of an account."""
+    fields: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__, "")
+    return Run(**fields | {"merchant_id": "100042", "account_id": account_id, "mode": Mode.LIVE})
+
+
+def doubt(told: str = "The gateway told by itself: payout FAILED (message 0a1b2c3d4e5f).") -> Any:
+    """A payout in doubt."""
+    return Attention(
+        what="payout in doubt",
+        order_no="",
+        transaction_id="",
+        currency="EUR",
+        amount=25_000,
+        since=datetime(2026, 11, 21, 2, 3, tzinfo=UTC),
+        next_step=f"{told} Do not send it again.",
+        message=told.removesuffix("."),
+        instruction_id="i-1",
+        is_undecided=True,
+    )
+
+
+def test_what_the_gateway_told_stands_beside_each_doubt() -> None:
+    """Id, money and since when first, for a page cuts the rest; the message that one may name."""
+    page = people.lines_of_doubts([(run_of("100042001"), doubt())])
+
+    assert page[-1].startswith("| i-1 | payout in doubt |  | 250.00 EUR | 2026-11-21 02:03 UTC |")
+    assert "| 100042/100042001 | The gateway told by itself: payout FAILED" in page[-1]
+    assert "(message 0a1b2c3d4e5f)" in page[-1]
+    assert page[2].startswith("- payout in doubt, instruction i-1: The gateway told by itself: ")
+
+
+def test_foreign_words_stay_in_their_cell_and_a_long_list_says_so() -> None:
+    """No bar begins another column, no link leads away; rows that are not shown are counted."""
+    shown = [(run_of("1"), doubt("a|b ![i](http:x)"))] * (DOUBTS_SHOWN_MAX + 2)
+    page = people.lines_of_doubts(shown)
+
+    cells = [line.replace(r"\|", "") for line in page if line.startswith("| i-1")]
+    assert {line.count("|") for line in cells} == {8}
+    assert "![i" not in "".join(page)
+    assert page[-1] == "2 more stand in `recon status`."
+
+
+@pytest.mark.parametrize("void", ["", "run r|2 replaced it"])
+def test_an_unsigned_night_is_called_not_signed(void: str) -> None:
+    """Blank would be read as done."""
+    night = Night("1", "2", date(2026, 11, 20), "r1", "RECONCILED", (), void, 3)
+    last = people.lines_of_nights([night])[-1]
+
+    assert "| not signed |" in last
+    assert last.replace(r"\|", "").count("|") == 8
+
+
+def settings_of(reports: Path) -> Any:
+    """Settings with one account."""
+    return SimpleNamespace(accounts={"1/2": SimpleNamespace(reports=reports)})
+
+
+def test_a_file_outside_the_reports_folders_is_never_opened(tmp_path: Path) -> None:
+    """Whoever may start a flow must not have any file of the machine read."""
+    (tmp_path / "reports").mkdir()
+    outside = tmp_path / "reports" / ".." / "secret.xlsx"
+
+    with pytest.raises(UsageError, match="not in a reports folder"):
+        returned_path(outside, settings=settings_of(tmp_path / "reports"))
+
+
+def test_a_file_in_a_reports_folder_is_taken(tmp_path: Path) -> None:
+    """The workbook lies where it was written, or below."""
+    wanted = tmp_path / "reports" / "answered.xlsx"
+
+    assert returned_path(wanted, settings=settings_of(tmp_path / "reports")) == wanted.resolve()
+
+
+def test_what_a_returned_workbook_says_is_text_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name and the cells that were refused make no link, image, tag or further cell."""
+    pages: list[tuple[str, str]] = []
+    monkeypatch.setattr(
+        people,
+        "create_markdown_artifact",
+        lambda markdown, *, key, description: pages.append((markdown, f"{key}: {description}")),
+    )
+    refused = "Breaks!R7: '![i](http:evil)<b>|' is no resolution"
+    sentence = "[x](http:evil).xlsx: 1 refused"
+
+    people.ended("import-resolutions", sentence=sentence, ending="Taken", warnings=[refused])
+
+    ((page, described),) = pages
+    assert page.splitlines() == [
+        "# Import-resolutions",
+        "",
+        r"\[x\](http:evil).xlsx: 1 refused",
+        "",
+        r"- Breaks!R7: '!\[i\](http:evil)\<b>\|' is no resolution",
+    ]
+    assert described == r"answers-taken: \[x\](http:evil).xlsx: 1 refused"
+
+
+def test_answers_are_never_taken_in_again_by_themselves() -> None:
+    """Prefect does not try again."""
+    assert people.import_resolutions.retries == 0
