@@ -150,7 +150,7 @@ def form(
     }
     run.__name__ = name.replace("-", "_")
     run.__doc__ = "\n".join(
-        [text, "", "Args:", *(f"    {each}: {told}" for each, told in helps.items())]
+        [text, "", "Args:", *(f"    {each}: {help_text}" for each, help_text in helps.items())]
     )
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what Prefect looks at
         [
@@ -172,8 +172,8 @@ def ended(
 ) -> State[Any]:
     """The last state of a form's run; what it tells stands on its page, too."""
     say(sentence)
-    told = [f"- {on_a_page(each)}" for each in warnings]
-    page = "\n".join([f"# {name.capitalize()}", "", on_a_page(sentence), "", *told, *lines])
+    warned = [f"- {on_a_page(each)}" for each in warnings]
+    page = "\n".join([f"# {name.capitalize()}", "", on_a_page(sentence), "", *warned, *lines])
     create_markdown_artifact(page, key=KEYS[name], description=on_a_page(sentence))
     return Completed(name=ending, message=sentence)
 
