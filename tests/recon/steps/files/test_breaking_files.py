@@ -16,7 +16,8 @@ PLACE = ("100042", "100042001")
 LARGE_BYTES = 20_000
 LEDGER = "ledger.csv"
 """The books of every night here, which are right but in one test."""
-NOTES = "order_no,notes\n" + "A-1,nothing to see here\n" * 2_000
+NOTES = "order_no,notes\n" + "A-1,nothing to see here\n" * 100_000
+"""More than fits into what a process of the libraries has left of its own."""
 MIB = 2**20
 SETTLEMENT = """
 [accounts."100042/100042001".settlement]
