@@ -21,6 +21,7 @@ from recon.config.retention import Backups, Retention
 from recon.config.rules import Rules, SeverityRules, Tolerance
 from recon.config.settings import AccountSettings, GatewaySettings
 from recon.config.settlement_folder import SettlementFolder
+from recon.gateway_client import ReplyOutcome
 from recon.model import errors, nights
 from recon.model import words as model
 from tests.campaigns import CAMPAIGNS
@@ -62,7 +63,7 @@ GLOSSARY_ENUMS: tuple[type[StrEnum], ...] = (
     model.InstructionState,
     model.InstructionKind,
     model.EntryType,
-    model.Outcome,
+    ReplyOutcome,
     model.Flag,
     model.UnverifiedReason,
     model.Verdict,

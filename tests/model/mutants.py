@@ -15,12 +15,20 @@ from sqlalchemy import update
 
 from recon.desk import endorsement as desk_endorsement
 from recon.gateway.money_requests import GatewayOfMoney
+from recon.gateway_client import (
+    BatchReply,
+    NotSentError,
+    RawReply,
+    ReplyOutcome,
+    UnknownOutcomeError,
+)
+from recon.gateway_client.replies import RowOutcome
 from recon.model.uptime import uptime_of
-from recon.model.words import InstructionState, Outcome
-from recon.settlement import eligibility, resolution, sender
+from recon.model.words import InstructionKind, InstructionState
+from recon.settlement import eligibility, resolution
 from recon.settlement.intention import Intention, plain_id
 from recon.settlement.resolution import DoubtEvidence, Resolution
-from recon.settlement.sender import BatchResult, NoReply, Reply, RowResult, Sender, SurelyNotSent
+from recon.settlement.sender import Sender
 from recon.steps.ground import endorsed
 from recon.steps.money import approve, baselines, contradictions, doubt, gate, settle
 from recon.store.database import history
@@ -45,8 +53,10 @@ def _silence_is_sent_again(patch: pytest.MonkeyPatch) -> None:
         send = self._gateway.send
 
         async def widened(request: Any) -> Any:
-            answer = await send(request)
-            return SurelyNotSent(answer.reason) if isinstance(answer, NoReply) else answer
+            try:
+                return await send(request)
+            except UnknownOutcomeError as error:
+                raise NotSentError(str(error), kind=error.kind) from error
 
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(self._gateway, "send", widened)
@@ -57,20 +67,20 @@ def _silence_is_sent_again(patch: pytest.MonkeyPatch) -> None:
 
 def _failure_is_final(patch: pytest.MonkeyPatch) -> None:
     """What is not known is called failed."""
-    patch.setitem(batch_rows.STATE_OF, Outcome.UNKNOWN, InstructionState.REJECTED)  # type: ignore[arg-type]
+    patch.setitem(batch_rows.STATE_OF, ReplyOutcome.UNKNOWN, InstructionState.REJECTED)  # type: ignore[arg-type]
 
 
 def _unknown_is_confirmed(patch: pytest.MonkeyPatch) -> None:
     """What is not known is called done."""
-    patch.setitem(batch_rows.STATE_OF, Outcome.UNKNOWN, InstructionState.CONFIRMED)  # type: ignore[arg-type]
+    patch.setitem(batch_rows.STATE_OF, ReplyOutcome.UNKNOWN, InstructionState.CONFIRMED)  # type: ignore[arg-type]
 
 
 def _claim_is_not_committed(patch: pytest.MonkeyPatch) -> None:
     """The request leaves before it is written down."""
     real = StoredJournal.claim
 
-    def claim(self: Any, batch_id: str, prepared: Any, *, at: Any) -> None:
-        self._late = (batch_id, prepared, at)
+    def claim(self: Any, batch_id: str, rows: Any, *, request: Any, at: Any) -> None:
+        self._late = (batch_id, rows, {"request": request, "at": at})
 
     def settled(name: str) -> Callable[..., None]:
         after = getattr(StoredJournal, name)
@@ -79,7 +89,7 @@ def _claim_is_not_committed(patch: pytest.MonkeyPatch) -> None:
             late = getattr(self, "_late", None)
             if late is not None and late[0] == batch_id:
                 self._late = None
-                real(self, late[0], late[1], at=late[2])
+                real(self, late[0], late[1], **late[2])
             after(self, batch_id, *args, **kwargs)
 
         return wrapped
@@ -113,8 +123,10 @@ def _kept_reply_is_believed(patch: pytest.MonkeyPatch) -> None:
 
     def judge_again(found: Any, *, journal: Any, gateway: Any, environment: Any) -> bool:
         del gateway
-        rows = tuple(RowResult(Outcome.DONE) for _ in range(found["rows"]))
-        journal.record(found["batch_id"], BatchResult(rows, "1", "", ""), at=environment.clock())
+        with environment.store.reading() as connection:
+            count = len(doubt.instruction_rows.rows_of_batch(connection, found.batch_id))
+        rows = tuple(RowOutcome(at, "", "", ReplyOutcome.DONE) for at in range(count))
+        journal.record(found.batch_id, BatchReply(rows), at=environment.clock())
         return True
 
     patch.setattr(doubt, "_judge_again", judge_again)
@@ -203,26 +215,26 @@ def _claim_event_is_skipped(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(journal, "append", append)
 
 
-def _judge(change: Callable[[Any, BatchResult], BatchResult]) -> Change:
+def _judge(change: Callable[[Any, BatchReply], BatchReply]) -> Change:
     """A judge that changes what the real one found."""
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        real = GatewayOfMoney.judge
+        real = GatewayOfMoney.read
 
-        def judge(self: Any, prepared: Any, reply: Reply) -> BatchResult:
-            return change(reply, real(self, prepared, reply))
+        def read(self: Any, request: Any, reply: RawReply) -> BatchReply:
+            return change(reply, real(self, request, reply))
 
-        patch.setattr(GatewayOfMoney, "judge", judge)
+        patch.setattr(GatewayOfMoney, "read", read)
 
     return apply
 
 
-def _all(outcome: Outcome) -> Callable[[Any, BatchResult], BatchResult]:
+def _all(outcome: ReplyOutcome) -> Callable[[Any, BatchReply], BatchReply]:
     """Every row that is unknown becomes this."""
 
-    def change(_reply: Any, result: BatchResult) -> BatchResult:
+    def change(_reply: Any, result: BatchReply) -> BatchReply:
         rows = tuple(
-            replace(row, outcome=outcome) if row.outcome is Outcome.UNKNOWN else row
+            replace(row, outcome=outcome) if row.outcome is ReplyOutcome.UNKNOWN else row
             for row in result.rows
         )
         return replace(result, rows=rows)
@@ -230,15 +242,15 @@ def _all(outcome: Outcome) -> Callable[[Any, BatchResult], BatchResult]:
     return change
 
 
-def _success_is_enough(_reply: Any, result: BatchResult) -> BatchResult:
+def _success_is_enough(_reply: Any, result: BatchReply) -> BatchReply:
     """HTTP 200 means that it was done."""
-    rows = tuple(replace(row, outcome=Outcome.DONE) for row in result.rows)
+    rows = tuple(replace(row, outcome=ReplyOutcome.DONE) for row in result.rows)
     return replace(result, rows=rows)
 
 
-def _http_500_is_final(reply: Any, result: BatchResult) -> BatchResult:
+def _http_500_is_final(reply: Any, result: BatchReply) -> BatchReply:
     """A server that stumbled did nothing."""
-    outcome = Outcome.NOT_SENT
+    outcome = ReplyOutcome.NOT_SENT
     rows = tuple(replace(row, outcome=outcome) for row in result.rows)
     return replace(result, rows=rows) if reply.status >= 500 else result
 
@@ -247,7 +259,7 @@ def _rows_by_position(patch: pytest.MonkeyPatch) -> None:
     """Outcomes are written to the rows in another order than they were sent."""
     real = StoredJournal.record
 
-    def record(self: Any, batch_id: str, result: BatchResult, *, at: Any) -> None:
+    def record(self: Any, batch_id: str, result: BatchReply, *, at: Any) -> None:
         real(self, batch_id, replace(result, rows=result.rows[::-1]), at=at)
 
     patch.setattr(StoredJournal, "record", record)
@@ -318,7 +330,7 @@ def _halves_are_whole(patch: pytest.MonkeyPatch) -> None:
 
 def _not_sent_wide(patch: pytest.MonkeyPatch) -> None:
     """A reply that cannot be read counts as one that did not leave."""
-    _judge(_all(Outcome.NOT_SENT))(patch)
+    _judge(_all(ReplyOutcome.NOT_SENT))(patch)
 
 
 def _another_id_is_another_wish(patch: pytest.MonkeyPatch) -> None:
@@ -434,7 +446,7 @@ def _all_of(changes: tuple[Change, ...]) -> Change:
 
 def item_kind(name: str) -> Any:
     """The kind of that name."""
-    return sender.InstructionKind(name)
+    return InstructionKind(name)
 
 
 MUTANTS: Mapping[str, Change] = {
@@ -454,8 +466,8 @@ MUTANTS: Mapping[str, Change] = {
     "bounds forget doubts": _bounds_forget_doubt,
     "no history of outcomes": _history_is_skipped,
     "no history of claims": _claim_event_is_skipped,
-    "an unreadable reply is a refusal": _judge(_all(Outcome.REJECTED)),
-    "an unreadable reply is a success": _judge(_all(Outcome.DONE)),
+    "an unreadable reply is a refusal": _judge(_all(ReplyOutcome.REJECTED)),
+    "an unreadable reply is a success": _judge(_all(ReplyOutcome.DONE)),
     "an unreadable reply was not sent": _not_sent_wide,
     "any reply is a success": _judge(_success_is_enough),
     "HTTP 500 did nothing": _judge(_http_500_is_final),

@@ -13,9 +13,16 @@ from typing import Any
 
 from recon.gateway.money_requests import GatewayOfMoney
 from recon.gateway.queries import AnswersTo, KeyAnswers
-from recon.model.words import InstructionKind, KeyAnswer
+from recon.gateway_client import (
+    BatchReply,
+    NotSentError,
+    Operation,
+    PreparedRequest,
+    RawReply,
+    UnknownOutcomeError,
+)
+from recon.model.words import KeyAnswer
 from recon.settlement.eligibility import Cleared
-from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, SurelyNotSent
 
 EFFECTS = ("now", "none", "late", "half")
 """`half`: every other row takes effect, the rest are refused."""
@@ -126,36 +133,37 @@ class PlayedGateway:
         """As the real one."""
         return self.real.problem(cleared)
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
         """As the real one."""
-        return self.real.prepare(kind, rows)
+        return self.real.prepare(rows)
 
-    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+    def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
         """As the real one."""
-        return self.real.judge(prepared, reply)
+        return self.real.read(request, reply)
 
-    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+    async def send(self, prepared: PreparedRequest) -> RawReply:
         """One request, done and answered as the next script says."""
         script = self.scripts.pop(0) if self.scripts else GOOD
         self.requests += 1
         self.deaf |= self.falls_silent
         if self.forbidden:
-            self.broken.append(f"I14: a {prepared.kind} left although {self.forbidden}")
+            self.broken.append(f"I14: a {prepared.operation} left although {self.forbidden}")
             self.forbidden = ""
         self.reach("before effect")
-        document = json.loads(prepared.request.body)  # type: ignore[attr-defined]
-        rows = document[f"{prepared.kind}_orders"]
+        document = json.loads(prepared.body)
+        rows = document[f"{prepared.operation}_orders"]
         self.broken += [
-            f"I15: a {prepared.kind} left for {row['transaction_id']}, which was shown in two ways"
+            f"I15: a {prepared.operation} left for {row['transaction_id']}, shown in two ways"
             for row in rows
             if row["transaction_id"] in self.at_odds
         ]
         told = self._take(prepared, rows, script=script)
         self.reach("after effect")
         if script.answer == "not_sent":
-            return SurelyNotSent("refused to connect")
+            raise NotSentError("refused to connect", kind="ConnectError")
         if script.answer in {"reset", "silence"}:
-            return NoReply(f"the connection ended in a {script.answer}")
+            msg = f"the connection ended in a {script.answer}"
+            raise UnknownOutcomeError(msg, kind="ReadError")
         return self._reply(document, prepared=prepared, script=script, told=told)
 
     def by_hand(self, transaction_id: str, *, amount: int) -> None:
@@ -195,12 +203,12 @@ class PlayedGateway:
         untrue = row | {"payment_status": OTHERWISE[row["payment_status"]]}
         return [row, untrue] if self.rows == "at odds" else [untrue, row]
 
-    def _take(self, prepared: Prepared, rows: Sequence[Any], *, script: Script) -> list[int]:
+    def _take(self, prepared: PreparedRequest, rows: Sequence[Any], *, script: Script) -> list[int]:
         """Let rows take effect; the number under which each refund is told, 0 for what is none."""
         after = DELAYS.get(script.effect, timedelta(0))
         told = []
         for position, row in enumerate(rows):
-            place, is_refund = row["transaction_id"], prepared.kind is InstructionKind.REFUND
+            place, is_refund = row["transaction_id"], prepared.operation is Operation.REFUND
             before = self._refunds_of(place)
             if not takes(script, position) or not is_refund:
                 told.append(0)
@@ -218,7 +226,7 @@ class PlayedGateway:
                     Effect(
                         prepared.body_sha256,
                         position,
-                        prepared.kind.value,
+                        prepared.operation.value,
                         place,
                         int(amount.replace(".", "")),
                         self.elapsed() + after,
@@ -235,9 +243,9 @@ class PlayedGateway:
         )
 
     def _reply(
-        self, document: Any, *, prepared: Prepared, script: Script, told: Sequence[int]
-    ) -> Reply:
-        kind = prepared.kind.value
+        self, document: Any, *, prepared: PreparedRequest, script: Script, told: Sequence[int]
+    ) -> RawReply:
+        kind = prepared.operation.value
         rows = document[f"{kind}_orders"]
         for position, row in enumerate(rows):
             row[f"{kind}_status"] = "1" if takes(script, position) else "0"
@@ -250,7 +258,7 @@ class PlayedGateway:
             body = body[: len(body) // 2]
         if script.answer == "garbage":
             body = b"<html>welcome</html>"
-        return Reply(500 if script.answer == "http_500" else 200, {}, body, self.now())
+        return RawReply(500 if script.answer == "http_500" else 200, {}, body, self.now())
 
     def _row(self, transaction_id: str) -> dict[str, Any]:
         return {

@@ -6,7 +6,6 @@ Implements `settlement.sender.MoneyGateway`.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from decimal import Decimal
 from typing import Self
 
@@ -16,14 +15,13 @@ from recon.config.settings import Settings
 from recon.gateway.account import GatewayAccount, gateway_account
 from recon.gateway.signer_socket import SignerSocket
 from recon.gateway_client import (
+    BatchReply,
     BatchRow,
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
-    CertificateError,
-    FindingKind,
     InvalidBatchError,
-    NotSentError,
+    Operation,
     PayoutRow,
     PreparedRequest,
     RawReply,
@@ -31,36 +29,15 @@ from recon.gateway_client import (
     ReviewRow,
     Row,
     Signer,
-    UnknownOutcomeError,
-    UnsignedError,
     check_rows,
 )
-from recon.gateway_client import Operation as WireOperation
 from recon.model.errors import ConfigurationError, Defect, ReconError
 from recon.model.money import wire_amount
-from recon.model.words import Clock, InstructionKind, Outcome
+from recon.model.words import Clock, InstructionKind
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import Instruction
 from recon.settlement.sealing import Seal
-from recon.settlement.sender import (
-    BatchResult,
-    NoReply,
-    Prepared,
-    Reply,
-    RowResult,
-    SurelyNotSent,
-    Unsigned,
-)
 from recon.settlement.terms import terms_of
-
-WIRE_OPERATIONS: Mapping[InstructionKind, WireOperation] = {
-    InstructionKind.CAPTURE: WireOperation.CAPTURE,
-    InstructionKind.REFUND: WireOperation.REFUND,
-    InstructionKind.CANCEL: WireOperation.CANCEL,
-    InstructionKind.REVIEW: WireOperation.REVIEW,
-    InstructionKind.CANCEL_SUBSCRIPTION: WireOperation.CANCEL_SUBSCRIPTION,
-    InstructionKind.PAYOUT: WireOperation.PAYOUT,
-}
 
 FIRST_REVIEW_FLAG = "1"
 """What a review sets that names no flag; the document shows no other."""
@@ -113,67 +90,33 @@ class GatewayOfMoney:
             row = self._row_of(cleared)
         except ReconError as error:
             return str(error)
-        operation = WIRE_OPERATIONS[cleared.instruction.kind]
-        problems = check_rows(operation, rows=[row], interface=self._account.interface)
+        operation, interface = _operation(cleared.instruction.kind), self._account.interface
+        problems = check_rows(operation, rows=[row], interface=interface)
         return "; ".join(f"{problem.field} {problem.reason}" for problem in problems)
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
-        """Canonical bytes of one batch, or why nobody signed it."""
+    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
+        """Canonical bytes of one batch of one kind.
+
+        Raises:
+            UnsignedError: nobody signed it.
+        """
+        instructions = [row.instruction for row in rows]
         try:
-            request = self._client.prepare(
-                WIRE_OPERATIONS[kind],
+            return self._client.prepare(
+                _operation(instructions[0].kind),
                 [self._row_of(row) for row in rows],
-                sign_key=self._signer([row.instruction for row in rows]),
+                sign_key=self._signer(instructions),
             )
-        except UnsignedError as error:
-            return _unsigned(error, rows=rows)
         except (InvalidBatchError, ConfigurationError) as error:
             raise Defect(str(error)) from error
-        storable = request.masked(request.body)
-        return Prepared(kind, tuple(rows), storable, request.body_sha256, request)
 
-    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+    async def send(self, request: PreparedRequest) -> RawReply:
         """One request on a connection of its own, once."""
-        try:
-            raw = await self._client.transport.send(_request_of(prepared))
-        except CertificateError as error:
-            return SurelyNotSent(
-                f"{error}; name its authority as ca_file in gateway.toml", final=True
-            )
-        except NotSentError as error:
-            return SurelyNotSent(str(error))
-        except UnknownOutcomeError as error:
-            return NoReply(str(error))
-        kept = _request_of(prepared).masked(raw.body)
-        asked = timedelta(seconds=raw.retry_after_seconds)
-        return Reply(raw.status, dict(raw.headers), raw.body, raw.received_at, kept, asked)
+        return await self._client.transport.send(request)
 
-    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+    def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
         """What the reply says, row by row."""
-        raw = RawReply(reply.status, reply.headers, reply.body, reply.received_at)
-        read = self._client.read(_request_of(prepared), raw)
-        sentences = (read.return_message, *(finding.message for finding in read.findings))
-        return BatchResult(
-            rows=tuple(
-                RowResult(
-                    Outcome(row.outcome.value),
-                    row.code,
-                    row.message,
-                    row.refund_reference_id,
-                    row.transaction_id if prepared.kind is InstructionKind.PAYOUT else "",
-                )
-                for row in read.rows
-            ),
-            return_status=read.return_status,
-            message="; ".join(filter(None, dict.fromkeys(sentences))),
-            stop_reason=read.stop_reason,
-            foreign=tuple(
-                f"a row that was not asked for in the reply to a {prepared.kind}: order "
-                f"{finding.order_no or 'none'}, transaction {finding.transaction_id or 'none'}"
-                for finding in read.findings
-                if finding.kind is FindingKind.FOREIGN_ROW
-            ),
-        )
+        return self._client.read(request, reply)
 
     def _signer(self, instructions: Sequence[Instruction]) -> SecretStr | Signer:
         """Who signs; one elsewhere is told which instructions the rows are, and who said yes."""
@@ -218,13 +161,8 @@ class GatewayOfMoney:
         return wire_amount(minor_units, currency=currency, wire_decimals=decimals)
 
 
-def _unsigned(error: UnsignedError, *, rows: Sequence[Cleared]) -> Unsigned:
-    refused = {
-        rows[position].instruction.instruction_id: f"the signer refused it: {why}"
-        for position, why in error.refused.items()
-        if position < len(rows)
-    }
-    return Unsigned(str(error), refused, final=error.final)
+def _operation(kind: InstructionKind) -> Operation:
+    return Operation(kind.replace("_", ""))
 
 
 def _payout_row(instruction: Instruction, *, amount: Decimal, seal: Seal) -> PayoutRow:
@@ -239,13 +177,6 @@ def _payout_row(instruction: Instruction, *, amount: Decimal, seal: Seal) -> Pay
             "payment_currency": instruction.currency,
         }
     )
-
-
-def _request_of(prepared: Prepared) -> PreparedRequest:
-    if not isinstance(prepared.request, PreparedRequest):
-        msg = "a batch was prepared by something other than the gateway client"
-        raise Defect(msg)
-    return prepared.request
 
 
 def _row_of(cleared: Cleared, *, amount: Decimal, whole: Decimal) -> BatchRow:

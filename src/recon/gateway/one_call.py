@@ -38,7 +38,7 @@ class CallResult:
     """What one call came to."""
 
     outcome: str
-    """A word of `model.Outcome`."""
+    """A word of `ReplyOutcome`."""
     code: str
     message: str
     facts: Mapping[str, str] = field(default_factory=dict)

@@ -98,6 +98,12 @@ class BatchReply:
     """Not empty: nothing more may be sent until a person has looked."""
 
     @property
+    def in_words(self) -> str:
+        """What the gateway says of the whole, and every oddity."""
+        sentences = (self.return_message, *(finding.message for finding in self.findings))
+        return "; ".join(filter(None, dict.fromkeys(sentences)))
+
+    @property
     def stop_sending(self) -> bool:
         """Nothing more may be sent until a person has looked."""
         return bool(self.stop_reason)

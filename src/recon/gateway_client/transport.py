@@ -11,7 +11,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -57,7 +57,8 @@ class RawReply:
     status: int
     headers: Mapping[str, str]
     """Only HEADERS_KEPT, lower case."""
-    body: bytes
+    body: bytes = field(repr=False)
+    """As it came; it may name a payee or a shopper."""
     received_at: datetime
 
     @property

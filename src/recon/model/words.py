@@ -107,18 +107,6 @@ DOUBTFUL_STATES = frozenset(
 WAITING_STATES = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 
 
-class Outcome(StrEnum):
-    """What one row of a batch came to, as far as a reply can tell."""
-
-    DONE = "done"
-    ACCEPTED = "accepted"
-    FAILED = "failed"
-    PENDING = "pending"
-    NOT_SENT = "not_sent"
-    REJECTED = "rejected"
-    UNKNOWN = "unknown"
-
-
 class SetState(StrEnum):
     """What a set of items came to."""
 

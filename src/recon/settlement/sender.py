@@ -18,9 +18,19 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from recon.gateway_client import (
+    BatchReply,
+    CertificateError,
+    NotSentError,
+    PreparedRequest,
+    RawReply,
+    ReplyOutcome,
+    UnknownOutcomeError,
+    UnsignedError,
+)
 from recon.model.errors import Defect, ReconError
 from recon.model.headway import Way
-from recon.model.words import Clock, InstructionKind, Outcome
+from recon.model.words import Clock
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import NOT_SENT_TRIES_MAX
 from recon.settlement.sending_order import batches
@@ -49,98 +59,27 @@ async def pause(much: timedelta) -> None:
     await asyncio.sleep(much.total_seconds())
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A request that is ready to leave: canonical bytes, rows in order."""
-
-    kind: InstructionKind
-    rows: tuple[Cleared, ...]
-    body: bytes = field(repr=False)
-    """As it may be stored: a payee's details are masked."""
-    body_sha256: str
-    """Of the bytes that leave."""
-    request: object
-    """The gateway client's own form of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unsigned:
-    """Nobody signed the request, so it cannot leave; nothing was claimed."""
-
-    reason: str
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Instruction id -> why it is not signed; without those the others may be."""
-    final: bool = False
-    """It was refused; else nobody was there to sign."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back, unjudged."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes = field(repr=False)
-    received_at: datetime
-    kept: bytes = field(default=b"", repr=False)
-    """What may be stored of a body that names a payee; b"" where all of it may."""
-    asks_to_wait: timedelta = timedelta()
-    """How long the gateway wants no further request (Retry-After)."""
-
-
-@dataclass(frozen=True, slots=True)
-class SurelyNotSent:
-    """The request did not leave this machine."""
-
-    reason: str
-    final: bool = False
-    """Trying again tonight is no use."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoReply:
-    """The request may have arrived; nothing usable came back."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class RowResult:
-    """What the reply says of one row, in the batch's order."""
-
-    outcome: Outcome
-    code: str = ""
-    message: str = ""
-    refund_reference_id: str = ""
-    payout_id: str = ""
-    """The gateway's own id of a payout, "" for all else."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchResult:
-    """What the reply says of the batch."""
-
-    rows: tuple[RowResult, ...]
-    return_status: str
-    message: str
-    stop_reason: str
-    """Not empty: nothing more may be sent tonight, and why."""
-    foreign: tuple[str, ...] = ()
-    """Rows that belong to no request of ours, each in words."""
-
-
 class MoneyGateway(Protocol):
     """The gateway as the sender needs it; `gateway` implements it."""
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
-        """Canonical bytes of a signed request; the same ones for the same rows."""
+    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
+        """Canonical bytes of a signed request; the same ones for the same rows.
+
+        Raises:
+            UnsignedError: nobody signed it.
+        """
         ...
 
-    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
-        """One request on a fresh connection, once."""
+    async def send(self, request: PreparedRequest) -> RawReply:
+        """One request on a fresh connection, once.
+
+        Raises:
+            NotSentError: it surely did not leave.
+            UnknownOutcomeError: it may have arrived, and nothing usable came back.
+        """
         ...
 
-    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+    def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
         """Outcomes of a reply; total over any bytes."""
         ...
 
@@ -152,8 +91,10 @@ class Journal(Protocol):
         """Why nothing more may be sent by anybody; "" when money may move."""
         ...
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
-        """T1: approved -> in flight, with the batch and its body; all or nothing.
+    def claim(
+        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+    ) -> Mapping[str, str]:
+        """T1: approved -> in flight, with the batch and its masked body; all or nothing.
 
         Returns:
             Instruction id -> why it may not leave; empty when all rows were claimed, else none.
@@ -176,11 +117,11 @@ class Journal(Protocol):
         """Nothing usable came back: in flight -> in doubt."""
         ...
 
-    def keep_reply(self, batch_id: str, reply: Reply) -> None:
-        """T2a: the reply as received (card numbers masked) and its hash."""
+    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
+        """T2a: the hash of the reply as received, and `kept`, what of it may be stored."""
         ...
 
-    def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
+    def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
         """T2b: outcomes of every row; closes the batch."""
         ...
 
@@ -212,6 +153,10 @@ class Circuit:
             self.stop_reason = f"{self.in_doubt} batches in a row ended in doubt ({reason})"
         if self.not_sent >= NOT_SENT_TRIES_MAX:
             self.stop_reason = f"nothing could be sent {self.not_sent} times in a row ({reason})"
+
+
+class _HeldUpError(NotSentError):
+    """This process slept between claim and send."""
 
 
 class Sender:
@@ -264,15 +209,15 @@ class Sender:
         self._ends_at = None if ends_in is None else self._elapsed() + ends_in
         count = rows = 0
         way = Way("instructions sent", of=len(cleared))
-        for kind, group in batches(cleared):
-            if left := await self._send_until_left(kind, group):
+        for _, group in batches(cleared):
+            if left := await self._send_until_left(group):
                 count, rows = count + 1, rows + left
                 way.came_to(rows)
             if self._circuit.stop_reason:
                 break
         return Sent(count, rows, self._circuit.stop_reason, self._left_out)
 
-    async def _send_until_left(self, kind: InstructionKind, group: tuple[Cleared, ...]) -> int:
+    async def _send_until_left(self, group: tuple[Cleared, ...]) -> int:
         """How many rows left; what surely did not leave is tried again, as a new batch.
 
         Rows that may not leave after all are dropped, and the batch is built without them.
@@ -282,20 +227,26 @@ class Sender:
             if reason := await self._turn():
                 self._circuit.stop_reason = reason
                 break
-            prepared, batch_id = self._gateway.prepare(kind, group), self._new_id()
+            request: PreparedRequest | UnsignedError
+            try:
+                request = self._gateway.prepare(group)
+            except UnsignedError as error:
+                request = error
+            batch_id = self._new_id()
             # Asked behind the signing, which may have waited for somebody.
             if reason := self._ending() or self._journal.halted():
                 self._circuit.stop_reason = reason
                 break
-            if isinstance(prepared, Unsigned):
-                group = self._signable(group, prepared)
+            if isinstance(request, UnsignedError):
+                group = self._signable(group, request)
                 continue
             self._crash_point("before claim")
             claimed_at = self._elapsed()
-            if left_out := self._journal.claim(batch_id, prepared, at=self._clock()):
+            left_out = self._journal.claim(batch_id, group, request=request, at=self._clock())
+            if left_out:
                 group = self._without(group, left_out)
                 continue
-            left = await self._send_once(batch_id, prepared, claimed_at=claimed_at)
+            left = await self._send_once(batch_id, request, claimed_at=claimed_at)
             if left is not None:
                 return left
             tries += 1
@@ -319,12 +270,17 @@ class Sender:
             await self._sleep(min(wait, LOOK_AGAIN))
         return ""
 
-    def _signable(self, group: tuple[Cleared, ...], unsigned: Unsigned) -> tuple[Cleared, ...]:
+    def _signable(self, group: tuple[Cleared, ...], unsigned: UnsignedError) -> tuple[Cleared, ...]:
         """What is left of a group that was not signed: the rows that were not refused, or none."""
-        if unsigned.refused:
-            return self._without(group, unsigned.refused)
-        self._circuit.stop_reason = unsigned.reason
-        return ()
+        refused = {
+            row.instruction.instruction_id: f"the signer refused it: {unsigned.refused[position]}"
+            for position, row in enumerate(group)
+            if position in unsigned.refused
+        }
+        if not refused:
+            self._circuit.stop_reason = str(unsigned)
+            return ()
+        return self._without(group, refused)
 
     def _without(
         self, group: tuple[Cleared, ...], left_out: Mapping[str, str]
@@ -337,7 +293,7 @@ class Sender:
         return rest
 
     async def _send_once(
-        self, batch_id: str, prepared: Prepared, *, claimed_at: timedelta
+        self, batch_id: str, request: PreparedRequest, *, claimed_at: timedelta
     ) -> int | None:
         """S, then what the answer asks for: the rows that count as sent.
 
@@ -346,32 +302,40 @@ class Sender:
         self._note_outside(batch_id)
         self._crash_point("after claim")
         held_up = self._elapsed() - claimed_at
+        answer: RawReply | NotSentError | UnknownOutcomeError
         if held_up > CLAIM_TO_SEND_MAX:
-            answer: Reply | SurelyNotSent | NoReply = SurelyNotSent(
+            answer = _HeldUpError(
                 f"this process was held up for {held_up.total_seconds():.0f} s before it could "
                 "send; it may have lost its place and sends nothing more",
-                final=True,
+                kind="HeldUp",
             )
         else:
-            answer = await self._answer_to(prepared)
+            try:
+                answer = await self._answer_to(request)
+            except (NotSentError, UnknownOutcomeError) as error:
+                answer = error
         self._crash_point("after send")
-        if isinstance(answer, SurelyNotSent):
-            self._journal.release(batch_id, reason=answer.reason, at=self._clock())
-            self._circuit.note(doubtful=False, left=False, reason=answer.reason)
-            self._circuit.stop_reason = self._circuit.stop_reason or answer.reason * answer.final
+        if isinstance(answer, NotSentError):
+            is_certificate = isinstance(answer, CertificateError)
+            cure = "; name its authority as ca_file in gateway.toml" if is_certificate else ""
+            reason = f"{answer}{cure}"
+            self._journal.release(batch_id, reason=reason, at=self._clock())
+            self._circuit.note(doubtful=False, left=False, reason=reason)
+            if is_certificate or isinstance(answer, _HeldUpError):
+                self._circuit.stop_reason = self._circuit.stop_reason or reason
             return None
-        asked = answer.asks_to_wait if isinstance(answer, Reply) else timedelta()
-        if wait := max(self._interval, asked):
+        asked = answer.retry_after_seconds if isinstance(answer, RawReply) else 0.0
+        if wait := max(self._interval, timedelta(seconds=asked)):
             self._next_at = self._elapsed() + wait
-        if isinstance(answer, NoReply):
-            self._journal.doubt(batch_id, reason=answer.reason, at=self._clock())
-            self._circuit.note(doubtful=True, left=True, reason=answer.reason)
-            return len(prepared.rows)
-        return self._judge(batch_id, prepared, answer)
+        if isinstance(answer, UnknownOutcomeError):
+            self._journal.doubt(batch_id, reason=str(answer), at=self._clock())
+            self._circuit.note(doubtful=True, left=True, reason=str(answer))
+            return len(request.rows)
+        return self._judge(batch_id, request, answer)
 
-    async def _answer_to(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
+    async def _answer_to(self, request: PreparedRequest) -> RawReply:
         """S; a process that was told to end waits only a little longer for the reply."""
-        sending = asyncio.ensure_future(self._gateway.send(prepared))
+        sending = asyncio.ensure_future(self._gateway.send(request))
         told_to_end: timedelta | None = None
         while not sending.done():
             await asyncio.wait({sending}, timeout=LOOK_AGAIN / timedelta(seconds=1))
@@ -381,7 +345,8 @@ class Sender:
             if self._elapsed() - told_to_end > END_WITHIN:
                 sending.cancel()
                 await asyncio.wait({sending})
-                return NoReply(reason) if sending.cancelled() else sending.result()
+                if sending.cancelled():
+                    raise UnknownOutcomeError(reason, kind="ToldToEnd")
         return sending.result()
 
     def _ending(self) -> str:
@@ -396,19 +361,20 @@ class Sender:
             self._journal.release(batch_id, reason=str(error), at=self._clock())
             raise
 
-    def _judge(self, batch_id: str, prepared: Prepared, reply: Reply) -> int | None:
+    def _judge(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
         """T2a, T2b; how many rows the reply does not prove to be refused before processing.
 
         None when it proves that of all of them.
         """
-        self._journal.keep_reply(batch_id, reply)
+        self._journal.keep_reply(batch_id, reply, kept=request.masked(reply.body))
         self._crash_point("after reply")
-        result = self._gateway.judge(prepared, reply)
-        self._journal.record(batch_id, result, at=self._clock())
+        read = self._gateway.read(request, reply)
+        self._journal.record(batch_id, read, at=self._clock())
         self._crash_point("after record")
-        doubtful = any(row.outcome in {Outcome.UNKNOWN, Outcome.PENDING} for row in result.rows)
-        trouble = result.message or f"HTTP {reply.status}"
-        left = sum(row.outcome is not Outcome.NOT_SENT for row in result.rows)
+        outcomes = [row.outcome for row in read.rows]
+        doubtful = not {ReplyOutcome.UNKNOWN, ReplyOutcome.PENDING}.isdisjoint(outcomes)
+        trouble = read.in_words or f"HTTP {reply.status}"
+        left = sum(outcome is not ReplyOutcome.NOT_SENT for outcome in outcomes)
         self._circuit.note(doubtful=doubtful, left=bool(left), reason=trouble)
-        self._circuit.stop_reason = result.stop_reason or self._circuit.stop_reason
+        self._circuit.stop_reason = read.stop_reason or self._circuit.stop_reason
         return left or None

@@ -2,7 +2,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,11 +13,11 @@ from recon.config.rules import Rules
 from recon.config.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
 from recon.gateway.account import gateway_account
 from recon.gateway.money_requests import GatewayOfMoney
+from recon.gateway_client import NotSentError, RawReply, ReplyOutcome
 from recon.model.errors import ConfigurationError, Defect
-from recon.model.words import GatewayState, InstructionKind, Outcome
+from recon.model.words import GatewayState, InstructionKind
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.settlement.eligibility import Cleared, ShownPayment
-from recon.settlement.sender import NoReply, Prepared, Reply, SurelyNotSent
 from tests.recon.gateway_client.played import Player, answer
 from tests.recon.settlement.instructions import INSTRUCTION
 
@@ -84,7 +84,7 @@ def test_amounts_leave_with_the_wires_decimals(
     sandbox: RunningSandbox, kind: InstructionKind, currency: str, expected: dict[str, str]
 ) -> None:
     """Minor units become the wire's text exactly; a cancel and a refund name the whole payment."""
-    prepared = _gateway(sandbox.base_url).prepare(kind, [_cleared(kind=kind, currency=currency)])
+    prepared = _gateway(sandbox.base_url).prepare([_cleared(kind=kind, currency=currency)])
     (row,) = json.loads(prepared.body)[f"{kind}_orders"]
 
     assert {name: row[name] for name in expected} == expected
@@ -94,7 +94,7 @@ def test_a_gateway_of_two_decimals_gets_two(sandbox: RunningSandbox) -> None:
     """As configured; an amount that needs more is a problem of its row, told and never rounded."""
     gateway = _gateway(sandbox.base_url, amounts={"own_decimals_if_more": False})
     fits = _cleared(kind=InstructionKind.REFUND, currency="KWD", amount=420)
-    (row,) = json.loads(gateway.prepare(InstructionKind.REFUND, [fits]).body)["refund_orders"]
+    (row,) = json.loads(gateway.prepare([fits]).body)["refund_orders"]
 
     assert (row["amount"], row["refund_amount"]) == ("1.00", "0.42")
     assert gateway.problem(fits) == ""
@@ -107,8 +107,7 @@ def test_a_refund_without_a_reason_carries_our_own_tag(sandbox: RunningSandbox) 
     """A blank reason becomes our instruction's id, so that a person finds the row in the portal."""
     gateway = _gateway(sandbox.base_url)
     bodies = [
-        json.loads(gateway.prepare(InstructionKind.REFUND, [_cleared(reason=reason)]).body)
-        for reason in ("", "damaged")
+        json.loads(gateway.prepare([_cleared(reason=reason)]).body) for reason in ("", "damaged")
     ]
 
     assert [body["refund_orders"][0]["refund_reason"] for body in bodies] == ["recon i1", "damaged"]
@@ -122,30 +121,28 @@ def test_a_row_that_cannot_be_sent_is_named_before_anything_is(sandbox: RunningS
     assert "transaction_id" in gateway.problem(bad)
     assert gateway.problem(_cleared()) == ""
     with pytest.raises(Defect, match="must not be sent"):
-        gateway.prepare(InstructionKind.REFUND, [bad])
+        gateway.prepare([bad])
 
 
 def test_a_reply_is_judged_row_by_row(sandbox: RunningSandbox) -> None:
     """An unknown transaction is refused by the gateway for its row alone: rejected, not doubt."""
     gateway = _gateway(sandbox.base_url)
-    prepared = gateway.prepare(InstructionKind.REFUND, [_cleared()])
+    prepared = gateway.prepare([_cleared()])
     reply = asyncio.run(gateway.send(prepared))
 
-    assert isinstance(reply, Reply)
-    result = gateway.judge(prepared, reply)
-    assert [row.outcome for row in result.rows] == [Outcome.FAILED]
+    result = gateway.read(prepared, reply)
+    assert [row.outcome for row in result.rows] == [ReplyOutcome.FAILED]
     assert result.stop_reason == ""
 
 
 def test_a_wrong_key_is_rejected_and_stops(sandbox: RunningSandbox) -> None:
     """A refused signature rejects the whole batch and stops all sending."""
     gateway = _gateway(sandbox.base_url, key="wrong")
-    prepared = gateway.prepare(InstructionKind.REFUND, [_cleared()])
+    prepared = gateway.prepare([_cleared()])
     reply = asyncio.run(gateway.send(prepared))
 
-    assert isinstance(reply, Reply)
-    result = gateway.judge(prepared, reply)
-    assert [row.outcome for row in result.rows] == [Outcome.REJECTED]
+    result = gateway.read(prepared, reply)
+    assert [row.outcome for row in result.rows] == [ReplyOutcome.REJECTED]
     assert "sign" in result.stop_reason
 
 
@@ -159,27 +156,20 @@ def test_a_reply_says_how_long_the_gateway_wants_no_further_request(
     """A count or a date of Retry-After; the sender waits so long, and this batch is in doubt."""
     said = answer(503, b"", headers=f"Retry-After: {asked}\r\n" if asked else "")
 
-    async def send() -> Reply | SurelyNotSent | NoReply:
+    async def send() -> RawReply:
         player = Player()
         async with player.playing(said):
             gateway = _gateway(player.base_url)
-            prepared = gateway.prepare(InstructionKind.REFUND, [_cleared()])
-            assert isinstance(prepared, Prepared)
-            return await gateway.send(prepared)
+            return await gateway.send(gateway.prepare([_cleared()]))
 
-    reply = asyncio.run(send())
-
-    assert isinstance(reply, Reply)
-    assert reply.asks_to_wait == timedelta(seconds=seconds)
+    assert asyncio.run(send()).retry_after_seconds == seconds
 
 
 def test_a_closed_port_is_surely_not_sent() -> None:
     """A refused connection may be tried again; anything else may not."""
     gateway = _gateway("http://127.0.0.1:9")
-    answer = asyncio.run(gateway.send(gateway.prepare(InstructionKind.REFUND, [_cleared()])))
-
-    assert isinstance(answer, SurelyNotSent)
-    assert not isinstance(answer, NoReply)
+    with pytest.raises(NotSentError):
+        asyncio.run(gateway.send(gateway.prepare([_cleared()])))
 
 
 @pytest.mark.parametrize("base_url", ["http://gateway.example", "ftp://127.0.0.1", "gateway"])

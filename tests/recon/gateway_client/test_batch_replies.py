@@ -23,7 +23,6 @@ from recon.gateway_client import (
     without_reply,
 )
 from recon.gateway_client.batch_replies import _shows_same
-from recon.model.words import Outcome as DomainOutcome
 from tests.recon.gateway_client.played import raw_of, success_of
 
 
@@ -85,11 +84,6 @@ def refusal(code: str, *, signature: str) -> dict[str, Any]:
         "encryption_data": signature,
         "capture_orders": [],
     }
-
-
-def test_outcomes_are_those_of_the_domain() -> None:
-    """The leaf has its own enum with the domain's values."""
-    assert {word.value for word in ReplyOutcome} == {word.value for word in DomainOutcome}
 
 
 def test_a_whole_success_is_done_row_by_row(read: Reader, captures: PreparedRequest) -> None:

@@ -1,6 +1,19 @@
 """One plain instruction that tests change in what they are about."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from recon.gateway_client import (
+    BatchReply,
+    NotSentError,
+    Operation,
+    PreparedRequest,
+    ReplyOutcome,
+    UnknownOutcomeError,
+)
+from recon.gateway_client.replies import RowOutcome
 from recon.model.words import InstructionKind, InstructionState
+from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import Instruction
 
 INSTRUCTION = Instruction(
@@ -25,3 +38,33 @@ INSTRUCTION = Instruction(
     approved_by="rule",
     in_doubt_since=None,
 )
+
+
+def request_of(rows: Sequence[Cleared], *, body: bytes = b"", sha: str = "") -> PreparedRequest:
+    """A prepared batch that no client made; its rows are the cleared ones."""
+    sent: Any = tuple(rows)
+    return PreparedRequest(
+        path="",
+        content_type="",
+        body=body,
+        body_sha256=sha,
+        signature="",
+        operation=Operation.CAPTURE,
+        rows=sent,
+    )
+
+
+def reply_of(*outcomes: ReplyOutcome, stop: str = "") -> BatchReply:
+    """What was read of a reply that says this of each row."""
+    rows = tuple(RowOutcome(at, "", "", one, "c", "m") for at, one in enumerate(outcomes))
+    return BatchReply(rows, return_status="1", return_message="OK", stop_reason=stop)
+
+
+def not_sent(reason: str = "refused") -> NotSentError:
+    """The request surely did not leave."""
+    return NotSentError(reason, kind="ConnectError")
+
+
+def silence() -> UnknownOutcomeError:
+    """Nothing usable came back."""
+    return UnknownOutcomeError("silence", kind="Silence")

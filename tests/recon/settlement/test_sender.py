@@ -3,24 +3,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 
-from recon.model.errors import Defect, OutputError
-from recon.model.words import GatewayState, InstructionKind, Outcome
-from recon.settlement.eligibility import Cleared, ShownPayment
-from recon.settlement.sender import (
-    BatchResult,
-    NoReply,
-    Prepared,
-    Reply,
-    RowResult,
-    Sender,
-    Sent,
-    SurelyNotSent,
-    Unsigned,
+from recon.gateway_client import (
+    BatchReply,
+    CertificateError,
+    NotSentError,
+    PreparedRequest,
+    RawReply,
+    ReplyOutcome,
+    UnknownOutcomeError,
+    UnsignedError,
 )
-from tests.recon.settlement.instructions import INSTRUCTION
+from recon.model.errors import Defect, OutputError
+from recon.model.words import GatewayState, InstructionKind
+from recon.settlement.eligibility import Cleared, ShownPayment
+from recon.settlement.sender import Sender, Sent
+from tests.recon.settlement.instructions import (
+    INSTRUCTION,
+    not_sent,
+    reply_of,
+    request_of,
+    silence,
+)
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
@@ -35,37 +42,41 @@ class Tape:
         self.gone: dict[str, str] = {}
         self.stray: dict[str, str] = {}
         self.events: list[str] = []
-        self.unsigned: list[Unsigned] = []
+        self.unsigned: list[UnsignedError] = []
         self.outside: Exception | None = None
         self.noted: list[str] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[ReplyOutcome] = []
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared | Unsigned:
+    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
         if self.unsigned:
             self.events.append("unsigned")
-            return self.unsigned.pop(0)
-        return Prepared(kind, tuple(rows), b"", "", None)
+            raise self.unsigned.pop(0)
+        return request_of(rows)
 
-    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
-        ids = ",".join(row.instruction.instruction_id for row in prepared.rows)
-        self.events.append(f"send {prepared.kind} {ids}")
-        answer = self.answers.pop(0) if self.answers else Reply(200, {}, b"", AT)
-        assert isinstance(answer, Reply | SurelyNotSent | NoReply)
+    async def send(self, request: PreparedRequest) -> RawReply:
+        rows: Any = request.rows
+        ids = ",".join(row.instruction.instruction_id for row in rows)
+        self.events.append(f"send {rows[0].instruction.kind} {ids}")
+        answer = self.answers.pop(0) if self.answers else RawReply(200, {}, b"", AT)
+        if isinstance(answer, NotSentError | UnknownOutcomeError):
+            raise answer
+        assert isinstance(answer, RawReply)
         return answer
 
-    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
+    def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
         del reply
         self.events.append("judge")
-        outcome = self.outcomes.pop(0) if self.outcomes else Outcome.DONE
-        rows = tuple(RowResult(outcome) for _ in prepared.rows)
-        return BatchResult(rows, "1", "OK", self.stop)
+        outcome = self.outcomes.pop(0) if self.outcomes else ReplyOutcome.DONE
+        return reply_of(*[outcome] * len(request.rows), stop=self.stop)
 
     def halted(self) -> str:
         return self.halts.pop(0) if self.halts else ""
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
-        del at
-        ids = [row.instruction.instruction_id for row in prepared.rows]
+    def claim(
+        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+    ) -> Mapping[str, str]:
+        del request, at
+        ids = [row.instruction.instruction_id for row in rows]
         if gone := {one: self.gone[one] for one in ids if one in self.gone}:
             self.events.append(f"refuse {batch_id}")
             return gone
@@ -85,12 +96,12 @@ class Tape:
         del reason, at
         self.events.append(f"doubt {batch_id}")
 
-    def keep_reply(self, batch_id: str, reply: Reply) -> None:
-        del reply
+    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
+        del reply, kept
         self.events.append(f"keep {batch_id}")
 
-    def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
-        del result, at
+    def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
+        del reply, at
         self.events.append(f"record {batch_id}")
 
 
@@ -173,8 +184,8 @@ def _send_in_time(
     return asyncio.run(sending)
 
 
-def _busy(seconds: float) -> Reply:
-    return Reply(429, {}, b"", AT, asks_to_wait=timedelta(seconds=seconds))
+def _busy(seconds: int) -> RawReply:
+    return RawReply(429, {"retry-after": str(seconds)}, b"", AT)
 
 
 def _steps(tape: Tape) -> list[str]:
@@ -234,7 +245,7 @@ def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
 def test_a_batch_that_was_refused_for_sure_goes_again_as_a_new_one_after_the_wait() -> None:
     """As what surely did not leave; the other batches go on."""
     tape = Tape(_busy(30), _busy(5))
-    tape.outcomes = [Outcome.NOT_SENT, Outcome.NOT_SENT]
+    tape.outcomes = [ReplyOutcome.NOT_SENT, ReplyOutcome.NOT_SENT]
     sent = _send_in_time(tape)
 
     assert _steps(tape)[:8] == [
@@ -248,7 +259,7 @@ def test_a_batch_that_was_refused_for_sure_goes_again_as_a_new_one_after_the_wai
 def test_a_gateway_that_refuses_every_time_stops_the_sending() -> None:
     """Three times in a row; none of it counts as sent."""
     tape = Tape(*[_busy(1)] * 3)
-    tape.outcomes = [Outcome.NOT_SENT] * 3
+    tape.outcomes = [ReplyOutcome.NOT_SENT] * 3
     sent = _send_in_time(tape)
 
     assert [one for one in _steps(tape) if one.startswith("send")] == ["send capture i1"] * 3
@@ -277,7 +288,7 @@ def test_rows_that_may_not_leave_are_dropped_and_the_batch_is_built_again() -> N
 def test_what_nobody_signed_is_not_claimed_and_stops_the_sending() -> None:
     """It failed before the journal knew of it: nothing in flight, nothing in doubt, said why."""
     tape = Tape()
-    tape.unsigned = [Unsigned("the signer did not answer")]
+    tape.unsigned = [UnsignedError("the signer did not answer")]
     refund = _cleared(2, kind=InstructionKind.REFUND)
     sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), refund)
 
@@ -288,16 +299,15 @@ def test_what_nobody_signed_is_not_claimed_and_stops_the_sending() -> None:
 def test_rows_that_the_signer_refuses_are_left_out_with_its_reason() -> None:
     """The others are signed and sent; a batch of which all are refused stops nothing."""
     tape = Tape()
-    tape.unsigned = [
-        Unsigned("refused", {"i1": "nobody endorsed it"}, final=True),
-    ]
+    refused = {0: "nobody endorsed it"}
+    tape.unsigned = [UnsignedError("refused", refused=refused, final=True)]
     rows = [_cleared(one, kind=InstructionKind.CAPTURE) for one in (1, 2)]
     sent = _send(tape, *rows)
     assert tape.events[:3] == ["unsigned", "claim b2", "send capture i2"]
-    assert (sent.rows, sent.left_out) == (1, {"i1": "nobody endorsed it"})
+    assert (sent.rows, sent.left_out) == (1, {"i1": "the signer refused it: nobody endorsed it"})
 
     alone = Tape()
-    alone.unsigned = [Unsigned("refused", {"i1": "nobody endorsed it"}, final=True)]
+    alone.unsigned = [UnsignedError("refused", refused=refused, final=True)]
     refund = _cleared(2, kind=InstructionKind.REFUND)
     sent = _send(alone, rows[0], refund)
     assert alone.events[:3] == ["unsigned", "claim b2", "send refund i2"]
@@ -327,7 +337,7 @@ def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
 
 def test_a_released_batch_is_a_new_batch() -> None:
     """What surely did not leave goes again under a new batch id, never the old one."""
-    tape = Tape(SurelyNotSent("refused"))
+    tape = Tape(not_sent())
     _send(tape, _cleared(1, kind=InstructionKind.REFUND))
 
     assert tape.events[:5] == [
@@ -338,16 +348,16 @@ def test_a_released_batch_is_a_new_batch() -> None:
 
 def test_a_final_refusal_to_connect_is_not_tried_again() -> None:
     """A certificate that is not accepted stops the night after one try."""
-    tape = Tape(SurelyNotSent("certificate", final=True))
+    tape = Tape(CertificateError("certificate", kind="ConnectError"))
     sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
 
     assert tape.events == ["claim b1", "send capture i1", "release b1"]
-    assert sent.stop_reason == "certificate"
+    assert sent.stop_reason.startswith("certificate; name its authority as ca_file")
 
 
 def test_a_silent_batch_is_doubted_and_never_sent_again() -> None:
     """A batch without a reply is sent exactly once."""
-    tape = Tape(NoReply("silence"))
+    tape = Tape(silence())
     _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
 
     assert tape.events == ["claim b1", "send capture i1", "doubt b1"]
@@ -441,7 +451,7 @@ def test_the_switch_is_looked_at_before_every_batch() -> None:
 
 def test_the_switch_is_looked_at_before_a_batch_is_tried_again() -> None:
     """What surely did not leave is not tried again once sending was stopped."""
-    tape = Tape(*[SurelyNotSent("refused")] * 3)
+    tape = Tape(*[not_sent()] * 3)
     tape.halts = ["", "sending is stopped"]
 
     sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
@@ -453,8 +463,8 @@ def test_the_switch_is_looked_at_before_a_batch_is_tried_again() -> None:
 class Silent(Tape):
     """A gateway that never answers."""
 
-    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
-        self.events.append(f"send {prepared.kind}")
+    async def send(self, request: PreparedRequest) -> RawReply:
+        self.events.append(f"send {len(request.rows)}")
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -477,5 +487,5 @@ def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply() -> None
 
     sent = asyncio.run(sender.send_all(cleared, told_to_end=lambda: next(told)))
 
-    assert tape.events == ["claim b1", "send capture", "doubt b1"]
+    assert tape.events == ["claim b1", "send 2", "doubt b1"]
     assert (sent.batches, list(left)) == (1, [])

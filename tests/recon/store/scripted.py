@@ -4,18 +4,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any
 
 from sqlalchemy import select
 
-from recon.model.words import GatewayState, InstructionKind, Outcome
+from recon.gateway_client import (
+    BatchReply,
+    NotSentError,
+    PreparedRequest,
+    RawReply,
+    ReplyOutcome,
+    UnknownOutcomeError,
+)
+from recon.model.words import GatewayState, InstructionKind
 from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.planning import Action, Known, plan
-from recon.settlement.sender import BatchResult, NoReply, Prepared, Reply, RowResult, SurelyNotSent
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
+from tests.recon.settlement.instructions import reply_of, request_of
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
@@ -34,22 +43,22 @@ class ScriptedGateway:
         self._script = list(script)
         self.reached: list[tuple[str, ...]] = []
 
-    def prepare(self, kind: InstructionKind, rows: Sequence[Cleared]) -> Prepared:
+    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
         ids = ",".join(row.instruction.instruction_id for row in rows)
-        return Prepared(kind, tuple(rows), ids.encode(), f"sha-{ids}", None)
+        return request_of(rows, body=ids.encode(), sha=f"sha-{ids}")
 
-    async def send(self, prepared: Prepared) -> Reply | SurelyNotSent | NoReply:
-        answer = self._script.pop(0) if self._script else Outcome.DONE
-        if not isinstance(answer, SurelyNotSent):
-            self.reached.append(tuple(r.instruction.instruction_id for r in prepared.rows))
-        if isinstance(answer, SurelyNotSent | NoReply):
-            return answer
-        return Reply(200, {}, str(answer).encode(), AT)
+    async def send(self, request: PreparedRequest) -> RawReply:
+        answer = self._script.pop(0) if self._script else ReplyOutcome.DONE
+        if not isinstance(answer, NotSentError):
+            rows: Any = request.rows
+            self.reached.append(tuple(row.instruction.instruction_id for row in rows))
+        if isinstance(answer, NotSentError | UnknownOutcomeError):
+            raise answer
+        return RawReply(200, {}, str(answer).encode(), AT)
 
-    def judge(self, prepared: Prepared, reply: Reply) -> BatchResult:
-        outcome = Outcome(reply.body.decode())
-        rows = tuple(RowResult(outcome, "c", "m") for _ in prepared.rows)
-        return BatchResult(rows, "1", "OK", "")
+    def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
+        outcome = ReplyOutcome(reply.body.decode())
+        return reply_of(*[outcome] * len(request.rows))
 
 
 def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:

@@ -4,16 +4,17 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import select
 
-from recon.model.words import GatewayState, InstructionKind, InstructionState, Outcome
+from recon.gateway_client import RawReply, ReplyOutcome
+from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.settlement.eligibility import Cleared, ShownPayment
 from recon.settlement.planning import Action, Known, plan
-from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal, move
 from recon.store.money.sending_rows import paid_payees
 from recon.store.nights.runs import Run
 from recon.store.schema import batch, instruction
+from tests.recon.settlement.instructions import reply_of, request_of
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 PAYOUT = Action(
@@ -52,28 +53,28 @@ def _sealed(store: Store) -> tuple[str, str]:
     return found.state, found.sealed
 
 
-def _answered(store: Store, run: Run, outcome: Outcome) -> None:
+def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
     cleared = _planned(store, run)
     journal = StoredJournal(
         store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
     )
-    prepared = Prepared(InstructionKind.PAYOUT, (cleared,), b"masked", "0" * 64, None)
-    journal.claim("b1", prepared, at=AT)
-    journal.keep_reply("b1", Reply(200, {}, b"to DE89370400440532013000", AT, b"to ..."))
-    journal.record("b1", BatchResult((RowResult(outcome),), "1", "", ""), at=AT)
+    journal.claim("b1", [cleared], request=request_of([cleared], sha="0" * 64), at=AT)
+    reply = RawReply(200, {}, b"to DE89370400440532013000", AT)
+    journal.keep_reply("b1", reply, kept=b"to ...")
+    journal.record("b1", reply_of(outcome), at=AT)
 
 
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        (Outcome.DONE, ("confirmed", "")),
-        (Outcome.FAILED, ("rejected", "")),
-        (Outcome.UNKNOWN, ("in_doubt", "sealed details")),
-        (Outcome.NOT_SENT, ("approved", "sealed details")),
+        (ReplyOutcome.DONE, ("confirmed", "")),
+        (ReplyOutcome.FAILED, ("rejected", "")),
+        (ReplyOutcome.UNKNOWN, ("in_doubt", "sealed details")),
+        (ReplyOutcome.NOT_SENT, ("approved", "sealed details")),
     ],
 )
 def test_details_are_erased_when_the_payout_is_final(
-    store: Store, run: Run, outcome: Outcome, expected: tuple[str, str]
+    store: Store, run: Run, outcome: ReplyOutcome, expected: tuple[str, str]
 ) -> None:
     """A final payout keeps no account; one that may still need it does."""
     _answered(store, run, outcome)
@@ -83,14 +84,14 @@ def test_details_are_erased_when_the_payout_is_final(
 
 def test_a_payee_is_known_once_a_payout_took_effect(store: Store, run: Run) -> None:
     """A payee of a payout that only waits is still a new one."""
-    _answered(store, run, Outcome.DONE)
+    _answered(store, run, ReplyOutcome.DONE)
     with store.reading() as connection:
         assert paid_payees(connection, run) == {"d" * 64}
 
 
 def test_a_payee_of_a_doubtful_payout_is_not_known_yet(store: Store, run: Run) -> None:
     """Doubt is no proof that this account was ever paid."""
-    _answered(store, run, Outcome.UNKNOWN)
+    _answered(store, run, ReplyOutcome.UNKNOWN)
     with store.reading() as connection:
         assert paid_payees(connection, run) == frozenset()
 
@@ -106,6 +107,6 @@ def test_a_withdrawn_payout_keeps_no_details(store: Store, run: Run) -> None:
 
 def test_a_reply_that_names_the_payee_is_kept_masked(store: Store, run: Run) -> None:
     """The journal keeps what may be stored of a reply, and the hash of what was received."""
-    _answered(store, run, Outcome.DONE)
+    _answered(store, run, ReplyOutcome.DONE)
     with store.reading() as connection:
         assert connection.execute(select(batch.c.reply)).scalar_one() == b"to ..."

@@ -14,6 +14,7 @@ from typing import Any
 from recon.gateway.account import gateway_account
 from recon.gateway.money_requests import GatewayOfMoney
 from recon.gateway.refunds import RefundAnswer, search_refunds
+from recon.gateway_client import UnsignedError
 from recon.model.business_date import Grace
 from recon.model.errors import AmountError, Defect, SignerError
 from recon.model.money import parse_minor_units
@@ -30,7 +31,6 @@ from recon.settlement.resolution import (
     quarantine,
     resolve,
 )
-from recon.settlement.sender import Unsigned
 from recon.settlement.settled_evidence import (
     SettledLine,
     by_settlement,
@@ -84,19 +84,19 @@ def _judge_again(
     with environment.store.reading() as connection:
         rows = instruction_rows.rows_of_batch(connection, stored.batch_id)
     try:
-        prepared = gateway.prepare(stored.kind, [Cleared(row, _payment_of(row)) for row in rows])
+        request = gateway.prepare([Cleared(row, _payment_of(row)) for row in rows])
     except Defect:
         # Under today's configuration it could not be sent any more: doubt, not a dead end.
         return False
-    if isinstance(prepared, Unsigned):
-        if prepared.final:
+    except UnsignedError as error:
+        if error.final:
             return False
         # Nobody is there to sign: the reply is kept, and is judged when somebody is.
-        raise SignerError(prepared.reason)
-    if prepared.body_sha256 != stored.body_sha256:
+        raise SignerError(str(error)) from error
+    if request.body_sha256 != stored.body_sha256:
         return False
-    result = gateway.judge(prepared, stored.reply)
-    journal.record(stored.batch_id, result, at=environment.clock())
+    reply = gateway.read(request, stored.reply)
+    journal.record(stored.batch_id, reply, at=environment.clock())
     return True
 
 

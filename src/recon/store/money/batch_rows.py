@@ -14,11 +14,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Update, bindparam, insert, select, update
 
+from recon.gateway_client import PreparedRequest, RawReply, ReplyOutcome
+from recon.gateway_client.replies import RowOutcome
 from recon.model.errors import Defect
-from recon.model.words import InstructionState, Outcome
+from recon.model.words import InstructionState
 from recon.settlement.eligibility import Cleared
 from recon.settlement.masking import masked
-from recon.settlement.sender import Prepared, Reply, RowResult
 from recon.settlement.terms import filled_in
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.history import Event
@@ -26,14 +27,14 @@ from recon.store.database.record import cells_of
 from recon.store.schema import attempt, batch, instruction
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS
 
-STATE_OF: Mapping[Outcome, InstructionState] = {
-    Outcome.DONE: InstructionState.CONFIRMED,
-    Outcome.ACCEPTED: InstructionState.CONFIRMED,
-    Outcome.FAILED: InstructionState.REJECTED,
-    Outcome.REJECTED: InstructionState.REJECTED,
-    Outcome.NOT_SENT: InstructionState.APPROVED,
-    Outcome.PENDING: InstructionState.IN_DOUBT,
-    Outcome.UNKNOWN: InstructionState.IN_DOUBT,
+STATE_OF: Mapping[ReplyOutcome, InstructionState] = {
+    ReplyOutcome.DONE: InstructionState.CONFIRMED,
+    ReplyOutcome.ACCEPTED: InstructionState.CONFIRMED,
+    ReplyOutcome.FAILED: InstructionState.REJECTED,
+    ReplyOutcome.REJECTED: InstructionState.REJECTED,
+    ReplyOutcome.NOT_SENT: InstructionState.APPROVED,
+    ReplyOutcome.PENDING: InstructionState.IN_DOUBT,
+    ReplyOutcome.UNKNOWN: InstructionState.IN_DOUBT,
 }
 """Row outcome -> state; what is not known is in doubt, never failed."""
 
@@ -108,8 +109,9 @@ _SETTLE_ATTEMPT = (
 def save_batch(
     connection: Connection,
     batch_id: str,
+    rows: Sequence[Cleared],
     *,
-    prepared: Prepared,
+    request: PreparedRequest,
     of_account: Mapping[str, str],
     at: datetime,
 ) -> None:
@@ -117,11 +119,11 @@ def save_batch(
     values = {
         "batch_id": batch_id,
         **of_account,
-        "kind": prepared.kind.value,
-        "rows": len(prepared.rows),
+        "kind": rows[0].instruction.kind.value,
+        "rows": len(rows),
         "state": "claimed",
-        "body_sha256": prepared.body_sha256,
-        "body": prepared.body,
+        "body_sha256": request.body_sha256,
+        "body": request.masked(request.body),
         "claimed_at": at,
     }
     connection.execute(_KEEP_BATCH, values)
@@ -132,15 +134,15 @@ def state_of(connection: Connection, batch_id: str) -> str | None:
     return connection.execute(_STATE, {"of_batch": batch_id}).scalar()
 
 
-def save_reply(connection: Connection, batch_id: str, *, reply: Reply) -> bool:
+def save_reply(connection: Connection, batch_id: str, *, reply: RawReply, kept: bytes) -> bool:
     """Keep a reply, masked, with its hash; False when the batch was closed before it came."""
     sent = connection.execute(_BODY, {"of_batch": batch_id}).scalar_one()
     received = {
         "of_batch": batch_id,
         f"{_NEW}replied_at": reply.received_at,
         f"{_NEW}http_status": reply.status,
-        f"{_NEW}reply_headers": json.dumps(reply.headers, sort_keys=True),
-        f"{_NEW}reply": masked(reply.kept or reply.body, known=sent),
+        f"{_NEW}reply_headers": json.dumps(dict(reply.headers), sort_keys=True),
+        f"{_NEW}reply": masked(kept, known=sent),
         f"{_NEW}reply_sha256": hashlib.sha256(reply.body).hexdigest(),
     }
     in_place = connection.execute(_ANSWER, received).rowcount == 1
@@ -240,7 +242,7 @@ def settle_rows(
     batch_id: str,
     *,
     ids: Sequence[str],
-    results: Sequence[RowResult],
+    results: Sequence[RowOutcome],
     at: datetime,
 ) -> list[Event]:
     """In flight -> what its outcome means, for every row; the caller appends the events.
@@ -305,7 +307,7 @@ def _settling(names: tuple[str, ...]) -> Update:
     )
 
 
-def _values(result: RowResult, *, at: datetime) -> dict[str, Any]:
+def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:
     """Columns of an instruction whose outcome is known now."""
     state = STATE_OF[result.outcome]
     values: dict[str, Any] = {
@@ -315,8 +317,8 @@ def _values(result: RowResult, *, at: datetime) -> dict[str, Any]:
         "message": result.message[:REASON_CHARACTERS],
         "refund_reference_id": result.refund_reference_id[:ID_CHARACTERS],
     }
-    if result.payout_id:
-        values["transaction_id"] = result.payout_id[:ID_CHARACTERS]
+    if result.payout is not None and result.transaction_id:
+        values["transaction_id"] = result.transaction_id[:ID_CHARACTERS]
     if state in _TERMINAL:
         values |= {"outcome_at": at, "sealed": ""}
     if state is InstructionState.IN_DOUBT:

@@ -19,12 +19,12 @@ from sqlalchemy import (
     update,
 )
 
+from recon.gateway_client import RawReply
 from recon.model.words import InstructionKind, InstructionState, SourceKind
 from recon.settlement.eligibility import Refused
 from recon.settlement.instruction import Instruction
 from recon.settlement.intention import named
 from recon.settlement.planning import Plan
-from recon.settlement.sender import Reply
 from recon.settlement.terms import terms_of
 from recon.store.database.bound_tables import ROW
 from recon.store.database.history import Event, append
@@ -73,9 +73,8 @@ class OpenBatch:
     """A batch that was claimed and not closed, with the reply where one was kept."""
 
     batch_id: str
-    kind: InstructionKind
     body_sha256: str
-    reply: Reply | None
+    reply: RawReply | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,7 @@ _UNFINISHED = INSTRUCTIONS.add_columns(
 ).where(*_OF, instruction.c.state.in_([state.value for state in UNFINISHED]))
 _OPEN_BATCHES = (
     select(
-        *(batch.c[name] for name in ("batch_id", "kind", "body_sha256")),
+        *(batch.c[name] for name in ("batch_id", "body_sha256")),
         *(batch.c[name] for name in ("http_status", "reply_headers", "reply", "replied_at")),
     )
     .where(
@@ -321,17 +320,14 @@ def give_to_people(connection: Connection, refused: Refused, *, at: datetime) ->
 def open_batches(connection: Connection, run: Run) -> list[OpenBatch]:
     """Batches of the account that were claimed but not closed: their sender is gone."""
     rows = connection.execute(_OPEN_BATCHES, account_values(run))
-    return [
-        OpenBatch(row.batch_id, InstructionKind(row.kind), row.body_sha256, _kept_reply(row))
-        for row in rows
-    ]
+    return [OpenBatch(row.batch_id, row.body_sha256, _kept_reply(row)) for row in rows]
 
 
-def _kept_reply(row: Row[Any]) -> Reply | None:
+def _kept_reply(row: Row[Any]) -> RawReply | None:
     """The reply with its head: some of its lines say whether anything was processed."""
     if row.reply is None:
         return None
-    return Reply(row.http_status, json.loads(row.reply_headers), row.reply, row.replied_at)
+    return RawReply(row.http_status, json.loads(row.reply_headers), row.reply, row.replied_at)
 
 
 def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:

@@ -19,12 +19,13 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select, update
 
 from recon.desk.held_keys import NO_KEYS, HeldKeys
+from recon.gateway_client import BatchReply, FindingKind, PreparedRequest, RawReply, ReplyOutcome
+from recon.gateway_client.replies import RowOutcome
 from recon.model.errors import Defect, NightHeldError
-from recon.model.words import InstructionKind, InstructionState, Outcome
+from recon.model.words import InstructionKind, InstructionState
 from recon.settlement.eligibility import Cleared
 from recon.settlement.instruction import FOLLOWS, Instruction
 from recon.settlement.intention import told_repeats, unagreed
-from recon.settlement.sender import BatchResult, Prepared, Reply, RowResult
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
@@ -125,7 +126,9 @@ class StoredJournal:
             return "the database dropped the lock on this account: start the night again"
         return ""
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
+    def claim(
+        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+    ) -> Mapping[str, str]:
         """T1: approved -> in flight for every row, or nothing at all.
 
         Returns:
@@ -140,75 +143,77 @@ class StoredJournal:
             # Whoever takes over closes this run in a transaction before or after this one.
             if lost := self._lost_place(connection):
                 raise NightHeldError(lost)
-            if refused := left_out(connection, prepared.rows, ids_unique=self._ids_unique):
+            if refused := left_out(connection, rows, ids_unique=self._ids_unique):
                 return refused
-            refuse_changed_rows(connection, prepared.rows)
-            ids = [row.instruction.instruction_id for row in prepared.rows]
+            refuse_changed_rows(connection, rows)
+            ids = [row.instruction.instruction_id for row in rows]
             self._endorsed.refuse_rows(connection, ids)
-            save_batch(connection, batch_id, prepared=prepared, of_account=self.keys, at=at)
-            events = claim_rows(connection, batch_id, rows=prepared.rows, at=at)
-            ids = [event.entity_id for event in events]
-            claimed = {"kind": prepared.kind, "body_sha256": prepared.body_sha256, "rows": ids}
+            save_batch(connection, batch_id, rows, request=request, of_account=self.keys, at=at)
+            events = claim_rows(connection, batch_id, rows=rows, at=at)
+            kind = rows[0].instruction.kind
+            claimed = {"kind": kind, "body_sha256": request.body_sha256, "rows": ids}
             append(connection, [Event("batch", batch_id, CLAIMED, claimed), *events], at=at)
         return {}
 
     def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """The request surely did not leave: in flight -> approved."""
-        result = RowResult(Outcome.NOT_SENT, message=reason)
-        self._close_all(batch_id, result=result, event="not sent", at=at)
+        self._close_all(batch_id, ReplyOutcome.NOT_SENT, reason=reason, event="not sent", at=at)
 
     def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
         """Nothing usable came back: in flight -> in doubt."""
-        result = RowResult(Outcome.UNKNOWN, message=reason)
-        self._close_all(batch_id, result=result, event="in doubt", at=at)
+        self._close_all(batch_id, ReplyOutcome.UNKNOWN, reason=reason, event="in doubt", at=at)
 
-    def keep_reply(self, batch_id: str, reply: Reply) -> None:
-        """T2a: the reply (card numbers masked) and the hash of what was received.
+    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
+        """T2a: what of the reply may be `kept` (card numbers masked), and the hash of all of it.
 
         Raises:
             NightHeldError: another run took the account over and closed the batch; the reply is
                 kept with it, and changes nothing.
         """
         with self._store.writing(flushed=False) as connection:
-            in_place = save_reply(connection, batch_id, reply=reply)
+            in_place = save_reply(connection, batch_id, reply=reply, kept=kept)
         if not in_place:
             raise NightHeldError(_taken_over(batch_id))
 
-    def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
+    def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
         """T2b: the outcome of every row; closes the batch."""
         with self._store.writing(flushed=False) as connection:
             self._refuse_foreign(connection, batch_id)
             ids = rows_in_flight(connection, batch_id)
-            if len(ids) != len(result.rows):
-                msg = f"batch {batch_id} has {len(ids)} rows, its result {len(result.rows)}"
+            if len(ids) != len(reply.rows):
+                msg = f"batch {batch_id} has {len(ids)} rows, its result {len(reply.rows)}"
                 raise Defect(msg)
-            events = settle_rows(connection, batch_id, ids=ids, results=result.rows, at=at)
-            details = {"return_status": result.return_status, "message": result.message}
+            events = settle_rows(connection, batch_id, ids=ids, results=reply.rows, at=at)
+            details = {"return_status": reply.return_status, "message": reply.in_words}
             events.append(Event("batch", batch_id, "closed", details))
-            events += [
-                Event("batch", batch_id, FOREIGN_ROW, {"what": sentence})
-                for sentence in result.foreign
-            ]
-            close_batch(
-                connection,
-                batch_id,
-                return_status=result.return_status,
-                message=result.message,
-                at=at,
-            )
+            for finding in reply.findings:
+                if finding.kind is FindingKind.FOREIGN_ROW:
+                    kind = connection.execute(_KIND, {"of_batch": batch_id}).scalar()
+                    sentence = (
+                        f"{finding.message} in the reply to a {kind}: order "
+                        f"{finding.order_no or 'none'}, transaction "
+                        f"{finding.transaction_id or 'none'}"
+                    )
+                    events.append(Event("batch", batch_id, FOREIGN_ROW, {"what": sentence}))
+            close_batch(connection, batch_id, **details, at=at)
             append(connection, events, at=at)
 
-    def _close_all(self, batch_id: str, *, result: RowResult, event: str, at: datetime) -> None:
+    def _close_all(
+        self, batch_id: str, outcome: ReplyOutcome, *, reason: str, event: str, at: datetime
+    ) -> None:
         with self._store.writing() as connection:
             if state_of(connection, batch_id) == CLOSED:
                 # Another run took the account over and decided these rows; they stay as they are.
                 raise NightHeldError(_taken_over(batch_id))
             self._refuse_foreign(connection, batch_id)
             ids = rows_in_flight(connection, batch_id)
-            results = [result] * len(ids)
+            results = [
+                RowOutcome(position, "", "", outcome, message=reason)
+                for position in range(len(ids))
+            ]
             events = settle_rows(connection, batch_id, ids=ids, results=results, at=at)
-            events.append(Event("batch", batch_id, event, {"reason": result.message}))
-            close_batch(connection, batch_id, return_status="", message=result.message, at=at)
+            events.append(Event("batch", batch_id, event, {"reason": reason}))
+            close_batch(connection, batch_id, return_status="", message=reason, at=at)
             append(connection, events, at=at)
 
     def _refuse_foreign(self, connection: Connection, batch_id: str) -> None:
@@ -221,7 +226,10 @@ class StoredJournal:
             raise NightHeldError(lost)
 
 
-_OWNER = select(batch.c.run_id).where(batch.c.batch_id == bindparam("of_batch"))
+_OWNER, _KIND = (
+    select(column).where(batch.c.batch_id == bindparam("of_batch"))
+    for column in (batch.c.run_id, batch.c.kind)
+)
 
 
 def move(

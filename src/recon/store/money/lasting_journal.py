@@ -7,13 +7,14 @@ back; where it does not come back in time the night stops, and the next one read
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from recon.gateway_client import BatchReply, PreparedRequest, RawReply
 from recon.model.errors import StoreError
+from recon.settlement.eligibility import Cleared
 from recon.settlement.masking import masked
-from recon.settlement.sender import BatchResult, Prepared, Reply
 from recon.store.money.journal import Standing, StoredJournal
 from recon.store.money.spill import NOT_SENT, REPLY, Spill, Spilled, remove
 
@@ -39,27 +40,29 @@ class LastingJournal:
         self._spill = spill
         self._note_outside = note_outside
         self._pause = pause
-        self._prepared: dict[str, Prepared] = {}
+        self._requests: dict[str, PreparedRequest] = {}
         """Batches that were claimed here and are not closed yet."""
 
     def halted(self) -> str:
         """Why nothing more may be sent by anybody; "" when money may move."""
         return self._journal.halted()
 
-    def claim(self, batch_id: str, prepared: Prepared, *, at: datetime) -> Mapping[str, str]:
+    def claim(
+        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+    ) -> Mapping[str, str]:
         """T1; returns only when the claim is in the database and this run's own, or was refused."""
-        self._prepared[batch_id] = prepared
+        self._requests[batch_id] = request
         try:
-            left_out = self._journal.claim(batch_id, prepared, at=at)
+            left_out = self._journal.claim(batch_id, rows, request=request, at=at)
         except StoreError:
-            if self._is_claimed(batch_id, prepared, at=at):
+            if self._is_claimed(batch_id, request, at=at):
                 return {}
             # The commit may still arrive: whoever finds the claim then must know.
             reason = "the database ended the claim with an error, so nothing was sent"
             self._spill.keep(self._spilled(NOT_SENT, batch_id, at=at, reason=reason))
             raise
         if left_out:
-            del self._prepared[batch_id]
+            del self._requests[batch_id]
         return left_out
 
     def note_outside(self) -> None:
@@ -83,39 +86,39 @@ class LastingJournal:
             is_done=_is_closed,
         )
 
-    def keep_reply(self, batch_id: str, reply: Reply) -> None:
+    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
         """T2a; returns only when the database has the reply."""
         digest = hashlib.sha256(reply.body).hexdigest()
 
         def spilled() -> Spilled:
-            known = self._prepared[batch_id].body
+            request = self._requests[batch_id]
             return self._spilled(
                 REPLY,
                 batch_id,
                 at=reply.received_at,
                 status=reply.status,
-                headers=reply.headers,
-                reply=masked(reply.kept or reply.body, known=known),
+                headers=dict(reply.headers),
+                reply=masked(kept, known=request.masked(request.body)),
                 reply_sha256=digest,
             )
 
         self._write(
             batch_id,
-            lambda: self._journal.keep_reply(batch_id, reply),
+            lambda: self._journal.keep_reply(batch_id, reply, kept=kept),
             is_done=lambda standing: standing.reply_sha256 == digest,
             spilled=spilled,
         )
 
-    def record(self, batch_id: str, result: BatchResult, *, at: datetime) -> None:
+    def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
         """T2b; the reply is in the database, where the next night can judge it as well."""
         self._write(
             batch_id,
-            lambda: self._journal.record(batch_id, result, at=at),
+            lambda: self._journal.record(batch_id, reply, at=at),
             is_done=_is_closed,
         )
-        self._prepared.pop(batch_id, None)
+        self._requests.pop(batch_id, None)
 
-    def _is_claimed(self, batch_id: str, prepared: Prepared, *, at: datetime) -> bool:
+    def _is_claimed(self, batch_id: str, request: PreparedRequest, *, at: datetime) -> bool:
         """Read again by id what a commit with an unknown outcome left; it may be a moment late."""
         for wait in BACK_AFTER:
             self._pause(wait)
@@ -125,7 +128,7 @@ class LastingJournal:
                 continue
             if standing is not None:
                 run_id = self._journal.keys["run_id"]
-                own = Standing("claimed", run_id, prepared.body_sha256, "", claimed_at=at)
+                own = Standing("claimed", run_id, request.body_sha256, "", claimed_at=at)
                 return standing == own
         return False
 
@@ -167,7 +170,7 @@ class LastingJournal:
             **self._journal.keys,
             "kind": kind,
             "batch_id": batch_id,
-            "body_sha256": self._prepared[batch_id].body_sha256,
+            "body_sha256": self._requests[batch_id].body_sha256,
             "at": at,
         }
         return Spilled(**values | fields)  # type: ignore[arg-type]  # named values of one dataclass

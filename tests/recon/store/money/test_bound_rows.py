@@ -7,13 +7,14 @@ import pytest
 from sqlalchemy import text
 
 from recon.model.errors import GateClosedError
-from recon.settlement.sender import Sender, SurelyNotSent
+from recon.settlement.sender import Sender
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
 from recon.store.database.record import changed
 from recon.store.money.bound_rows import events_of, refuse_changed_rows
 from recon.store.nights.runs import Run
+from tests.recon.settlement.instructions import not_sent
 from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared_captures
 
 
@@ -45,7 +46,7 @@ def change(store: Store, what: str) -> None:
 
 def test_what_went_its_way_is_as_it_was_bound(store: Store, run: Run) -> None:
     """Planned, sent again after it surely did not leave, confirmed: each change was bound."""
-    sent(store, run, SurelyNotSent("refused"))
+    sent(store, run, not_sent())
 
     assert problems(store) == []
 

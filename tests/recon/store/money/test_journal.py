@@ -7,19 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, event, select
 
+from recon.gateway_client import RawReply, ReplyOutcome
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import InstructionKind, Outcome
 from recon.settlement.eligibility import Cleared
-from recon.settlement.sender import (
-    BatchResult,
-    NoReply,
-    Reply,
-    RowResult,
-    Sender,
-    Sent,
-    SurelyNotSent,
-)
+from recon.settlement.sender import Sender, Sent
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
@@ -28,6 +20,7 @@ from recon.store.money.journal import StoredJournal
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import batch
+from tests.recon.settlement.instructions import not_sent, reply_of, silence
 from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared_captures, states_of
 
 
@@ -61,13 +54,13 @@ def _send(
 @pytest.mark.parametrize(
     ("answer", "state"),
     [
-        (Outcome.DONE, "confirmed"),
-        (Outcome.ACCEPTED, "confirmed"),
-        (Outcome.FAILED, "rejected"),
-        (Outcome.REJECTED, "rejected"),
-        (Outcome.UNKNOWN, "in_doubt"),
-        (Outcome.PENDING, "in_doubt"),
-        (NoReply("silence"), "in_doubt"),
+        (ReplyOutcome.DONE, "confirmed"),
+        (ReplyOutcome.ACCEPTED, "confirmed"),
+        (ReplyOutcome.FAILED, "rejected"),
+        (ReplyOutcome.REJECTED, "rejected"),
+        (ReplyOutcome.UNKNOWN, "in_doubt"),
+        (ReplyOutcome.PENDING, "in_doubt"),
+        (silence(), "in_doubt"),
     ],
 )
 def test_each_answer_has_its_state(store: Store, run: Run, answer: object, state: str) -> None:
@@ -111,7 +104,7 @@ def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
 
 def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) -> None:
     """A refused connection is tried again as a new batch, three times, and then sending stops."""
-    gateway = ScriptedGateway(*[SurelyNotSent("refused")] * 9)
+    gateway = ScriptedGateway(*[not_sent()] * 9)
     sent = _send(store, run, cleared=cleared_captures(store, run, orders=60), gateway=gateway)
 
     assert gateway.reached == []
@@ -121,7 +114,7 @@ def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) 
 
 def test_two_doubtful_batches_stop_the_night(store: Store, run: Run) -> None:
     """After two batches in a row without an answer nothing more is sent."""
-    gateway = ScriptedGateway(NoReply("silence"), NoReply("silence"))
+    gateway = ScriptedGateway(silence(), silence())
     sent = _send(store, run, cleared=cleared_captures(store, run, orders=150), gateway=gateway)
 
     assert len(gateway.reached) == 2
@@ -215,7 +208,7 @@ def test_a_run_that_was_taken_over_sends_nothing_more(store: Store, run: Run) ->
     with store.writing() as connection:
         request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
         runs.start(connection, request, run_id="r2", as_of=AT, now=AT)
-    gateway = ScriptedGateway(Outcome.DONE)
+    gateway = ScriptedGateway(ReplyOutcome.DONE)
     sent = _send(store, run, cleared=cleared, gateway=gateway)
 
     assert (states_of(store), gateway.reached) == (["approved", "approved"], [])
@@ -244,11 +237,11 @@ def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run) -> Non
     """Taken over after it last looked: the claim itself finds out."""
     journal = _journal(store, run, run_id=run.run_id)
     ready = cleared_captures(store, run, orders=2)
-    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
+    prepared = ScriptedGateway().prepare(ready)
     _taken_over(store, run)
 
     with pytest.raises(NightHeldError, match="another run took the account over"):
-        journal.claim("b1", prepared, at=AT)
+        journal.claim("b1", ready, request=prepared, at=AT)
     assert states_of(store) == ["approved", "approved"]
 
 
@@ -256,12 +249,12 @@ def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(store: Store, run:
     """What another run doubted stays in doubt; the late reply rests with its batch."""
     journal = _journal(store, run, run_id=run.run_id)
     ready = cleared_captures(store, run, orders=2)
-    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
-    journal.claim("b1", prepared, at=AT)
+    prepared = ScriptedGateway().prepare(ready)
+    journal.claim("b1", ready, request=prepared, at=AT)
     _taken_over(store, run)
 
     with pytest.raises(NightHeldError, match="while batch b1 was under way"):
-        journal.keep_reply("b1", Reply(200, {}, b"DONE", AT))
+        journal.keep_reply("b1", RawReply(200, {}, b"DONE", AT), kept=b"DONE")
     with pytest.raises(NightHeldError):
         journal.release("b1", reason="held up", at=AT)
     with store.reading() as connection:
@@ -274,28 +267,28 @@ def test_a_kept_reply_comes_back_with_its_head(store: Store, run: Run) -> None:
     """What is judged after a crash is what came: status, head, body and instant."""
     journal = _journal(store, run, run_id=run.run_id)
     ready = cleared_captures(store, run, orders=1)
-    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
-    reply = Reply(429, {"retry-after": "30"}, b"slow down", AT)
-    journal.claim("b1", prepared, at=AT)
-    journal.keep_reply("b1", reply)
+    prepared = ScriptedGateway().prepare(ready)
+    reply = RawReply(429, {"retry-after": "30"}, b"slow down", AT)
+    journal.claim("b1", ready, request=prepared, at=AT)
+    journal.keep_reply("b1", reply, kept=reply.body)
     with store.reading() as connection:
         (kept,) = instruction_rows.open_batches(connection, run)
 
-    assert kept == OpenBatch("b1", InstructionKind.CAPTURE, prepared.body_sha256, reply)
+    assert kept == OpenBatch("b1", prepared.body_sha256, reply)
 
 
 def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(store: Store, run: Run) -> None:
     """What a run finds open after it was taken over may be on the wire for its successor."""
     late = _journal(store, run, run_id=run.run_id)
     ready = cleared_captures(store, run, orders=1)
-    prepared = ScriptedGateway().prepare(ready[0].instruction.kind, ready)
+    prepared = ScriptedGateway().prepare(ready)
     _taken_over(store, run)
-    _journal(store, run, run_id="r2").claim("b2", prepared, at=AT)
+    _journal(store, run, run_id="r2").claim("b2", ready, request=prepared, at=AT)
 
     with pytest.raises(NightHeldError, match="another run took the account over"):
         late.doubt("b2", reason="its sender is gone", at=AT)
     with pytest.raises(NightHeldError, match="another run took the account over"):
-        late.record("b2", BatchResult((RowResult(Outcome.DONE),), "1", "", ""), at=AT)
+        late.record("b2", reply_of(ReplyOutcome.DONE), at=AT)
     assert states_of(store) == ["in_flight"]
 
 

@@ -23,7 +23,7 @@ def journal(store: Store, run: Run) -> StoredJournal:
         store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
     )
     ready = cleared_captures(store, run, orders=2)
-    made.claim("b1", ScriptedGateway().prepare(ready[0].instruction.kind, ready), at=AT)
+    made.claim("b1", ready, request=ScriptedGateway().prepare(ready), at=AT)
     return made
 
 
