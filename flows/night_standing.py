@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from flows.page_text import on_a_page
-from recon.settlement.approval import sums_in_words
+from recon.instructions.approval import sums_in_words
 from recon.steps.people.people import attention, in_groups
 from recon.store.money import instruction_sheet
 from recon.store.nights import runs

@@ -23,11 +23,11 @@ from pydantic.fields import FieldInfo
 
 from flows.outcome import in_words
 from flows.page_text import on_a_page, table_row
+from recon.instructions.approval import sums_in_words
 from recon.model.errors import UsageError
 from recon.model.money import Money
 from recon.model.words import DIGITS_READ
 from recon.period.business_month import BusinessMonth
-from recon.settlement.approval import sums_in_words
 from recon.steps import acts
 from recon.steps.acts import Act, Place, act_of, speak
 from recon.steps.care.close_digest import seen_close
@@ -47,8 +47,8 @@ from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
     from recon.config.settings import Settings
+    from recon.instructions.approval import ApprovalList
     from recon.model.figures import Attention
-    from recon.settlement.approval import ApprovalList
     from recon.store.nights.runs import Run
 
 ShortName = Annotated[str, Field(pattern=r"^([a-z][a-z0-9._-]{0,39})?$")]

@@ -27,7 +27,7 @@ CONTRACTS: dict[str, dict[str, Any]] = {each["id"]: each for each in OPTIONS["co
 ARROWS_TOO_MANY = {
     "floors": ("reports.workbook", "flows.nightly"),
     "below": ("recon.steps.night.whole_night", "prefect"),
-    "rooms": ("recon.settlement.sender", "recon.store.money.journal"),
+    "rooms": ("recon.instructions.sender", "recon.store.money.journal"),
     "gateway_client": ("recon.gateway_client.documents", "recon.gateway_client.query_client"),
     "files": ("recon.files.formats.csv_text", "recon.files.typing.typed_table"),
     "matching": ("recon.matching.frames.sources", "recon.matching.judging.judgement"),
@@ -99,7 +99,7 @@ ROOMS = [
     path
     for top in (RECON, ROOT / "reports")
     for path in sorted(top.rglob("*"))
-    if path.is_dir() and path.name != "__pycache__" and "migrations" not in path.parts
+    if any(path.rglob("*.py")) and "migrations" not in path.parts
 ]
 
 

@@ -40,10 +40,9 @@ MONEY_PATHS = (
     "src/recon/model/money",
     "src/recon/matching/",
     "src/recon/proof/",
-    "src/recon/settlement/",
+    "src/recon/instructions/",
     "src/recon/store/",
     "src/recon/files/",
-    "src/recon/gateway/",
     "reports/",
 )
 NOT_MONEY_SUFFIXES = ("_seconds", "_width", "_height", "_points", "_share", "_ratio")

@@ -11,7 +11,7 @@ import pytest
 from night_process import KILL, STOP
 from shop import Shop
 
-from recon.settlement.sender import CLAIM_TO_SEND_MAX
+from recon.instructions.sender import CLAIM_TO_SEND_MAX
 
 CHAOS = os.environ.get("CHAOS") == "1"
 HELD = 75

@@ -13,16 +13,16 @@ from pydantic import SecretStr
 from flows import people
 from flows.people import DOUBTS_SHOWN_MAX, returned_path
 from flows.prefect_server import PrefectServer
+from recon.instructions.approval import list_of
 from recon.model.errors import UsageError
 from recon.model.figures import Attention
 from recon.model.nights import Mode
-from recon.settlement.approval import list_of
 from recon.steps.people.sign_off import Night
 from recon.steps.people.verdicts import STATES
 from recon.store.nights.runs import Run
 from recon.store.nights.sign_off_rows import ROLES
 from tests.flows.flow_in_process import prefect_of
-from tests.recon.settlement.instructions import INSTRUCTION
+from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 CODE = "918273645546372819"
 """Longer than a phone's: in megabytes of ids and instants six digits stand by chance."""

@@ -14,7 +14,6 @@ from protocol_world import World
 from sqlalchemy import update
 
 from recon.desk import endorsement as desk_endorsement
-from recon.gateway.money_requests import GatewayOfMoney
 from recon.gateway_client import (
     BatchReply,
     NotSentError,
@@ -23,14 +22,15 @@ from recon.gateway_client import (
     UnknownOutcomeError,
 )
 from recon.gateway_client.replies import RowOutcome
+from recon.instructions import eligibility, resolution
+from recon.instructions.intention import Intention, plain_id
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.resolution import DoubtEvidence, Resolution
+from recon.instructions.sender import Sender
 from recon.model.uptime import uptime_of
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement import eligibility, resolution
-from recon.settlement.intention import Intention, plain_id
-from recon.settlement.resolution import DoubtEvidence, Resolution
-from recon.settlement.sender import Sender
 from recon.steps.ground import endorsed
-from recon.steps.money import approve, baselines, contradictions, doubt, gate, settle
+from recon.steps.money import approve, baselines, doubt, gate, settle
 from recon.store.database import history
 from recon.store.money import batch_rows, endorsement_rows, journal
 from recon.store.money.endorsement_rows import OpenedWords
@@ -351,13 +351,13 @@ def _nobody_looks_again(patch: pytest.MonkeyPatch) -> None:
 
 def _numbers_are_not_read(patch: pytest.MonkeyPatch) -> None:
     """The gateway's numbers of refunds are stored, and nobody looks at them."""
-    for module in (contradictions, settle):
+    for module in (doubt, settle):
         patch.setattr(module, "note_refund_numbers", lambda *_, **__: 0)
 
 
 def _nobody_is_contradicted(patch: pytest.MonkeyPatch) -> None:
     """A final state is final, whatever the gateway shows afterwards."""
-    patch.setattr(contradictions, "_shown", lambda *_, **__: {})
+    patch.setattr(doubt, "_shown", lambda *_, **__: {})
 
 
 def _stopped_only_for_later_nights(patch: pytest.MonkeyPatch) -> None:

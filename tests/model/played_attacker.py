@@ -17,10 +17,10 @@ from sqlalchemy import Connection, delete, update
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
 from recon.desk.held_keys import SANDBOX_KEYS
+from recon.instructions.instruction import Instruction
+from recon.instructions.terms import terms_of
 from recon.model.errors import ReconError
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.instruction import Instruction
-from recon.settlement.terms import terms_of
 from recon.steps.ground.environment import Environment
 from recon.steps.money import approve, sending
 from recon.store.database.bound_tables import ROW

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from deliveries import Intention
 
 from recon.config.approvers import Approver
+from recon.instructions.instruction import Instruction
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState
-from recon.settlement.instruction import Instruction
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
 from recon.steps.money import approve, sending

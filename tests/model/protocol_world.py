@@ -41,7 +41,7 @@ from recon.config.settings import (
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.files.reader import door, parcel
 from recon.files.reader import files as files_of_a_door
-from recon.gateway.money_requests import GatewayOfMoney
+from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.uptime import Uptime

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from recon.gateway.money_requests import GatewayOfMoney
-from recon.gateway.queries import AnswersTo, KeyAnswers
 from recon.gateway_client import (
     BatchReply,
     NotSentError,
@@ -21,8 +19,10 @@ from recon.gateway_client import (
     RawReply,
     UnknownOutcomeError,
 )
+from recon.instructions.eligibility import Cleared
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.queries import AnswersTo, KeyAnswers
 from recon.model.words import KeyAnswer
-from recon.settlement.eligibility import Cleared
 
 EFFECTS = ("now", "none", "late", "half")
 """`half`: every other row takes effect, the rest are refused."""

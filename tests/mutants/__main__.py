@@ -34,14 +34,11 @@ HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
 KEPT = CHECKOUT / "out" / "mutants.json"
 PACKAGES = (
-    *("matching", "proof", "settlement", "steps", "store"),
-    *("gateway", "period", "archive", "files", "reports"),
+    *("matching", "proof", "instructions", "steps", "store"),
+    *("gateway_client", "period", "archive", "files", "reports"),
 )
 SCENARIOS = ("tests/scenarios/test_plain_runs.py", "tests/scenarios/test_nights.py")
-FOLDERS = {
-    "reports": ("reports",),
-    "gateway": ("src/recon/gateway", "src/recon/gateway_client"),
-}
+FOLDERS = {"reports": ("reports",)}
 """Package -> where it lies, where that is not one folder of its name."""
 NOT_NOTICED = ""
 DOES_NOT_START = "it does not start"

@@ -48,7 +48,7 @@ def refunds(
 ) -> None:
     """Search refunds (`retrievalRefund`, profile extended); changes nothing."""
     from recon.config.settings import load_settings
-    from recon.gateway.refunds import look_up_refunds
+    from recon.instructions.queries import look_up_refunds
     from recon.steps.ground.environment import system_clock
 
     refuse_too_many(keys)
@@ -85,9 +85,9 @@ def optimise(
     """Ask which payment methods suit a shopper (`optimise`, profile extended); moves nothing."""
     from recon.cli.private_files import checked
     from recon.config.settings import load_settings
-    from recon.gateway.account import gateway_account
-    from recon.gateway.one_call import best_methods
     from recon.gateway_client import MethodsRequest
+    from recon.instructions.account import gateway_account
+    from recon.instructions.one_call import best_methods
     from recon.steps.ground.environment import system_clock
 
     declared = gateway_account(load_settings(os.environ), merchant_id=merchant, account_id=account)
@@ -123,7 +123,7 @@ def query(
 ) -> None:
     """Ask the gateway what it knows of some orders; changes nothing."""
     from recon.config.settings import load_settings
-    from recon.gateway.queries import look_up
+    from recon.instructions.queries import look_up
     from recon.steps.ground.environment import system_clock
 
     refuse_too_many(keys)

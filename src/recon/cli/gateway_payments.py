@@ -54,8 +54,8 @@ def authorise(
     as_json: AsJson = False,
 ) -> None:
     """Start a payment by card, or by another method (`--payment-method`)."""
-    from recon.gateway.one_call import start_payment
     from recon.gateway_client import ApmPayment, CardPayment
+    from recon.instructions.one_call import start_payment
     from recon.model.errors import UsageError
     from recon.steps.ground.environment import system_clock
 
@@ -88,8 +88,8 @@ def checkout(
     as_json: AsJson = False,
 ) -> None:
     """Start a payment by the gateway's own page; money moves only when the shopper pays there."""
-    from recon.gateway.one_call import start_payment
     from recon.gateway_client import HostedPayment
+    from recon.instructions.one_call import start_payment
     from recon.steps.ground.environment import system_clock
 
     declared, _ = _place(merchant, account)
@@ -111,8 +111,8 @@ def cancel_subscription(
     as_json: AsJson = False,
 ) -> None:
     """End a recurring contract (sandbox only); what is already contracted is still charged."""
-    from recon.gateway.one_call import send_row
     from recon.gateway_client import CancelSubscriptionRow, Operation
+    from recon.instructions.one_call import send_row
     from recon.steps.ground.environment import system_clock
 
     declared = _sandbox_only(merchant, account, what="the end of a subscription")
@@ -131,8 +131,8 @@ def payout(
     as_json: AsJson = False,
 ) -> None:
     """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
-    from recon.gateway.one_call import send_row
     from recon.gateway_client import Operation, PayoutRow
+    from recon.instructions.one_call import send_row
     from recon.steps.ground.environment import system_clock
 
     declared = _sandbox_only(merchant, account, what="a payout")
@@ -146,7 +146,7 @@ def payout(
 def _place(merchant: str, account: str) -> tuple[Any, bool]:
     """The account at the gateway, and whether that is the sandbox."""
     from recon.config.settings import load_settings
-    from recon.gateway.account import gateway_account
+    from recon.instructions.account import gateway_account
 
     settings = load_settings(os.environ)
     declared = gateway_account(settings, merchant_id=merchant, account_id=account)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from recon.gateway.account import MESSAGES
 from recon.gateway_client.interface import GatewayInterface
 from recon.gateway_client.signing import Credentials, is_signed
+from recon.instructions.account import MESSAGES
 from recon.model.errors import AmountError
 from recon.model.money import parse_minor_units
 from recon.privacy.card_numbers import holds_card

@@ -24,8 +24,8 @@ from starlette.routing import Route
 
 from recon.config.settings import Settings
 from recon.files.formats.form_pairs import FORM_BYTES_MAX, form_pairs
-from recon.gateway.account import GatewayAccount, gateway_account
 from recon.gateway_client import UnsignedError
+from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import ConfigurationError, SourceUnreadableError, StoreError
 from recon.model.words import Clock
 from recon.notifications.message import MessageRefusal, VerifiedMessage, read_message

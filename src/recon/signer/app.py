@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from recon.gateway.signer_socket import (
+from recon.instructions.signer_socket import (
     HEALTH_PATH,
     MATCHES_PATH,
     REQUEST_BYTES_MAX,

@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from recon.config.keys import given
 from recon.desk.asking import ask_desk
 from recon.desk.held_keys import SOCKET
+from recon.instructions.approval import sums_in_words, told_beside, told_of
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.resolutions import Import
 from recon.period.business_month import BusinessMonth
 from recon.privacy.own_files import for_owner
-from recon.settlement.approval import sums_in_words, told_beside, told_of
 from recon.steps.care.closed_view import closed_view, differing_lines
 from recon.steps.care.reopened_months import reopen_month
 from recon.steps.care.sealed_closes import DrawnClose

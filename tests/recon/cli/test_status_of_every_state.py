@@ -8,14 +8,14 @@ from datetime import UTC, date, datetime
 import pytest
 
 from recon.cli import main
+from recon.instructions.planning import Plan
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.planning import Plan
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.store.money import case_rows, instruction_rows
 from recon.store.money.instruction_rows import UNFINISHED
 from recon.store.nights import runs
-from tests.recon.settlement.instructions import INSTRUCTION
+from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 WITH_CASE = (InstructionState.CONFIRMED, InstructionState.RESOLVED_NOT_APPLIED)

@@ -11,7 +11,7 @@ from recon.config.keys import (
     secret_of,
 )
 from recon.config.settings import Settings, load_settings
-from recon.gateway.account import gateway_account
+from recon.instructions.account import gateway_account
 from recon.model.errors import ConfigurationError
 from recon.sandbox import SandboxOptions
 

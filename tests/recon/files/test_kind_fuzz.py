@@ -18,8 +18,8 @@ from recon.config.file_layouts import STANDARD
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.reader import instruction_file, ledger_file, order_file, settlement_file
+from recon.instructions.sealing import Seal
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError
-from recon.settlement.sealing import Seal
 from tests.recon.files.file_campaign import REFUSED, Bent, figures_of, played
 from tests.recon.files.kind_cases import FORMATS, case
 from tests.recon.files.strict_book import rows_of_book

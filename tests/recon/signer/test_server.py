@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from recon import cli
-from recon.gateway.signer_socket import SignerSocket
 from recon.gateway_client import UnsignedError
+from recon.instructions.signer_socket import SignerSocket
 from tests.recon.signer.conftest import (
     ACCOUNT,
     BY_RULE,

@@ -11,9 +11,9 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
+from recon.instructions.planning import RULE_APPROVER
 from recon.model.nights import Part
 from recon.model.words import InstructionState
-from recon.settlement.planning import RULE_APPROVER
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
 from recon.steps.night.part import run_part

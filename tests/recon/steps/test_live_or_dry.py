@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from recon import cli
+from recon.instructions.allowance import TWO_PEOPLE
 from recon.sandbox import SandboxOptions
-from recon.settlement.allowance import TWO_PEOPLE
 from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, opened
 
 KEY = "a key of real money"

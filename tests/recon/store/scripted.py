@@ -16,15 +16,16 @@ from recon.gateway_client import (
     ReplyOutcome,
     UnknownOutcomeError,
 )
+from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.planning import Action, Known, plan
 from recon.model.words import GatewayState, InstructionKind
-from recon.settlement.eligibility import Cleared, ShownPayment
-from recon.settlement.planning import Action, Known, plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
-from tests.recon.settlement.instructions import reply_of, request_of
+from tests.recon.instructions.sample_instructions import reply_of, request_of
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
@@ -36,7 +37,7 @@ class LoneJournal(StoredJournal):
         """There is no head file."""
 
 
-class ScriptedGateway:
+class ScriptedGateway(GatewayOfMoney):
     """Answers each send with the next entry of its script, and counts what reached it."""
 
     def __init__(self, *script: object) -> None:

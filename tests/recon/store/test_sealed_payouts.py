@@ -5,16 +5,16 @@ import pytest
 from sqlalchemy import select
 
 from recon.gateway_client import RawReply, ReplyOutcome
+from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.planning import Action, Known, plan
 from recon.model.words import GatewayState, InstructionKind, InstructionState
-from recon.settlement.eligibility import Cleared, ShownPayment
-from recon.settlement.planning import Action, Known, plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal, move
 from recon.store.money.sending_rows import paid_payees
 from recon.store.nights.runs import Run
 from recon.store.schema import batch, instruction
-from tests.recon.settlement.instructions import reply_of, request_of
+from tests.recon.instructions.sample_instructions import reply_of, request_of
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 PAYOUT = Action(

@@ -29,8 +29,8 @@ from recon.files.typing.control_figures import refuse_unproven
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.typed_table import type_table
+from recon.instructions.sealing import Seal
 from recon.model.words import InstructionKind, Reject, SourceFile, SourceKind
-from recon.settlement.sealing import Seal
 
 if TYPE_CHECKING:
     from recon.gateway_client import GatewayInterface

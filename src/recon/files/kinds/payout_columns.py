@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from recon.config.mistakes import mistakes_of
+from recon.instructions.sealing import masked_account
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import format_minor_units, is_currency, parse_minor_units, wire_amount
-from recon.settlement.sealing import masked_account
 
 if TYPE_CHECKING:
     from recon.gateway_client import GatewayInterface

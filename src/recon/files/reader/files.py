@@ -28,11 +28,11 @@ from recon.files.typing.table_schema import (
     TableSchema,
     schema_of,
 )
+from recon.instructions.sealing import Seal
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, no_entries
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
 from recon.model.words import SourceKind
-from recon.settlement.sealing import Seal
 
 
 class TableRead(NamedTuple):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from recon.config.keys import SIGNER_VARIABLE, keys_in_environment
 from recon.config.settings import Settings
-from recon.gateway.signer_socket import SignerSocket
 from recon.gateway_client import UnsignedError
+from recon.instructions.signer_socket import SignerSocket
 from recon.model.errors import ConfigurationError
 from recon.steps.ground.environment import is_on_this_machine
 

@@ -11,7 +11,7 @@ from random import Random
 
 from recon.config.keys import KEY_VARIABLES, SIGNER_VARIABLE, given
 from recon.config.settings import AccountSettings, Settings, load_file_settings, load_settings
-from recon.gateway.queries import ask
+from recon.instructions.queries import ask
 from recon.model.errors import ConfigurationError, ReconError
 from recon.model.uptime import uptime_of
 from recon.model.words import Clock, KeyAnswer

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recon.gateway.account import GatewayAccount
-from recon.gateway.probe import Probe, ProbeQuestion, probe
 from recon.gateway_client.batches import text_problem
 from recon.gateway_client.interface import SignatureRules, WireAmounts
 from recon.gateway_client.query_records import QUERY
+from recon.instructions.account import GatewayAccount
+from recon.instructions.probe import Probe, ProbeQuestion, probe
 from recon.model.words import Clock, GatewayState, KeyAnswer
 from recon.steps.care.doctor import Check
 

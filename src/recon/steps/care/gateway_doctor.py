@@ -13,12 +13,11 @@ from datetime import timedelta
 from itertools import islice
 
 from recon.config.settings import Settings
-from recon.gateway.account import GatewayAccount, gateway_account
-from recon.gateway.handshake import shake_hands
-from recon.gateway.probe import Probe, probe, rules_to_try
 from recon.gateway_client.interface import SignatureRules
 from recon.gateway_client.query_records import QUERY
 from recon.gateway_client.signing import SignatureState
+from recon.instructions.account import GatewayAccount, gateway_account
+from recon.instructions.probe import Probe, probe, rules_to_try, shake_hands
 from recon.model.errors import ReconError
 from recon.model.words import Clock
 from recon.steps.care.doctor import Check

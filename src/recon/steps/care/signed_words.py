@@ -9,7 +9,7 @@ from recon.steps.files.file_endorsements import unendorsed_files
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.money.accepted_restores import unendorsed_restores
+from recon.steps.money.restore import unendorsed_restores
 from recon.store import Connection
 from recon.store.database.record import PROBLEMS_MAX
 from recon.store.money.endorsement_rows import Endorsed, override

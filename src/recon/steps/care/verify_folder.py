@@ -22,7 +22,7 @@ from recon.steps.ground.night_folder import (
     storage_at,
     storage_of,
 )
-from recon.steps.money.accepted_restores import given_up
+from recon.steps.money.restore import given_up
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import runs, sign_off_rows

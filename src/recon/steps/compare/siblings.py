@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.gateway.queries import PERSONS_PATIENCE_SECONDS, ask, pace_of
+from recon.instructions.queries import PERSONS_PATIENCE_SECONDS, ask, pace_of
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer

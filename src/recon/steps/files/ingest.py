@@ -17,12 +17,12 @@ from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.kinds.spooled_file import SpooledRows
 from recon.files.reader import OrderRead, instruction_file, order_file
+from recon.instructions.sealing import Seal
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
-from recon.settlement.sealing import Seal
 from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
 from recon.steps.files.bank_statements import ingest_banks
 from recon.steps.files.breaking_files import guarded

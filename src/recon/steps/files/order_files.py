@@ -30,12 +30,12 @@ from recon.files.reader import (
 )
 from recon.files.typing.mending import mendable_text
 from recon.files.typing.table_schema import ORDER_FILE
+from recon.instructions.own_row import OrderRow
+from recon.instructions.sealing import Seal
 from recon.model.errors import OutputError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import EntryType, InstructionKind, OrderStatus, Reject, SourceFile
 from recon.privacy.own_files import for_owner
-from recon.settlement.own_row import OrderRow
-from recon.settlement.sealing import Seal
 from recon.store.database.frames import rows_of
 
 

@@ -50,7 +50,7 @@ class Replies:
     answers: Mapping[str, tuple[KeyAnswer, str]]
     """Order number -> answer and the reason of a failure."""
     payments: Sequence[Mapping[str, Any]]
-    """One row per payment shown, as `recon.gateway.queries` has them."""
+    """One row per payment shown, as `recon.instructions.queries` has them."""
     asked: Moment
     gateway_at: datetime | None = None
 

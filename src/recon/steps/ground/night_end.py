@@ -7,9 +7,9 @@ of its own, which says how much it is.
 
 from dataclasses import dataclass, field, replace
 
+from recon.instructions.approval import sums_in_words
 from recon.model.nights import Mode
 from recon.model.words import End, Verdict
-from recon.settlement.approval import sums_in_words
 from recon.steps.ground.environment import Environment
 from recon.store.money import instruction_sheet, open_money
 from recon.store.money.open_money import OpenMoney

@@ -7,7 +7,7 @@ reports and `recon release` ask here.
 from datetime import date
 
 from recon.config.approvers import has_left
-from recon.settlement.approval import problem_of_people
+from recon.instructions.approval import problem_of_people
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.nights import runs

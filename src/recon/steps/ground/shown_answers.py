@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
+from recon.instructions.resolution import TAKEN, Seen
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.same_words import same_word
 from recon.matching.frames.sorting import LEADING, many_in_order
@@ -21,7 +22,6 @@ from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.uptime import Uptime
 from recon.model.words import GatewayState, KeyAnswer
 from recon.proof.night_tables import frame_of_table
-from recon.settlement.resolution import TAKEN, Seen
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
     answers_in,

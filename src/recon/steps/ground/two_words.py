@@ -8,10 +8,10 @@ that moves real money each word needs a current one-time code.
 from collections.abc import Iterable, Mapping
 
 from recon.desk.endorsement import Kind
+from recon.instructions.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
+from recon.instructions.instruction import Instruction
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
-from recon.settlement.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
-from recon.settlement.instruction import Instruction
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended

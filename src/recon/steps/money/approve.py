@@ -12,10 +12,7 @@ from datetime import datetime
 from functools import partial
 
 from recon.desk.endorsement import Kind
-from recon.model.business_date import Grace
-from recon.model.errors import UsageError
-from recon.model.words import InstructionState
-from recon.settlement.approval import (
+from recon.instructions.approval import (
     ApprovalList,
     Decides,
     decides_on,
@@ -23,8 +20,11 @@ from recon.settlement.approval import (
     problem_since,
     requesters_of,
 )
-from recon.settlement.instruction import Instruction
-from recon.settlement.terms import terms_of
+from recon.instructions.instruction import Instruction
+from recon.instructions.terms import terms_of
+from recon.model.business_date import Grace
+from recon.model.errors import UsageError
+from recon.model.words import InstructionState
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended

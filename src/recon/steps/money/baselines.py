@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from recon.settlement.eligibility import ShownPayment, shown_twice
+from recon.instructions.eligibility import ShownPayment, shown_twice
 from recon.steps.ground import kept_books
 from recon.steps.ground.environment import Environment
 from recon.store import Connection

@@ -13,25 +13,26 @@ from dataclasses import dataclass, replace
 
 from recon.files.typing.table_schema import Grammar
 from recon.files.typing.text_cells import is_fit
-from recon.gateway.money_requests import GatewayOfMoney
-from recon.gateway.queries import KeyAnswers, ask
+from recon.instructions.eligibility import Baseline, Cleared, ShownPayment
+from recon.instructions.instruction import Instruction
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.planning import HOLD_CHARACTERS, Action, Plan, plan
+from recon.instructions.queries import KeyAnswers, ask
 from recon.model.errors import AmountError, FolderError, NightHeldError, ReconError, UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.privacy.own_files import make_folder
-from recon.settlement.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
-from recon.settlement.instruction import Instruction
-from recon.settlement.planning import HOLD_CHARACTERS, Action, Plan, plan
 from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import key_of
 from recon.steps.ground.kept_answers import keep, note_asked, seal
 from recon.steps.money.baselines import PaymentOf, payment_reader, payments_by_order
-from recon.steps.money.contradictions import note_refund_numbers
+from recon.steps.money.doubt import note_refund_numbers
+from recon.steps.money.gate import Gate
 from recon.steps.money.restore import restored_since
-from recon.steps.money.sending import sending_allowance, sending_stopped
-from recon.steps.money.settle import journal_of, send
+from recon.steps.money.sending import sending_stopped
+from recon.steps.money.settle import WITHDRAW_IT, journal_of, queue_of, send
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.money.outcome_rows import outcome_of
@@ -166,25 +167,27 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
     instruction = _planned(request, payment=payment, run=run, environment=environment)
     account = (run.merchant_id, run.account_id)
     gateway = GatewayOfMoney.of(environment.settings, account=account, clock=environment.clock)
-    with environment.store.reading() as connection:
-        # Under whatever order they were sent, as a night looks at them.
-        wanted = payment.transaction_id
-        others = instruction_rows.of_payments(connection, run, transaction_ids=[wanted])
-    ids_unique = _ids_unique(run, environment=environment)
-    judged = clear(
-        instruction, baseline=baseline, others=others.get(wanted, []), ids_unique=ids_unique
+    # What waits for another person is judged again, with all that holds then, by its night.
+    is_approved = instruction.state is InstructionState.APPROVED
+    restored = restored_since(run, environment=environment) if is_approved else ""
+    queued = queue_of(
+        [instruction],
+        run=run,
+        baselines={request.order_no: baseline},
+        gate=Gate(restored, ""),
+        gateway=gateway,
+        environment=environment,
     )
-    reason = judged.reason if isinstance(judged, Refused) else gateway.problem(judged)
-    reason = reason or _hold(instruction, run=run, environment=environment)
-    if isinstance(judged, Refused) or reason:
+    for refused in queued.refused:
+        reason = refused.reason.removesuffix(WITHDRAW_IT)
         msg = f"{request.kind} of order {request.order_no}: {reason}; nothing was stored or sent"
         raise UsageError(msg)
     with environment.store.writing() as connection:
         instruction_rows.save_plan(
             connection, run, plan=Plan((instruction,), ()), at=environment.clock()
         )
-    if instruction.state is InstructionState.APPROVED:
-        _send(judged, run=run, gateway=gateway, environment=environment)
+    if is_approved:
+        _send(queued.cleared[0], run=run, gateway=gateway, environment=environment)
     return _result(instruction, environment=environment)
 
 
@@ -219,16 +222,6 @@ def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: En
 def _ids_unique(run: Run, *, environment: Environment) -> bool:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     return account.instructions.are_unique
-
-
-def _hold(instruction: Instruction, *, run: Run, environment: Environment) -> str:
-    """Why it may not be sent now: a restored database, or the account's limits of this day."""
-    if instruction.state is not InstructionState.APPROVED:
-        return ""
-    restored = restored_since(run, environment=environment)
-    with environment.store.reading() as connection:
-        allowance = sending_allowance(connection, run, environment=environment)
-    return restored or allowance.refusal(instruction)
 
 
 def _run_of(request: HandRequest, *, environment: Environment) -> Run:

@@ -3,6 +3,8 @@
 A batch that was claimed and whose sender is gone is never sent again. A kept reply is judged now;
 without one the rows go to doubt. Doubts end only by later answers of the gateway, or by what its
 settlement files show.
+
+What the gateway shows against a final state, or numbers of refunds that do not fit, opens a case.
 """
 
 import asyncio
@@ -11,43 +13,48 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from recon.gateway.account import gateway_account
-from recon.gateway.money_requests import GatewayOfMoney
-from recon.gateway.refunds import RefundAnswer, search_refunds
 from recon.gateway_client import UnsignedError
+from recon.instructions.account import gateway_account
+from recon.instructions.contradiction import (
+    Ended,
+    Opposite,
+    against,
+    contradicted,
+    number_unexplained,
+    shown_against,
+)
+from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.instruction import Instruction
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.queries import RefundAnswer, search_refunds
+from recon.instructions.resolution import (
+    DoubtEvidence,
+    Resolution,
+    SearchedRefund,
+    Seen,
+    SettledLine,
+    by_settlement,
+    lines_about,
+    our_references,
+    quarantine,
+    resolve,
+)
 from recon.model.business_date import Grace
 from recon.model.errors import AmountError, Defect, SignerError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import GatewayState, InstructionKind, InstructionState
-from recon.settlement.contradiction import number_unexplained
-from recon.settlement.eligibility import Cleared, ShownPayment
-from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import (
-    DoubtEvidence,
-    Resolution,
-    SearchedRefund,
-    Seen,
-    quarantine,
-    resolve,
-)
-from recon.settlement.settled_evidence import (
-    SettledLine,
-    by_settlement,
-    lines_about,
-    our_references,
-)
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import evidence
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.history import append
-from recon.store.money import evidence_rows, instruction_rows
+from recon.store.money import case_rows, evidence_rows, instruction_rows
 from recon.store.money.evidence_rows import KnownRefund
 from recon.store.money.instruction_rows import OpenBatch
 from recon.store.money.journal import StoredJournal, move
-from recon.store.nights import facts_rows, notification_rows, settlement_rows
+from recon.store.nights import facts_rows, notification_rows, runs, settlement_rows
 from recon.store.nights.runs import Run
 
 PROFILE_WITH_SEARCH = "extended"
@@ -338,3 +345,100 @@ def _minor_units(text: str, *, currency: str) -> int | None:
         return parse_minor_units(text, currency=currency)
     except AmountError:
         return None
+
+
+_ByPayment = Mapping[str, Sequence[Instruction]]
+
+
+def note_contradictions(run: Run, *, environment: Environment) -> int:
+    """Open a case for each final instruction that the gateway contradicts; returns how many.
+
+    A dry run opens none.
+    """
+    if run.mode is Mode.DRY_RUN:
+        return 0
+    with environment.store.writing() as connection:
+        shown = shown_answers.statuses_shown(
+            connection,
+            run,
+            transactions=case_rows.ended_payments(connection, run),
+            environment=environment,
+        )
+        ended = case_rows.shown_ended(connection, run, shown=shown)
+        payments = {instruction.instruction.transaction_id for instruction, _ in ended}
+        others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
+        against_us = _shown(connection, run, pairs=ended, others=others, environment=environment)
+        cases = {
+            item: opposite.words for item, opposite in against_us.items() if opposite.is_steady
+        }
+        for item, reason in cases.items():
+            case_rows.open_case(connection, item, reason=reason, at=environment.clock())
+        once = [_once(item, opposite) for item, opposite in against_us.items() if item not in cases]
+        runs.note_unverified(connection, run.run_id, sentences=once, now=environment.clock())
+    return len(cases) + note_refund_numbers(run, environment=environment)
+
+
+def _once(item: Instruction, opposite: Opposite) -> str:
+    """A first opposite answer in words: until it comes again it opens no case."""
+    return f"{item.kind} of {item.subject}: {opposite.words}; said again, two people decide"
+
+
+def _shown(
+    connection: Connection,
+    run: Run,
+    *,
+    pairs: Sequence[tuple[Ended, str]],
+    others: _ByPayment,
+    environment: Environment,
+) -> dict[Instruction, Opposite]:
+    """Those whose payment tonight is in an opposite state, held against all answers."""
+    rules = environment.settings.rules
+    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
+    opposites: dict[Instruction, Opposite] = {}
+    for ended, status in pairs:
+        item = ended.instruction
+        beside = [
+            other
+            for other in others.get(item.transaction_id, ())
+            if other.instruction_id != item.instruction_id
+        ]
+        if rules.state_of(status) not in against(ended, others=beside):
+            continue
+        if not ended.is_done and status == item.baseline_status:
+            continue  # it stood so before anything was sent
+        end = evidence_rows.last_change(connection, item.instruction_id)
+        rows = evidence(
+            connection,
+            run,
+            order_no=item.order_no,
+            after=end,
+            environment=environment,
+        )
+        seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
+        noted = evidence_rows.readings(connection, item.instruction_id, after=end)
+        if opposite := shown_against(
+            ended,
+            seen=[one for one in seen if one.state is not GatewayState.NONE],
+            readings=[*noted, *map(shown_answers.uptime_in, rows)],
+            others=beside,
+            quarantined_for=quarantine(deadline),
+        ):
+            opposites[item] = opposite
+    return opposites
+
+
+def note_refund_numbers(run: Run, *, environment: Environment) -> int:
+    """Open a case for each refund that the gateway's numbers contradict; returns how many.
+
+    A dry run opens none. What people closed is not opened again.
+    """
+    if run.mode is Mode.DRY_RUN:
+        return 0
+    with environment.store.writing() as connection:
+        numbered = case_rows.numbered_refunds(connection, run)
+        cases = {item: reason for refunds in numbered for item, reason in contradicted(refunds)}
+        known = case_rows.with_case(connection, run)
+        new = {item: reason for item, reason in cases.items() if item.instruction_id not in known}
+        for item, reason in new.items():
+            case_rows.open_case(connection, item, reason=reason, at=environment.clock())
+    return len(new)

@@ -1,7 +1,15 @@
-"""The gate before money, from what the store holds: totals, the history chain, unproven nights."""
+"""The gate before money, from what the store holds: totals, the history chain, unproven nights.
 
-from recon.settlement import gate_rules as gates
-from recon.settlement.gate_rules import Gate
+A failed total or a broken chain closes the gate for everything; an unproven earlier night, or books
+that could not be read, hold refunds and payouts, while captures and cancels go on (authorisations
+lapse).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from recon.model.words import ControlTotal, InstructionKind
 from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground.desk_memory import lost_word
 from recon.steps.ground.endorsed import endorsed
@@ -28,6 +36,61 @@ from recon.store.nights import (
 )
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
+
+HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the gate says tonight."""
+
+    closed_because: str
+    """Not empty: nothing may be sent."""
+    held_because: str
+    """Not empty: refunds and payouts wait."""
+
+    def hold_on(self, kind: InstructionKind) -> str:
+        """Why this kind of instruction waits tonight; "" when it may go."""
+        return self.closed_because or (self.held_because if kind in HELD_KINDS else "")
+
+
+def judge(
+    *,
+    totals: Sequence[ControlTotal],
+    chain_problem: str,
+    unproven_nights: Mapping[date, str],
+    books_unread: str = "",
+) -> Gate:
+    """The gate from its proofs.
+
+    `unproven_nights` has beside each date why its release does not count; `books_unread` says why
+    the ledger was not read.
+    """
+    failed = [total for total in totals if not total.passed]
+    closed = ""
+    if chain_problem:
+        closed = f"the history does not hold: {chain_problem}"
+    elif failed:
+        listing = "; ".join(
+            f"{total.id} {total.name} {total.account_id}: {total.left} is not {total.right}"
+            for total in failed[:3]
+        )
+        closed = f"a control total before money does not tie: {listing}"
+    held = []
+    if unproven_nights:
+        dates = ", ".join(
+            f"{day} ({why})" if why else str(day) for day, why in unproven_nights.items()
+        )
+        held.append(
+            f"the night of {dates} is NOT PROVEN; refunds wait until it is run again and proven, "
+            "or two people release it (`recon release`)"
+        )
+    if books_unread:
+        held.append(
+            f"the ledger was not read ({books_unread}); refunds and payouts wait until it is, "
+            "captures and cancels go on"
+        )
+    return Gate(closed, "; ".join(held))
 
 
 def gate_of(run: Run, *, environment: Environment) -> Gate:
@@ -57,7 +120,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             connection, run, in_files=stored, universe=asked, phase=BASELINE
         )
         unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
-    return gates.judge(
+    return judge(
         totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
     )
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 from recon.config.limits import CurrencyLimits
+from recon.instructions.allowance import TWO_PEOPLE, RuleAllowance, SendingAllowance
+from recon.instructions.instruction import Instruction
+from recon.instructions.planning import RULE_APPROVER
 from recon.model.business_date import midnight
 from recon.model.errors import UsageError
-from recon.settlement.allowance import TWO_PEOPLE, RuleAllowance, SendingAllowance
-from recon.settlement.gate_rules import Gate
-from recon.settlement.instruction import Instruction
-from recon.settlement.planning import RULE_APPROVER
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.steps.ground.two_words import REASON_CHARACTERS_MAX, agreed
+from recon.steps.money.gate import Gate
 from recon.steps.money.restore import by_people_only
 from recon.store import Connection
 from recon.store.money import sending_rows

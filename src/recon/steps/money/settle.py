@@ -3,43 +3,45 @@
 Sweep what an interrupted run left open, end doubts by evidence, plan what the order files ask for,
 pass the gate, clear each instruction against the baseline, then send (mode live) or only tell what
 would be sent (dry-run). Holds the account's night lock through its caller; there is one sender.
+
+Answers that an earlier night could keep only in a file are written to the database first: a reply
+is judged like every kept reply; a batch that surely did not leave is approved again. A file that
+does not fit ends the night, for a guess would cost money.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from recon.gateway.money_requests import GatewayOfMoney
-from recon.model.errors import ConfigurationError
-from recon.model.nights import Mode, Part, StepSummary
-from recon.model.words import InstructionKind, InstructionState, KeyAnswer, OrderStatus
-from recon.settlement.eligibility import (
+from recon.instructions.eligibility import (
     Baseline,
     Cleared,
     Refused,
     clear,
     clear_alone,
 )
-from recon.settlement.gate_rules import Gate
-from recon.settlement.instruction import Instruction
-from recon.settlement.known import Known
-from recon.settlement.own_row import OrderRow
-from recon.settlement.planning import IF_MEANT, RULE_APPROVER, plan
-from recon.settlement.replanning import plan_again
-from recon.settlement.sender import Sender, Sent
-from recon.settlement.sending_order import ALONE, planned_batches, queue
+from recon.instructions.instruction import Instruction
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.own_row import OrderRow
+from recon.instructions.planning import IF_MEANT, RULE_APPROVER, Known, plan, plan_again
+from recon.instructions.sender import Sender, Sent
+from recon.instructions.sending_order import ALONE, Queue, planned_batches, queue
+from recon.model.errors import ConfigurationError
+from recon.model.nights import Mode, Part, StepSummary
+from recon.model.words import InstructionKind, InstructionState, KeyAnswer, OrderStatus
 from recon.steps.ground import shown_answers
 from recon.steps.ground.ending import held_back, seconds_left
 from recon.steps.ground.endorsed import words_for_signer
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
-from recon.steps.money import doubt, spilled
+from recon.steps.money import doubt
 from recon.steps.money.approve import lapse
 from recon.steps.money.baselines import payment_reader, payments_by_order
-from recon.steps.money.contradictions import note_contradictions, note_refund_numbers
-from recon.steps.money.gate import gate_of
-from recon.steps.money.restore import note_head
+from recon.steps.money.doubt import note_contradictions, note_refund_numbers
+from recon.steps.money.gate import Gate, gate_of
+from recon.steps.money.restore import Notes, note_head
 from recon.steps.money.sending import (
     halted,
     no_longer_by_rule,
@@ -48,23 +50,87 @@ from recon.steps.money.sending import (
     sending_allowance,
 )
 from recon.store import Connection
-from recon.store.money import instruction_rows, open_money, planning_rows, sending_rows
+from recon.store.money import (
+    instruction_rows,
+    open_money,
+    planning_rows,
+    sending_rows,
+    spilled_rows,
+)
 from recon.store.money.bound_rows import events_of
 from recon.store.money.journal import StoredJournal
+from recon.store.money.lasting_journal import LastingJournal
+from recon.store.money.spill import FOLDER, REPLY, Spill, Spilled, remove
 from recon.store.nights import bound_actions, runs, stored_orders
 from recon.store.nights.runs import Run, Stop
 
+
+def spill_of(run: Run, *, environment: Environment) -> Spill:
+    """The spill files of a run's account: beside its reports, else beside the database."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    database = environment.store.path
+    beside = () if database is None else (database.with_name(f"{database.name}.{FOLDER}"),)
+    places = (account.reports / FOLDER, *beside)
+    return Spill(places, account=f"{run.merchant_id}/{run.account_id}")
+
+
+@contextmanager
+def lasting(
+    journal: StoredJournal, *, run: Run, environment: Environment
+) -> Iterator[LastingJournal]:
+    """The journal to send by, with room for an answer that the database might not take.
+
+    All that was written is on the disk afterwards.
+
+    Raises:
+        OutputError: there is no such room; nothing was sent.
+        StoreError: the disk refuses.
+    """
+    spill = spill_of(run, environment=environment)
+    spill.reserve()
+    try:
+        yield LastingJournal(
+            journal,
+            spill=spill,
+            pause=environment.pause,
+            note_outside=Notes(run, environment=environment).note,
+        )
+    finally:
+        spill.free()
+        environment.store.flush()
+
+
+def put_back(run: Run, *, journal: StoredJournal, environment: Environment) -> int:
+    """Write every answer of the account's files to the database; returns how many there were.
+
+    Raises:
+        SpillError: a file is not whole, or does not fit the database; nothing was changed by it.
+    """
+    count = 0
+    for path, spilled in spill_of(run, environment=environment).kept_files():
+        if (spilled.merchant_id, spilled.account_id) != (run.merchant_id, run.account_id):
+            continue
+        _put_back(spilled, journal=journal, environment=environment)
+        remove(path)
+        count += 1
+    return count
+
+
+def _put_back(spilled: Spilled, *, journal: StoredJournal, environment: Environment) -> None:
+    if spilled.kind == REPLY:
+        with environment.store.writing() as connection:
+            spilled_rows.put_reply(connection, spilled, at=environment.clock())
+        return
+    with environment.store.reading() as connection:
+        claimed = spilled_rows.is_to_release(connection, spilled)
+    if claimed:
+        journal.release(spilled.batch_id, reason=spilled.reason, at=environment.clock())
+
+
 STEP = "settle"
 NOT_ASKED = "the gateway was not asked about this order tonight; the next night asks"
+WITHDRAW_IT = "; withdraw it"
 REPLACED = "a newer version of its order file no longer asks for it"
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """Approved instructions after the gate and the baseline."""
-
-    cleared: tuple[Cleared, ...]
-    refused: tuple[Refused, ...]
 
 
 def settle(
@@ -88,7 +154,7 @@ def settle(
     )
     journal = journal_of(run, environment=environment)
     if run.mode is Mode.LIVE:
-        spilled.put_back(run, journal=journal, environment=environment)
+        put_back(run, journal=journal, environment=environment)
     swept = doubt.sweep(run, journal=journal, gateway=gateway, environment=environment)
     resolved = doubt.resolve_doubts(run, environment=environment)
     contradicted = note_contradictions(run, environment=environment)
@@ -130,7 +196,7 @@ def _unsent(run: Run, *, environment: Environment) -> tuple[int, int]:
 def _sent(
     run: Run,
     *,
-    waiting: _Waiting,
+    waiting: Queue,
     sending: tuple[GatewayOfMoney, StoredJournal],
     environment: Environment,
 ) -> Sent:
@@ -154,7 +220,7 @@ def journal_of(run: Run, *, environment: Environment) -> StoredJournal:
 
 
 def _note_end(
-    run: Run, *, waiting: _Waiting, sent: Sent, stopped: str, environment: Environment
+    run: Run, *, waiting: Queue, sent: Sent, stopped: str, environment: Environment
 ) -> int:
     """Keep what waits and why; how many instructions are in doubt now."""
     with environment.store.writing() as connection:
@@ -184,11 +250,11 @@ def send(
     note_head(run, environment=environment)
     with (
         held_back() as told_to_end,
-        spilled.lasting(journal, run=run, environment=environment) as lasting,
+        lasting(journal, run=run, environment=environment) as kept,
     ):
         sender = Sender(
             gateway=gateway,
-            journal=lasting,
+            journal=kept,
             clock=environment.clock,
             new_id=environment.new_id,
             crash_point=environment.crash_point,
@@ -263,7 +329,7 @@ def _captures_to_repeat(
     return [item for item in ended if item.instruction_id not in gone]
 
 
-def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> _Waiting:
+def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> Queue:
     with environment.store.reading() as connection:
         approved = [
             item
@@ -272,10 +338,31 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
             )
             if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
         ]
-        if not approved:
-            return _Waiting((), ())
-        orders = [item.order_no for item in approved]
-        baselines = _baselines(connection, run, order_nos=set(orders), environment=environment)
+        order_nos = {item.order_no for item in approved}
+        baselines = _baselines(connection, run, order_nos=order_nos, environment=environment)
+    return queue_of(
+        approved,
+        run=run,
+        baselines=baselines,
+        gate=gate,
+        gateway=gateway,
+        environment=environment,
+    )
+
+
+def queue_of(
+    items: Sequence[Instruction],
+    *,
+    run: Run,
+    baselines: Mapping[str, Baseline],
+    gate: Gate,
+    gateway: GatewayOfMoney,
+    environment: Environment,
+) -> Queue:
+    """What of some instructions may leave now, in order, and why the others may not."""
+    if not items:
+        return Queue((), ())
+    with environment.store.reading() as connection:
         others = instruction_rows.of_payments(
             connection,
             run,
@@ -283,15 +370,16 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
         )
         replaced = instruction_rows.replaced(connection, run)
         subscriptions = instruction_rows.of_subscriptions(
-            connection, run, recurring_ids=(item.recurring_id for item in approved)
+            connection, run, recurring_ids=(item.recurring_id for item in items)
         )
         payees = instruction_rows.of_payees(
-            connection, run, payee_digests=(item.payee_digest for item in approved)
+            connection, run, payee_digests=(item.payee_digest for item in items)
         )
-        unruled = no_longer_by_rule(connection, run, approved=approved, environment=environment)
+        unruled = no_longer_by_rule(connection, run, approved=items, environment=environment)
         against = _against_rows(
-            connection, run, approved, baselines=baselines, others=others, environment=environment
+            connection, run, items, baselines=baselines, others=others, environment=environment
         )
+        allowance = sending_allowance(connection, run, environment=environment)
     others.update(subscriptions | payees)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     refused_first = {wanted: (because, True) for wanted, because in against.items()}
@@ -308,15 +396,16 @@ def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Enviro
             multiple_captures=environment.settings.gateway.capture_multiple,
             ids_unique=account.instructions.are_unique,
         )
-        for item in approved
+        for item in items
     ]
-    with environment.store.reading() as connection:
-        allowance = sending_allowance(connection, run, environment=environment)
-    queued = queue(
-        (item for item in judged if isinstance(item, Cleared)), refusal=allowance.refusal
-    )
+
+    def refusal(item: Instruction) -> str:
+        """The limits count what leaves now, not what still waits for people."""
+        return allowance.refusal(item) if item.state is InstructionState.APPROVED else ""
+
+    queued = queue((item for item in judged if isinstance(item, Cleared)), refusal=refusal)
     refused = tuple(item for item in judged if isinstance(item, Refused))
-    return _Waiting(queued.cleared, refused + queued.refused)
+    return Queue(queued.cleared, refused + queued.refused)
 
 
 def _against_rows(
@@ -407,7 +496,7 @@ def _judge(
 def _unless_problem(judged: Cleared | Refused, *, gateway: GatewayOfMoney) -> Cleared | Refused:
     if isinstance(judged, Cleared) and (problem := gateway.problem(judged)):
         return Refused(
-            judged.instruction, f"it is not sent, by our own checks: {problem}; withdraw it"
+            judged.instruction, f"it is not sent, by our own checks: {problem}{WITHDRAW_IT}"
         )
     return judged
 
@@ -431,7 +520,7 @@ def _baselines(
     }
 
 
-def _note_waiting(connection: Connection, run: Run, *, waiting: _Waiting, at: datetime) -> None:
+def _note_waiting(connection: Connection, run: Run, *, waiting: Queue, at: datetime) -> None:
     """Keep why each one waits, and what a dry run would have sent.
 
     A dry run only tells: what it finds to be for people waits for them when a live one finds it.
@@ -453,7 +542,7 @@ def would_send(cleared: Sequence[Cleared]) -> str:
     return "; ".join(f"batch {plan.position}: {plan}" for plan in plans)
 
 
-def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: _Waiting, gate: Gate) -> str:
+def _sentence(run: Run, *, figures: Mapping[str, int | str], waiting: Queue, gate: Gate) -> str:
     earlier = f" and {figures['earlier']} earlier ones" if figures["earlier"] else ""
     sentence = f"{figures['planned']} new instructions{earlier}: "
     if run.mode is Mode.DRY_RUN:

@@ -7,10 +7,10 @@ name it as evidence.
 
 from collections.abc import Collection
 
+from recon.instructions.instruction import Instruction
 from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import InstructionKind
-from recon.settlement.instruction import Instruction
 from recon.store import Connection
 from recon.store.nights import notification_rows
 from recon.store.nights.notification_rows import About

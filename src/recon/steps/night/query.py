@@ -25,7 +25,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.gateway.queries import KeyAnswers, asking, pace_of
+from recon.instructions.queries import KeyAnswers, asking, pace_of
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
+from recon.instructions.instruction import Instruction
+from recon.instructions.resolution import NO_QUERY_SHOWS
 from recon.model.business_date import AHEAD_MAX
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.figures import Attention
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import NO_QUERY_SHOWS
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of, not_verified
 from recon.steps.ground.releases import held_nights, release_ended

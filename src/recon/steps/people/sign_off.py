@@ -16,10 +16,10 @@ import pandas as pd
 
 from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
+from recon.instructions.approval import problem_of_role
 from recon.model.errors import UsageError
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
-from recon.settlement.approval import problem_of_role
 from recon.steps.ground import kept_results
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment

@@ -12,11 +12,11 @@ from functools import partial
 
 from recon.config.approvers import Approver, has_left
 from recon.desk.endorsement import Kind
+from recon.instructions.approval import Decides, beyond_limit, problem_of_role, problem_of_two
+from recon.instructions.instruction import Instruction
+from recon.instructions.resolution import quarantine, waited
 from recon.model.errors import UsageError
 from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
-from recon.settlement.approval import Decides, beyond_limit, problem_of_role, problem_of_two
-from recon.settlement.instruction import Instruction
-from recon.settlement.resolution import quarantine, waited
 from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Table
 
+from recon.instructions import terms
+from recon.instructions.instruction import FOLLOWS
 from recon.model.words import InstructionKind
-from recon.settlement import terms
-from recon.settlement.instruction import FOLLOWS
 from recon.store.schema import (
     agreement,
     approval,

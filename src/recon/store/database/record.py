@@ -25,8 +25,8 @@ from sqlalchemy import (
     update,
 )
 
-from recon.settlement.approval import sums_in_words
-from recon.settlement.terms import text_digest
+from recon.instructions.approval import sums_in_words
+from recon.instructions.terms import text_digest
 from recon.store.database.bound_tables import Bound
 from recon.store.database.history import LINKS_AT_ONCE, Event, append, instant_text
 from recon.store.schema import history

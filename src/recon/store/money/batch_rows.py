@@ -16,11 +16,11 @@ from sqlalchemy import Connection, Update, bindparam, insert, select, update
 
 from recon.gateway_client import PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.replies import RowOutcome
+from recon.instructions.eligibility import Cleared
+from recon.instructions.masking import masked
+from recon.instructions.terms import filled_in
 from recon.model.errors import Defect
 from recon.model.words import InstructionState
-from recon.settlement.eligibility import Cleared
-from recon.settlement.masking import masked
-from recon.settlement.terms import filled_in
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.history import Event
 from recon.store.database.record import cells_of

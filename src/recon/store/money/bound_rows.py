@@ -7,11 +7,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
+from recon.instructions.eligibility import Cleared
+from recon.instructions.instruction import Instruction
+from recon.instructions.terms import BOUND, Terms, terms_of
 from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
-from recon.settlement.eligibility import Cleared
-from recon.settlement.instruction import Instruction
-from recon.settlement.terms import BOUND, Terms, terms_of
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.record import PROBLEMS_MAX, difference, folded, named
 from recon.store.money.instruction_reading import instructions_where

@@ -9,10 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, or_, select
 
+from recon.instructions.contradiction import NOT_DONE_STATES, Ended, Numbered
+from recon.instructions.instruction import Instruction
 from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
-from recon.settlement.contradiction import NOT_DONE_STATES, Ended
-from recon.settlement.instruction import Instruction
-from recon.settlement.refund_numbers import Numbered
 from recon.store.database.bound_tables import CASE
 from recon.store.database.record import record
 from recon.store.money.instruction_reading import INSTRUCTION_COLUMNS, instruction_of

@@ -21,9 +21,9 @@ from recon.desk.endorsement import (
     words_problem,
 )
 from recon.desk.held_keys import HeldKeys
+from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import EndorsementError, GateClosedError
 from recon.model.words import InstructionState
-from recon.settlement.planning import RULE_APPROVER
 from recon.store.database.bound_tables import ROW
 from recon.store.database.history import first_hash
 from recon.store.database.record import PROBLEMS_MAX

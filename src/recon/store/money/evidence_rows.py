@@ -7,9 +7,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select
 
+from recon.instructions.resolution import SearchedRefund
 from recon.model.uptime import Uptime
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.resolution import SearchedRefund
 from recon.store.database.history import Event, append, of_entity
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction, refund_search

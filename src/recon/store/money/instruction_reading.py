@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select
 
+from recon.instructions.instruction import Instruction
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.instruction import Instruction
 from recon.store.schema import instruction
 
 _PLAIN = frozenset(Instruction.__dataclass_fields__) - {"kind", "state"}

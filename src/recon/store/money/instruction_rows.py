@@ -20,12 +20,12 @@ from sqlalchemy import (
 )
 
 from recon.gateway_client import RawReply
+from recon.instructions.eligibility import Refused
+from recon.instructions.instruction import Instruction
+from recon.instructions.intention import named
+from recon.instructions.planning import Plan
+from recon.instructions.terms import terms_of
 from recon.model.words import InstructionKind, InstructionState, SourceKind
-from recon.settlement.eligibility import Refused
-from recon.settlement.instruction import Instruction
-from recon.settlement.intention import named
-from recon.settlement.planning import Plan
-from recon.settlement.terms import terms_of
 from recon.store.database.bound_tables import ROW
 from recon.store.database.history import Event, append
 from recon.store.money.instruction_reading import (

@@ -1,6 +1,6 @@
 """The journal of money: instructions and batches, every change with its event in the history.
 
-Implements `settlement.sender.Journal`. Each method is one transaction; a claim is a compare-and-set
+Implements `sender.Journal`. Each method is one transaction; a claim is a compare-and-set
 on the state of every row, so that no instruction is ever in two batches on the wire. A claim is on
 the disk when it returns. What came back outlives this process at once, and on SQLite the machine
 with the next claim or the end of the pass (`Store.flush`): before another byte leaves.
@@ -21,11 +21,11 @@ from sqlalchemy import Connection, bindparam, select, update
 from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.gateway_client import BatchReply, FindingKind, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.replies import RowOutcome
+from recon.instructions.eligibility import Cleared
+from recon.instructions.instruction import FOLLOWS, Instruction
+from recon.instructions.intention import told_repeats, unagreed
 from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.eligibility import Cleared
-from recon.settlement.instruction import FOLLOWS, Instruction
-from recon.settlement.intention import told_repeats, unagreed
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append

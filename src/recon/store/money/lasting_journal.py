@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from recon.gateway_client import BatchReply, PreparedRequest, RawReply
+from recon.instructions.eligibility import Cleared
+from recon.instructions.masking import masked
 from recon.model.errors import StoreError
-from recon.settlement.eligibility import Cleared
-from recon.settlement.masking import masked
 from recon.store.money.journal import Standing, StoredJournal
 from recon.store.money.spill import NOT_SENT, REPLY, Spill, Spilled, remove
 
@@ -23,7 +23,7 @@ BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelt
 
 
 class LastingJournal:
-    """Implements `settlement.sender.Journal`.
+    """Implements `instructions.sender.Journal`.
 
     `pause` lets time pass; `note_outside` notes the newest link of the history in the head file.
     """

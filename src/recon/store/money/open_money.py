@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from recon.instructions.approval import sums_in_words
 from recon.model.words import DOUBTFUL_STATES, InstructionKind, InstructionState
-from recon.settlement.approval import sums_in_words
 from recon.store.money.case_rows import open_cases
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction

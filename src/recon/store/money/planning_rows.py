@@ -6,12 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from recon.instructions.instruction import Instruction
+from recon.instructions.intention import Intention
+from recon.instructions.own_row import OrderRow
+from recon.instructions.planning import Action, Earlier, Known
 from recon.model.words import InstructionKind, InstructionState, OrderStatus, SourceKind
-from recon.settlement.instruction import Instruction
-from recon.settlement.intention import Intention
-from recon.settlement.known import Earlier, Known
-from recon.settlement.own_row import OrderRow
-from recon.settlement.planning import Action
 from recon.store.money.instruction_reading import instruction_of
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction, order_action, order_file

@@ -6,10 +6,10 @@ from datetime import date, datetime
 
 from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
+from recon.instructions.instruction import MOVES_MONEY
+from recon.instructions.planning import RULE_APPROVER
+from recon.instructions.sending_order import BatchPlan
 from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
-from recon.settlement.instruction import MOVES_MONEY
-from recon.settlement.planning import RULE_APPROVER
-from recon.settlement.sending_order import BatchPlan
 from recon.store.database.bound_tables import SWITCH
 from recon.store.database.record import record
 from recon.store.nights.proofs import MAY_HAVE_MOVED

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, func, select, true, union
 
+from recon.instructions.resolution import SettledLine
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Reject, SourceKind
-from recon.settlement.settled_evidence import SettledLine
 from recon.store.nights import order_rows, settled_lines, settled_sums, settlement_plan
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run

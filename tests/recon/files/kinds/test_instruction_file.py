@@ -18,8 +18,8 @@ from recon.files.kinds.instruction_file import (
     is_instruction_file,
     sealed,
 )
+from recon.instructions.sealing import Seal
 from recon.model.errors import SourceUnreadableError
-from recon.settlement.sealing import Seal
 
 SEAL = Seal(SecretStr(Fernet.generate_key().decode()))
 IBAN = "DE89370400440532013000"

@@ -32,9 +32,9 @@ from recon.files.reader import (
 from recon.files.reader.readings import refused_instructions, refused_rows
 from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import read_table
+from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.model.words import SourceKind
-from recon.settlement.sealing import Seal
 from tests.recon.files.bank_documents import CALM, camt, entry
 from tests.recon.files.whole_read import spooled_file
 

@@ -12,10 +12,10 @@ from recon.config.approvers import Approver
 from recon.desk.endorsement import Kind, Signed, opened, row_problem
 from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS
 from recon.desk.key_files import make_keys
+from recon.instructions.planning import RULE_APPROVER
+from recon.instructions.terms import terms_of
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 from recon.model.words import InstructionState
-from recon.settlement.planning import RULE_APPROVER
-from recon.settlement.terms import terms_of
 from recon.steps.acts import Place, hear
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.endorsed import Said, note_endorsed, words_for_signer

@@ -2,9 +2,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from recon.instructions.eligibility import ShownPayment
 from recon.model.nights import StepSummary
 from recon.model.words import GatewayState, KeyAnswer
-from recon.settlement.eligibility import ShownPayment
 from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
 from recon.steps.ground.kept_answers import keep, note_asked, seal
 from recon.steps.ground.shown_answers import baseline_payments

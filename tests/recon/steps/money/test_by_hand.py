@@ -164,6 +164,18 @@ def test_a_gateway_elsewhere_is_only_asked_through_a_night(
     assert merchant.effects() == []
 
 
+def test_what_waits_for_another_person_is_not_yet_held_to_the_limits(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The night that sends it counts it; until then it can be asked for."""
+    payment = next(one for one in merchant.payments("authorised") if one.currency == "EUR")
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    (merchant.folder / "config" / "limits.toml").write_text("[limits.EUR]\nday = 0.01\n")
+    monkeypatch.setattr(Settings, "is_sandbox", property(lambda _settings: False))
+
+    assert _ask(merchant, "capture", payment).state is InstructionState.PLANNED
+
+
 def test_nobody_asks_a_gateway_elsewhere_under_a_name_of_their_own(
     merchant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

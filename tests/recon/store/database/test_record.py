@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Boolean, delete, insert, select, text, update
 
+from recon.instructions.instruction import Instruction
+from recon.instructions.terms import filled_in, terms_of
 from recon.model.errors import StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.resolutions import BreakAnswer, Import
 from recon.model.words import InstructionKind
-from recon.settlement.instruction import Instruction
-from recon.settlement.terms import filled_in, terms_of
 from recon.store.database.bound_tables import (
     BEFORE_MONEY,
     BOUND_TABLES,
@@ -43,7 +43,7 @@ from recon.store.people import agreement_rows, approval_rows, resolution_rows
 from recon.store.people.approval_rows import TAKEN_BACK, PersonsWord
 from recon.store.schema import history, result_summary, run
 from recon.store.schema.columns import Instant, IsoDate
-from tests.recon.settlement.instructions import INSTRUCTION as CAPTURE
+from tests.recon.instructions.sample_instructions import INSTRUCTION as CAPTURE
 from tests.recon.store.scripted import cleared_captures
 
 _PAST_ON_POSTGRESQL = "ALTER TABLE history DISABLE TRIGGER ALL"

@@ -9,13 +9,13 @@ from sqlalchemy import select, update
 from recon.gateway_client import BatchReply, ReplyOutcome
 from recon.gateway_client.payouts import PayoutRecord
 from recon.gateway_client.replies import RowOutcome
+from recon.instructions.eligibility import Cleared
 from recon.model.errors import Defect
-from recon.settlement.eligibility import Cleared
 from recon.store.database.engine import Store
 from recon.store.money.journal import StoredJournal
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, instruction
-from tests.recon.settlement.instructions import reply_of, request_of
+from tests.recon.instructions.sample_instructions import reply_of, request_of
 from tests.recon.store.scripted import AT, cleared_captures, states_of
 
 Ask = Callable[[StoredJournal], None]

@@ -4,15 +4,15 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import update
 
+from recon.instructions.instruction import Instruction
+from recon.instructions.planning import Plan
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.instruction import Instruction
-from recon.settlement.planning import Plan
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money import case_rows, instruction_rows
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
-from tests.recon.settlement.instructions import INSTRUCTION
+from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 SHOWN = {"T1": ["2000"], "T7": ["3000"]}

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import Connection, Engine, event, select
 
 from recon.gateway_client import RawReply, ReplyOutcome
+from recon.instructions.eligibility import Cleared
+from recon.instructions.sender import Sender, Sent
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest
-from recon.settlement.eligibility import Cleared
-from recon.settlement.sender import Sender, Sent
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
@@ -20,7 +20,7 @@ from recon.store.money.journal import StoredJournal
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import batch
-from tests.recon.settlement.instructions import not_sent, reply_of, silence
+from tests.recon.instructions.sample_instructions import not_sent, reply_of, silence
 from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared_captures, states_of
 
 

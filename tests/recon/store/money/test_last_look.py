@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.instruction import Instruction
+from recon.instructions.planning import Plan
 from recon.model.words import GatewayState, InstructionKind, InstructionState
-from recon.settlement.eligibility import Cleared, ShownPayment
-from recon.settlement.instruction import Instruction
-from recon.settlement.planning import Plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.money.journal import left_out
 from recon.store.nights.runs import Run
-from tests.recon.settlement.instructions import INSTRUCTION
+from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 WANTED = replace(INSTRUCTION, kind=InstructionKind.REFUND, file_id=None, request_id="R-1")

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from recon.instructions.sender import Sender, Sent
 from recon.model.errors import StoreError
 from recon.model.nights import Mode, NightRequest
-from recon.settlement.sender import Sender, Sent
 from recon.store.database.engine import Store, open_store
 from recon.store.database.night_lock import account_lock
 from recon.store.money import lasting_journal

@@ -6,14 +6,14 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy import insert
 
+from recon.instructions.intention import Intention
+from recon.instructions.planning import Plan
 from recon.model.words import InstructionKind, InstructionState
-from recon.settlement.intention import Intention
-from recon.settlement.planning import Plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights.runs import Run
 from recon.store.schema import order_action, order_file
-from tests.recon.settlement.instructions import INSTRUCTION
+from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 

@@ -3,9 +3,9 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import text, update
 
+from recon.instructions.planning import Action, Known, plan
 from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
-from recon.settlement.planning import Action, Known, plan
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
 from recon.store.nights import facts_rows, order_facts, proofs

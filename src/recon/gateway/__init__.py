@@ -1,1 +1,0 @@
-"""Our instructions and keys to the gateway client's rows, and its replies to our records."""

@@ -1,0 +1,310 @@
+"""May this instruction be sent tonight? Decided from the gateway's own answer and our journal.
+
+Bounds count what is confirmed and what is in doubt; where the query shows less than the journal
+knows, the answer is stale and nothing is sent. Each "no" is a sentence for page one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recon.instructions.instruction import REFUNDS_PER_TRANSACTION_MAX, Instruction
+from recon.instructions.intention import told_repeats, unagreed
+from recon.model.money import format_minor_units
+from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
+
+_PAID = frozenset({GatewayState.PAID, GatewayState.PARTIALLY_REFUNDED})
+_CAPTURABLE_IN_PARTS = frozenset({GatewayState.AUTHORISED, GatewayState.PAID})
+_REFUNDABLE_LATER = frozenset({GatewayState.AUTHORISED, GatewayState.PENDING})
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPayment:
+    """One payment of an order as the baseline query showed it."""
+
+    transaction_id: str
+    state: GatewayState
+    payment_status: str
+    currency: str
+    amount: int
+    dated: datetime | None = None
+    """When it was made, in UTC; the oldest authorisation lapses first."""
+    closed_because: str = ""
+    """Not empty: a case of this payment lets nothing more be sent for it."""
+    charged_back: int = 0
+    """Minor units that settlement files or the books know to be charged back."""
+
+    @property
+    def shown(self) -> str:
+        """What the gateway says of it, in words."""
+        amount = format_minor_units(self.amount, currency=self.currency)
+        return f"{amount} {self.currency} with payment_status {self.payment_status}"
+
+
+SHOWN_MAX = 3
+"""Transactions of the gateway that a reason names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the gateway said of one order before money moves."""
+
+    answer: KeyAnswer
+    payments: tuple[ShownPayment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """The instruction may be sent, for this payment."""
+
+    instruction: Instruction
+    payment: ShownPayment
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The instruction is not sent tonight, with the reason in words."""
+
+    instruction: Instruction
+    reason: str
+    is_for_people: bool = False
+    """Its approval counts no more: two people approve it, seeing the reason."""
+    repeats: tuple[str, ...] = ()
+    """Earlier instructions of its intention that those people must see."""
+
+
+def clear(
+    instruction: Instruction,
+    *,
+    baseline: Baseline,
+    others: Sequence[Instruction],
+    multiple_captures: bool = False,
+    ids_unique: bool = False,
+) -> Cleared | Refused:
+    """Judge one approved instruction against what the gateway shows and the journal knows.
+
+    Args:
+        instruction: Approved, not sent yet.
+        baseline: What the gateway said of its order tonight.
+        others: The journal's rows of the order or of any payment the gateway shows for it.
+        multiple_captures: The gateway is known to take a payment in parts.
+        ids_unique: The merchant declares that each request id stands for a movement of its own.
+    """
+    if baseline.answer is not KeyAnswer.FOUND:
+        return Refused(instruction, _NO_ANSWER[baseline.answer])
+    payments = tuple(dict.fromkeys(baseline.payments))
+    payment = _choose(instruction, payments=payments)
+    if isinstance(payment, str):
+        return Refused(instruction, payment)
+    if because := shown_twice(payments).get(payment.transaction_id):
+        return Refused(instruction, because)
+    same_payment = [
+        other
+        for other in others
+        if other.transaction_id == payment.transaction_id
+        and other.instruction_id != instruction.instruction_id
+    ]
+    by_kind = _JUDGES[instruction.kind]
+    if instruction.kind is InstructionKind.CAPTURE and multiple_captures:
+        by_kind = _capture_in_parts
+    for check in (_fits_payment, _nothing_open):
+        if reason := check(instruction, payment, same_payment):
+            return Refused(instruction, reason)
+    payment_id = payment.transaction_id
+    if repeats := unagreed(
+        instruction, others=same_payment, transaction_id=payment_id, ids_unique=ids_unique
+    ):
+        return _repeated(instruction, repeats)
+    reason = by_kind(instruction, payment, same_payment)
+    return Refused(instruction, reason) if reason else Cleared(instruction, payment)
+
+
+def _repeated(instruction: Instruction, repeats: Sequence[Instruction]) -> Refused:
+    ids = tuple(repeat.instruction_id for repeat in repeats)
+    return Refused(instruction, told_repeats(repeats), is_for_people=True, repeats=ids)
+
+
+def clear_alone(
+    instruction: Instruction,
+    *,
+    others: Sequence[Instruction],
+    rule_approver: str,
+    ids_unique: bool = False,
+) -> Cleared | Refused:
+    """Judge an instruction that no query can speak of: a payout, or the end of a subscription.
+
+    Args:
+        instruction: Approved, not sent yet.
+        others: The journal's rows of the same subscription or payee.
+        rule_approver: The name under which a rule approves, which no payout may carry.
+        ids_unique: As above.
+    """
+    own = [other for other in others if other.instruction_id != instruction.instruction_id]
+    if instruction.kind is InstructionKind.PAYOUT:
+        if repeats := unagreed(instruction, others=own, transaction_id="", ids_unique=ids_unique):
+            return _repeated(instruction, repeats)
+        own = []
+    for other in own:
+        if other.is_open:
+            reason = f"instruction {other.instruction_id} of the same subscription is not settled"
+            return Refused(instruction, f"{reason} yet")
+        if other.may_have_taken_effect:
+            return Refused(instruction, "it was done before")
+    if instruction.kind is InstructionKind.PAYOUT and instruction.approved_by == rule_approver:
+        return Refused(instruction, "every payout needs approval by two people")
+    nothing = ShownPayment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
+    return Cleared(instruction, nothing)
+
+
+def shown_twice(payments: Iterable[ShownPayment]) -> dict[str, str]:
+    """Transactions that these answers show in two ways, with why nothing is sent for them."""
+    first: dict[str, ShownPayment] = {}
+    reasons: dict[str, str] = {}
+    for payment in payments:
+        known = first.setdefault(payment.transaction_id, payment)
+        if known.shown != payment.shown:
+            ways = " and as ".join(sorted({known.shown, payment.shown}))
+            reasons[payment.transaction_id] = (
+                f"the gateway shows transaction {payment.transaction_id} in two ways, as {ways}; "
+                "nothing is sent for it until its answers agree"
+            )
+    return reasons
+
+
+_NO_ANSWER: Mapping[KeyAnswer, str] = {
+    KeyAnswer.FAILED: "the gateway gave no usable answer for this order tonight",
+    KeyAnswer.UNMAPPED: "the gateway answered with a code that is not mapped; map it in rules.toml",
+    KeyAnswer.NOT_FOUND: "the gateway does not know this order",
+}
+
+
+def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> ShownPayment | str:
+    if instruction.transaction_id:
+        named = [p for p in payments if p.transaction_id == instruction.transaction_id]
+        return named[0] if named else _not_shown(instruction, payments=payments)
+    if len({p.transaction_id for p in payments}) == 1:
+        return payments[0]
+    wanted = _WANTED[instruction.kind]
+    fitting = {p.transaction_id: p for p in payments if p.state in wanted}
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    return "several payments could be meant; name the transaction_id in the order file"
+
+
+def _not_shown(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> str:
+    shown = sorted({payment.transaction_id for payment in payments})
+    more = f" and {len(shown) - SHOWN_MAX} more" if len(shown) > SHOWN_MAX else ""
+    return (
+        f"the instruction names transaction {instruction.transaction_id}, the gateway shows "
+        f"{', '.join(shown[:SHOWN_MAX]) or 'none'}{more} for this order"
+    )
+
+
+def _fits_payment(
+    instruction: Instruction, payment: ShownPayment, _others: Sequence[Instruction]
+) -> str:
+    if payment.closed_because:
+        return payment.closed_because
+    if payment.currency != instruction.currency:
+        return f"the payment is in {payment.currency}, the instruction in {instruction.currency}"
+    if payment.state is GatewayState.UNMAPPED:
+        return f"payment_status {payment.payment_status} is not mapped; map it in rules.toml"
+    if instruction.amount > payment.amount:
+        return "the amount is larger than the payment"
+    return ""
+
+
+def _nothing_open(
+    _instruction: Instruction, _payment: ShownPayment, others: Sequence[Instruction]
+) -> str:
+    for other in others:
+        if other.is_open:
+            return f"instruction {other.instruction_id} of the same payment is not settled yet"
+    return ""
+
+
+def _capture_or_cancel(
+    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
+) -> str:
+    if any(o.kind is instruction.kind and o.state is InstructionState.CONFIRMED for o in others):
+        return "it was done before"
+    if payment.state is not GatewayState.AUTHORISED:
+        return f"the gateway shows {payment.state}, not authorised"
+    if any(other.may_have_moved for other in others):
+        return "the gateway shows less than this journal knows of the payment; ask again later"
+    if instruction.kind is InstructionKind.CANCEL and instruction.amount != payment.amount:
+        return "a cancel must carry the payment's own amount"
+    return ""
+
+
+def _capture_in_parts(
+    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
+) -> str:
+    """Parts of one authorisation, together never more than it."""
+    if payment.state not in _CAPTURABLE_IN_PARTS:
+        return f"the gateway shows {payment.state}; there is nothing to capture"
+    moved = [o for o in others if o.may_have_moved]
+    if any(o.kind is not InstructionKind.CAPTURE for o in moved):
+        return "money of this payment went back already; a further part is for people"
+    if payment.state is GatewayState.PAID and not moved:
+        return "the gateway shows a capture that this journal does not know; check the rest"
+    if sum(o.amount for o in moved) + instruction.amount > payment.amount:
+        return "captures would exceed what was authorised"
+    return ""
+
+
+def _refund(instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]) -> str:
+    if payment.state in _REFUNDABLE_LATER:
+        return f"the gateway shows {payment.state}; a refund needs a captured payment"
+    if payment.state not in _PAID:
+        return f"the gateway shows {payment.state}; there is nothing to refund"
+    refunds = [o for o in others if o.kind is InstructionKind.REFUND and o.may_have_moved]
+    if payment.state is GatewayState.PARTIALLY_REFUNDED and not refunds:
+        return "the gateway shows a partial refund that this journal does not know; check the rest"
+    if len(refunds) >= REFUNDS_PER_TRANSACTION_MAX:
+        return f"the payment has {REFUNDS_PER_TRANSACTION_MAX} refunds, the most it can number"
+    return _beyond_captured(instruction, payment, others)
+
+
+def _beyond_captured(
+    instruction: Instruction, payment: ShownPayment, others: Sequence[Instruction]
+) -> str:
+    """Refunds and chargebacks together never give back more than was captured."""
+    moved = [other for other in others if other.may_have_moved]
+    captures = sum(o.amount for o in moved if o.kind is InstructionKind.CAPTURE)
+    captured = min(captures or payment.amount, payment.amount)
+    back = sum(o.amount for o in moved if o.kind is InstructionKind.REFUND) + instruction.amount
+    if back > captured:
+        return "refunds would exceed what was captured"
+    if back + payment.charged_back > captured:
+        return (
+            "refunds and chargebacks would exceed what was captured: settlement files or the "
+            "books know of a chargeback of this payment"
+        )
+    return ""
+
+
+_WANTED: Mapping[InstructionKind, frozenset[GatewayState]] = {
+    InstructionKind.CAPTURE: frozenset({GatewayState.AUTHORISED}),
+    InstructionKind.CANCEL: frozenset({GatewayState.AUTHORISED}),
+    InstructionKind.REVIEW: frozenset({GatewayState.IN_REVIEW}),
+    InstructionKind.REFUND: _PAID,
+}
+
+
+def _review(
+    _instruction: Instruction, payment: ShownPayment, _others: Sequence[Instruction]
+) -> str:
+    if payment.state is not GatewayState.IN_REVIEW:
+        return f"the gateway shows {payment.state}, not in review"
+    return ""
+
+
+_JUDGES: Mapping[
+    InstructionKind, Callable[[Instruction, ShownPayment, Sequence[Instruction]], str]
+] = {
+    InstructionKind.CAPTURE: _capture_or_cancel,
+    InstructionKind.CANCEL: _capture_or_cancel,
+    InstructionKind.REFUND: _refund,
+    InstructionKind.REVIEW: _review,
+}

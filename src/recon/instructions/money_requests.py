@@ -1,0 +1,208 @@
+"""Our cleared instructions as the client's rows, signed and sent by it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Self
+
+from pydantic import SecretStr
+
+from recon.config.settings import Settings
+from recon.gateway_client import (
+    BatchReply,
+    BatchRow,
+    CancelRow,
+    CancelSubscriptionRow,
+    CaptureRow,
+    InvalidBatchError,
+    Operation,
+    PayoutRow,
+    PreparedRequest,
+    RawReply,
+    RefundRow,
+    ReviewRow,
+    Row,
+    Signer,
+    check_rows,
+)
+from recon.instructions.account import GatewayAccount, gateway_account
+from recon.instructions.eligibility import Cleared
+from recon.instructions.instruction import Instruction
+from recon.instructions.sealing import Seal
+from recon.instructions.signer_socket import SignerSocket
+from recon.instructions.terms import terms_of
+from recon.model.errors import ConfigurationError, Defect, ReconError
+from recon.model.money import wire_amount
+from recon.model.words import Clock, InstructionKind
+
+FIRST_REVIEW_FLAG = "1"
+"""What a review sets that names no flag; the document shows no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionWords:
+    """What people said of some instructions, for a signer to check."""
+
+    seen: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
+    """Instruction id -> its terms as they saw them."""
+    endorsements: Sequence[Mapping[str, str]] = ()
+    """The desk's: document, signature, key."""
+
+
+WordsOf = Callable[[Sequence[str]], InstructionWords]
+"""Instruction ids -> what people said of them."""
+
+
+def no_words(_instruction_ids: Sequence[str]) -> InstructionWords:
+    """Where no people are asked."""
+    return InstructionWords()
+
+
+class GatewayOfMoney:
+    """The gateway as the sender sees it, for one account and one settle step."""
+
+    def __init__(self, account: GatewayAccount, *, clock: Clock, words: WordsOf = no_words) -> None:
+        self._account = account
+        self._words = words
+        self._client = account.client(clock=clock)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        account: tuple[str, str],
+        clock: Clock,
+        words: WordsOf = no_words,
+    ) -> Self:
+        """The gateway of one (merchant, account); `words` is asked only where a signer signs."""
+        merchant_id, account_id = account
+        declared = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
+        return cls(declared, clock=clock, words=words)
+
+    def problem(self, cleared: Cleared) -> str:
+        """Why this row must not be sent at all; "" when it may."""
+        try:
+            row = self._row_of(cleared)
+        except ReconError as error:
+            return str(error)
+        operation, interface = _operation(cleared.instruction.kind), self._account.interface
+        problems = check_rows(operation, rows=[row], interface=interface)
+        return "; ".join(f"{problem.field} {problem.reason}" for problem in problems)
+
+    def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
+        """Canonical bytes of one batch of one kind; the same ones for the same rows.
+
+        Raises:
+            UnsignedError: nobody signed it.
+        """
+        instructions = [row.instruction for row in rows]
+        try:
+            return self._client.prepare(
+                _operation(instructions[0].kind),
+                [self._row_of(row) for row in rows],
+                sign_key=self._signer(instructions),
+            )
+        except (InvalidBatchError, ConfigurationError) as error:
+            raise Defect(str(error)) from error
+
+    async def send(self, request: PreparedRequest) -> RawReply:
+        """One request on a connection of its own, once.
+
+        Raises:
+            NotSentError: it surely did not leave.
+            UnknownOutcomeError: it may have arrived, and nothing usable came back.
+        """
+        return await self._client.transport.send(request)
+
+    def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
+        """What the reply says, row by row; total over any bytes."""
+        return self._client.read(request, reply)
+
+    def _signer(self, instructions: Sequence[Instruction]) -> SecretStr | Signer:
+        """Who signs; one elsewhere is told which instructions the rows are, and who said yes."""
+        ours = self._account.credentials.sign_key
+        if not isinstance(ours, SignerSocket):
+            return ours
+        words = self._words([instruction.instruction_id for instruction in instructions])
+        rows = [
+            {
+                "instruction_id": instruction.instruction_id,
+                "terms": terms_of(instruction),
+                "seen": words.seen.get(instruction.instruction_id, {}),
+            }
+            for instruction in instructions
+        ]
+        grounds = {"rows": rows, "endorsements": list(words.endorsements)}
+        return ours.on(grounds)
+
+    def _row_of(self, cleared: Cleared) -> Row:
+        instruction = cleared.instruction
+        if instruction.kind is InstructionKind.PAYOUT:
+            seal = Seal(self._account.settings.seal_key)
+            amount = self._on_wire(instruction.amount, currency=instruction.currency)
+            return _payout_row(instruction, amount=amount, seal=seal)
+        if instruction.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+            return CancelSubscriptionRow(
+                recurring_id=instruction.recurring_id, contract_name=instruction.contract_name
+            )
+        currency = instruction.currency
+        amount = self._on_wire(instruction.amount, currency=currency)
+        return _row_of(
+            cleared, amount=amount, whole=self._on_wire(cleared.payment.amount, currency=currency)
+        )
+
+    def _on_wire(self, minor_units: int, *, currency: str) -> Decimal:
+        """An amount with the decimals that this gateway writes.
+
+        Raises:
+            AmountError: it has more than fit; nothing is rounded.
+        """
+        decimals = self._account.interface.profile.amounts.decimals_of(currency)
+        return wire_amount(minor_units, currency=currency, wire_decimals=decimals)
+
+
+def _operation(kind: InstructionKind) -> Operation:
+    return Operation(kind.replace("_", ""))
+
+
+def _payout_row(instruction: Instruction, *, amount: Decimal, seal: Seal) -> PayoutRow:
+    if not instruction.sealed:
+        msg = "the payee's details were erased when this payout became final"
+        raise Defect(msg)
+    return PayoutRow.model_validate(
+        json.loads(seal.open(instruction.sealed))
+        | {
+            "request_id": instruction.gateway_request_id,
+            "payment_amount": amount,
+            "payment_currency": instruction.currency,
+        }
+    )
+
+
+def _row_of(cleared: Cleared, *, amount: Decimal, whole: Decimal) -> BatchRow:
+    """The row of one payment: what moves, and the payment's own amount."""
+    instruction = cleared.instruction
+    ids = {
+        "transaction_id": cleared.payment.transaction_id,
+        "order_no": instruction.order_no,
+        "currency": instruction.currency,
+    }
+    match instruction.kind:
+        case InstructionKind.CAPTURE:
+            return CaptureRow(**ids, amount=amount)
+        case InstructionKind.CANCEL:
+            return CancelRow(**ids, amount=whole)
+        case InstructionKind.REVIEW:
+            flag = instruction.review_flag or FIRST_REVIEW_FLAG
+            return ReviewRow(**ids, amount=whole, review_flag=flag)
+        case _:
+            return RefundRow(
+                **ids,
+                amount=whole,
+                refund_amount=amount,
+                # The reason comes back in the reply and stands in the portal: ours names the row.
+                refund_reason=instruction.reason or f"recon {instruction.instruction_id}",
+                refund_reference=instruction.instruction_id,
+            )

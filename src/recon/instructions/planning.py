@@ -1,0 +1,529 @@
+"""From actions in files to instructions: what is the same again, and what is a second of its like.
+
+An action is the same again when it means what an instruction means (`intention`) and bears its
+request id, or, without ids, stands in a newer version of its file. Whatever else means the same is
+a second one, and a changed row in a newer version of a file looks like a correction: both wait for
+a person who sees the first one. The business date is never part of it: yesterday again cannot
+double anything.
+
+`Known` is what the journal already has, looked up by what each instruction is about.
+
+A capture that surely did not happen may be planned once more, where the operator wants that: a new
+instruction, linked to the first, since nothing is ever sent again. It is planned in a later run
+than the one that ended the doubt, once, for whole captures only, and while the order file still
+asks for it. Refunds and payouts never come back this way.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from recon.instructions.allowance import RuleAllowance
+from recon.instructions.instruction import Instruction
+from recon.instructions.intention import REPEAT, Intention, ids_differ, named, plain_id
+from recon.instructions.own_row import OrderRow
+from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """An instruction that the journal has, as planning needs it."""
+
+    intention: Intention
+    instruction_id: str
+    natural_key: str
+    file_name: str
+    """"" when it came with no file."""
+    state: InstructionState
+    is_again: bool = False
+    """A capture that was planned a second time: no row of a file means it."""
+
+
+class Known:
+    """Instructions that the journal already has, oldest first, by what they are about."""
+
+    def __init__(
+        self, earlier: Iterable[Earlier] = (), *, shown: Mapping[str, str] | None = None
+    ) -> None:
+        """Take what there is; `shown`: order -> the one transaction the gateway shows for it."""
+        self.shown = shown or {}
+        self._by_key: dict[str, Earlier] = {}
+        self._by_request: dict[str, Earlier] = {}
+        self._about: dict[tuple[str, ...], list[Earlier]] = defaultdict(list)
+        """kind and subject, order or payment -> earlier ones"""
+        for instruction in earlier:
+            self.note(instruction)
+
+    def note(self, instruction: Earlier) -> None:
+        """Remember one instruction."""
+        self._by_key[instruction.natural_key] = instruction
+        if instruction.intention.request_id:
+            self._by_request.setdefault(plain_id(instruction.intention.request_id), instruction)
+        for key in _places(instruction.intention):
+            self._about[key].append(instruction)
+
+    def of_key(self, natural_key: str) -> Earlier | None:
+        """The instruction of a natural key."""
+        return self._by_key.get(natural_key)
+
+    def of_request(self, request_id: str) -> Earlier | None:
+        """The first instruction with this request id, whatever it means."""
+        return self._by_request.get(plain_id(request_id))
+
+    def near(self, intention: Intention) -> list[Earlier]:
+        """Those of the same kind for the same order, payee, subscription or payment."""
+        nearby = {
+            instruction.instruction_id: instruction
+            for key in _places(intention)
+            for instruction in self._about.get(key, ())
+        }
+        return list(nearby.values())
+
+    def beside(self, intention: Intention) -> list[Earlier]:
+        """Those of the same kind that may be about the same payment, whatever their amount."""
+        return [
+            instruction
+            for instruction in self.near(intention)
+            if instruction.intention.is_of_payment(intention)
+        ]
+
+    def alike(self, intention: Intention) -> list[Earlier]:
+        """Those that may mean the same, whatever their ids."""
+        return [
+            instruction
+            for instruction in self.beside(intention)
+            if instruction.intention.what == intention.what
+        ]
+
+
+def _places(intention: Intention) -> Iterator[tuple[str, ...]]:
+    """Under which places an intention is looked up."""
+    if intention.subject:
+        yield intention.kind.value, intention.subject
+        return
+    yield intention.kind.value, "order", intention.order_no
+    if intention.payment:
+        yield intention.kind.value, "payment", intention.payment
+
+
+RULE_APPROVER = "rule: order file"
+BY_HAND = "by hand"
+"""Stands in a hold where the first one came with no file."""
+CONTENT_CHARACTERS = 32
+"""Of a content digest within a natural key; enough that no two payouts share it."""
+HOLD_CHARACTERS = 400
+"""Of the sentence why it waits."""
+IF_MEANT = "two people approve it if it is meant so, else withdraw it"
+REPEATS_NAMED_MAX = 99
+"""Earlier ones that a hold names; a payment has no more refunds, and the oldest come first."""
+_ENDED = REJECTED_STATES | {InstructionState.WITHDRAWN}
+"""States in which an instruction moved nothing, and never will."""
+REQUEST_IDS = uuid.UUID("5f0c6c1e-2f0b-5d0e-9c3a-7a4b1d6e8f20")
+"""Name space of the ids under which the gateway knows our payouts; each is made once and kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One row of an order file that asks for something."""
+
+    action_id: int
+    file_id: int
+    file_name: str
+    line: int
+    merchant_id: str
+    account_id: str
+    order_no: str
+    transaction_id: str
+    kind: InstructionKind
+    currency: str
+    order_amount: int
+    action_amount: int | None
+    reason: str
+    request_id: str
+    strict: bool = False
+    """From an instruction file: its request id stands for one instruction, whatever it says."""
+    review_flag: str = ""
+    recurring_id: str = ""
+    contract_name: str = ""
+    payee: str = ""
+    """As people may see it, such as `DE…3000`."""
+    payee_digest: str = ""
+    content_digest: str = ""
+    """Of all that a payout says beside its amount; keyed."""
+    sealed: str = field(default="", repr=False)
+    row: OrderRow | None = None
+    """What its row says beside it; None where it stands in no order row."""
+
+    @property
+    def amount(self) -> int:
+        """What is to move; a blank amount takes the row's own figure, else the whole order."""
+        if self.action_amount is not None:
+            return self.action_amount
+        return self.order_amount if self.row is None else self.row.asked(self.kind)
+
+    @property
+    def base_key(self) -> str:
+        """All that the row says it does, without who asked."""
+        subject = (self.merchant_id, self.account_id, self._subject)
+        return "|".join((self.kind.value, *subject, str(self.amount), self.currency))
+
+    @property
+    def _subject(self) -> str:
+        """What it is done to."""
+        if self.kind is InstructionKind.PAYOUT:
+            return f"payout:{self.content_digest[:CONTENT_CHARACTERS]}"
+        if self.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+            return f"{self.recurring_id}/{self.contract_name}"
+        return f"{self.order_no}@{self.transaction_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a set of actions comes to."""
+
+    new: tuple[Instruction, ...]
+    links: tuple[tuple[int, str], ...]
+    """(action id, instruction id) for every action, new or known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """Why a new instruction waits for a person, and which earlier ones that person must see."""
+
+    because: str = ""
+    repeats: tuple[Earlier, ...] = ()
+
+
+def plan(
+    actions: Iterable[Action],
+    *,
+    known: Known,
+    new_id: Callable[[], str],
+    auto_approve: bool,
+    allowance: RuleAllowance | None = None,
+    ids_unique: bool = False,
+) -> Plan:
+    """Instructions for the actions that the journal does not know yet.
+
+    Args:
+        actions: Rows that have no instruction; all of a file's rows or none of them.
+        known: The journal's instructions; new ones are noted in it.
+        new_id: Makes instruction ids.
+        auto_approve: A rule may approve.
+        allowance: What it lets pass is approved by rule; without one nothing bounds the rule.
+        ids_unique: The merchant declares that each request id stands for a movement of its own.
+    """
+    planning = _Planning(list(actions), known=known, ids_unique=ids_unique)
+    new: list[Instruction] = []
+    links: list[tuple[int, str]] = []
+    for action in planning.actions:
+        wanted, planned_id = planning.resolved(action)
+        if not planned_id:
+            meant = planning.meant(wanted)
+            hold = planning.hold(wanted, meant)
+            limit = _hold_of_limits(wanted, hold, allowance=allowance, auto_approve=auto_approve)
+            because = "; ".join(filter(None, (hold.because, limit)))[:HOLD_CHARACTERS]
+            instruction = _instruction_of(
+                wanted,
+                natural_key=planning.free_key(wanted),
+                instruction_id=new_id(),
+                hold=replace(hold, because=because),
+                approved=auto_approve and not because,
+            )
+            planning.note(wanted, meant, instruction=instruction)
+            new.append(instruction)
+            planned_id = instruction.instruction_id
+        links.append((action.action_id, planned_id))
+    return Plan(tuple(new), tuple(links))
+
+
+class _Planning:
+    """One pass over some actions; remembers which rows of a file stand for which instructions."""
+
+    def __init__(self, actions: Sequence[Action], *, known: Known, ids_unique: bool) -> None:
+        self.actions = actions
+        self._known = known
+        self._ids_unique = ids_unique
+        self._taken: set[tuple[int, str]] = set()
+        """File and instruction: a second equal row of a file is not the first one again."""
+        self._asked: dict[tuple[int, InstructionKind, str], list[Intention]] = defaultdict(list)
+        """File, kind and order -> what the file's rows mean."""
+        for action in actions:
+            key = (action.file_id, action.kind, action.order_no)
+            self._asked[key].append(self.meant(action))
+
+    def resolved(self, action: Action) -> tuple[Action, str]:
+        """The action with what it asks for beside earlier ones, and the instruction it stands for.
+
+        The id is "" when it is a new one. A blank refund asks for what is left of its row's figure.
+        """
+        meant = self.meant(action)
+        if planned_id := self._same_again(action, meant):
+            return action, planned_id
+        before = self._before(action, meant)
+        if action.row is None or action.action_amount is not None or not before:
+            return action, ""
+        rest = replace(action, action_amount=action.row.asked(action.kind, before=before))
+        if rest.amount != action.amount:
+            # Those that may still move are counted before it: only an ended one can be this rest.
+            alike = self._known.alike(self.meant(rest))
+            return rest, self._told_again(rest, [one for one in alike if one.state in _ENDED])
+        if action.kind is not InstructionKind.REFUND or before != action.amount:
+            return action, ""
+        live = [one for one in self._known.beside(meant) if one.state not in _ENDED]
+        return action, self._told_again(action, live[::-1])
+
+    def _same_again(self, action: Action, meant: Intention) -> str:
+        """The instruction that means what the row means and that the row stands for, else ""."""
+        alike = self._known.alike(meant)
+        if action.request_id:
+            exact = self._known.of_key(_natural_key(action))
+            alike = ([exact] if exact else []) + ([] if meant.subject else alike)
+        return self._told_again(action, alike)
+
+    def _told_again(self, action: Action, earlier: Iterable[Earlier]) -> str:
+        """The first of some that the row tells again: by request id, or in its file's next version.
+
+        "" when it tells none of them again.
+        """
+        fitting = [
+            one
+            for one in earlier
+            if one.intention.request_id == action.request_id
+            and (
+                action.request_id
+                or (
+                    one.file_name == action.file_name
+                    and (action.file_id, one.instruction_id) not in self._taken
+                )
+            )
+        ]
+        standing = [one for one in fitting if _says_no_more(action, one)]
+        # Two payments of one order, instructed alike: each row stands for the one it names.
+        standing.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
+        for one in standing[:1]:
+            self._taken.add((action.file_id, one.instruction_id))
+            return one.instruction_id
+        return ""
+
+    def _before(self, action: Action, meant: Intention) -> int:
+        """Minor units of the same kind that may have moved, or still may, for the payment."""
+        return sum(
+            one.intention.amount
+            for one in self._known.beside(meant)
+            if one.state not in _ENDED and one.intention.currency == action.currency
+        )
+
+    def hold(self, action: Action, meant: Intention) -> _Hold:
+        """Why a new instruction waits for a person; empty when nothing speaks against it."""
+        repeats = tuple(
+            earlier
+            for earlier in self._known.alike(meant)
+            if earlier.intention.may_be(meant, ids_unique=self._ids_unique)
+        )
+        because = _repeat_sentence(repeats) if repeats else ""
+        because = because or self._id_used(action, meant) or self._replaces(action, meant)
+        before = 0 if repeats else self._before(action, meant)
+        own = action.row and action.row.against(action.kind, amount=action.amount, before=before)
+        against = f"{own}; {IF_MEANT}" if own else ""
+        return _Hold("; ".join(filter(None, (because, against))), repeats)
+
+    def free_key(self, action: Action) -> str:
+        """A natural key that no instruction has."""
+        key = _natural_key(action)
+        if action.request_id and self._known.of_key(key) is None:
+            return key
+        numbered = (f"{key}{number}" for number in count(1))
+        return next(earlier for earlier in numbered if self._known.of_key(earlier) is None)
+
+    def note(self, action: Action, meant: Intention, *, instruction: Instruction) -> None:
+        """A new instruction, which later rows may repeat."""
+        self._taken.add((action.file_id, instruction.instruction_id))
+        self._known.note(
+            Earlier(
+                meant,
+                instruction.instruction_id,
+                instruction.natural_key,
+                action.file_name,
+                instruction.state,
+            )
+        )
+
+    def meant(self, action: Action) -> Intention:
+        """What the row means, with the payment that is shown for its order."""
+        return Intention.of(action, shown=self._known.shown.get(action.order_no, ""))
+
+    def _id_used(self, action: Action, meant: Intention) -> str:
+        """That its request id was used for something else."""
+        if not action.request_id:
+            return ""
+        if action.strict and (used := self._known.of_request(action.request_id)):
+            return (
+                f"request_id {action.request_id} was used by instruction {used.instruction_id} "
+                "for something else; give each its own, or withdraw one of them"
+            )
+        for earlier in self._known.near(meant):
+            given = earlier.intention.request_id
+            if given and plain_id(given) == plain_id(action.request_id):
+                return (
+                    f"request_id {action.request_id} was used by instruction "
+                    f"{earlier.instruction_id} "
+                    "with another amount or payment; give each its own"
+                )
+        return ""
+
+    def _replaces(self, action: Action, meant: Intention) -> str:
+        """That it stands in place of what an earlier version of its file asked for."""
+        asked = self._asked[action.file_id, action.kind, action.order_no]
+        for earlier in self._known.beside(meant):
+            if (
+                earlier.file_name == action.file_name
+                and not earlier.is_again
+                and not ids_differ(earlier.intention.request_id, action.request_id)
+                and not any(_still_asks(own, earlier.intention) for own in asked)
+            ):
+                return (
+                    f"a newer version of {action.file_name} has this in place of instruction "
+                    f"{earlier.instruction_id}; withdraw one of them, or give it a "
+                    "request_id of its own"
+                )
+        return ""
+
+
+def _says_no_more(action: Action, earlier: Earlier) -> bool:
+    """A row that now names the payment may be meant to send what could not be sent before."""
+    return not earlier.is_again and action.transaction_id in {"", earlier.intention.transaction_id}
+
+
+def _still_asks(own: Intention, earlier: Intention) -> bool:
+    same_ids = own.request_id == earlier.request_id
+    return same_ids and own.what == earlier.what and own.is_of_payment(earlier)
+
+
+def _natural_key(action: Action) -> str:
+    """Whole with a request id; without one a number is still to follow."""
+    last = f"r:{action.request_id}" if action.request_id else "n:"
+    return f"{action.base_key}|{last}"
+
+
+def _hold_of_limits(
+    action: Action, hold: _Hold, *, allowance: RuleAllowance | None, auto_approve: bool
+) -> str:
+    if allowance is None:
+        return ""
+    if action.kind is InstructionKind.PAYOUT:
+        return allowance.hold_on_payout(payee=action.payee, payee_digest=action.payee_digest)
+    if hold.because or not auto_approve:
+        return ""
+    return allowance.hold_on(action.kind, currency=action.currency, amount=action.amount)
+
+
+def _instruction_of(
+    action: Action, *, natural_key: str, instruction_id: str, hold: _Hold, approved: bool
+) -> Instruction:
+    return Instruction(
+        instruction_id=instruction_id,
+        natural_key=natural_key,
+        merchant_id=action.merchant_id,
+        account_id=action.account_id,
+        kind=action.kind,
+        order_no=action.order_no,
+        transaction_id=action.transaction_id,
+        currency=action.currency,
+        amount=action.amount,
+        payment_amount=action.order_amount,
+        reason=action.reason,
+        request_id=action.request_id,
+        file_id=action.file_id,
+        line=action.line,
+        state=InstructionState.APPROVED if approved else InstructionState.PLANNED,
+        hold=hold.because,
+        attempts=0,
+        baseline_status="",
+        approved_by=RULE_APPROVER if approved else "",
+        in_doubt_since=None,
+        review_flag=action.review_flag,
+        recurring_id=action.recurring_id,
+        contract_name=action.contract_name,
+        gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
+        payee=action.payee,
+        payee_digest=action.payee_digest,
+        repeats=named(repeat.instruction_id for repeat in hold.repeats[:REPEATS_NAMED_MAX]),
+        sealed=action.sealed,
+    )
+
+
+def _repeat_sentence(repeats: Sequence[Earlier]) -> str:
+    first, *more = repeats
+    others = f" and {len(more)} more" if more else ""
+    return (
+        f"{REPEAT} of instruction {first.instruction_id} from "
+        f"{first.file_name or BY_HAND} ({first.state}){others}; two people approve it if it is "
+        "meant twice, else withdraw it"
+    )
+
+
+AGAIN = "+2"
+"""Ends the natural key of the second instruction, so that there is never a third."""
+BY_PEOPLE = "people approved instruction {first}, which did not take effect; this one is new"
+
+
+def plan_again(
+    ended: Iterable[Instruction],
+    *,
+    known_keys: AbstractSet[str],
+    new_id: Callable[[], str],
+    auto_approve: bool,
+    allowance: RuleAllowance,
+) -> tuple[Instruction, ...]:
+    """A second instruction for each capture that may have one.
+
+    Args:
+        ended: Instructions whose doubt an earlier run ended and which their file still asks for.
+        known_keys: Natural keys of second instructions that exist.
+        new_id: Makes instruction ids.
+        auto_approve: A rule may approve in this run.
+        allowance: What the rule may approve; the rest waits for people.
+    """
+    again = []
+    for first in ended:
+        if not _may_come_again(first) or f"{first.natural_key}{AGAIN}" in known_keys:
+            continue
+        hold = _hold(first, auto_approve=auto_approve, allowance=allowance)
+        approved = auto_approve and not hold
+        again.append(
+            replace(
+                first,
+                instruction_id=new_id(),
+                natural_key=f"{first.natural_key}{AGAIN}",
+                again_for=first.instruction_id,
+                state=InstructionState.APPROVED if approved else InstructionState.PLANNED,
+                hold=hold,
+                attempts=0,
+                baseline_status="",
+                approved_by=RULE_APPROVER if approved else "",
+                in_doubt_since=None,
+                gateway_request_id="",
+            )
+        )
+    return tuple(again)
+
+
+def _may_come_again(first: Instruction) -> bool:
+    return (
+        first.kind is InstructionKind.CAPTURE
+        and first.state is InstructionState.RESOLVED_NOT_APPLIED
+        and first.amount == first.payment_amount
+        and not first.again_for
+    )
+
+
+def _hold(first: Instruction, *, auto_approve: bool, allowance: RuleAllowance) -> str:
+    if first.approved_by != RULE_APPROVER:
+        return BY_PEOPLE.format(first=first.instruction_id)
+    if not auto_approve:
+        return ""
+    return allowance.hold_on(first.kind, currency=first.currency, amount=first.amount)

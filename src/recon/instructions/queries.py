@@ -1,0 +1,411 @@
+"""Our order keys to the gateway's query, and its answers to rows of our tables.
+
+Refunds are searched by our own reference, where the gateway has such a search.
+"""
+
+import json
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache, lru_cache, partial
+from random import Random
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from recon.config.rules import Rules
+from recon.config.settings import GatewaySettings, Settings
+from recon.gateway_client import (
+    CertificateError,
+    FindingKind,
+    InterfaceError,
+    OrderRecord,
+    QueryAnswers,
+    QueryClient,
+    QueryRefusedError,
+    RefundAnswers,
+    RefundRecord,
+    RiskFacts,
+    UnsignedError,
+)
+from recon.gateway_client.pace import AccountPace
+from recon.gateway_client.query_records import parsed_date
+from recon.instructions.account import GatewayAccount, gateway_account
+from recon.model.errors import AmountError, ConfigurationError, SignerError
+from recon.model.money import Money
+from recon.model.words import Clock, KeyAnswer
+
+UNUSED_KEPT_MAX = 100
+"""So many oddities of the answers about some keys are kept in words."""
+DETAIL_CHARACTERS_MAX = 4_000
+"""Beside the columns an answer's risk, and fields that the document does not list, are kept."""
+
+ANSWERS_BEST_FIRST = (KeyAnswer.FOUND, KeyAnswer.UNMAPPED, KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
+"""Of several payments of one key, the answer that counts for the key."""
+
+PERSONS_PATIENCE_SECONDS = 5
+"""So long a silent gateway is asked again for somebody who waits at a command line."""
+_WITHOUT_PAYMENT = (KeyAnswer.FAILED, KeyAnswer.NOT_FOUND)
+DETAILS_KEPT = 1_024
+"""Different details whose text is remembered, each of at most DETAIL_CHARACTERS_MAX."""
+Fields = tuple[tuple[str, str], ...]
+"""Names and values of a mapping."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAnswers:
+    """Final answers about some keys."""
+
+    answers: Mapping[str, tuple[KeyAnswer, str]]
+    """Order number -> answer and the reason of a failure."""
+    observations: tuple[Mapping[str, Any], ...]
+    """One row per payment shown, as the files of answers have it (archive/answer_schemas.py)."""
+    unused: tuple[str, ...] = ()
+    """What else the replies had and no answer holds, each in words, sorted."""
+    gateway_at: datetime | None = None
+    """The earliest Date of the replies."""
+
+
+AnswersTo = Callable[[Sequence[str]], Awaitable[KeyAnswers]]
+"""Order numbers -> their final answers."""
+
+
+def _nobody(_: int) -> None:
+    """Nobody counts."""
+
+
+async def ask(
+    keys: Sequence[str],
+    *,
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+    pace: AccountPace | None = None,
+) -> KeyAnswers:
+    """Ask once about orders of one (merchant, account); see `asking`."""
+    async with asking(
+        account=account, settings=settings, clock=clock, randomness=randomness, pace=pace
+    ) as answers_to:
+        return await answers_to(keys)
+
+
+@asynccontextmanager
+async def asking(
+    *,
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+    pace: AccountPace | None = None,
+    answered: Callable[[int], None] = _nobody,
+) -> AsyncIterator[AnswersTo]:
+    """What answers questions about orders of one (merchant, account), over kept connections.
+
+    Every key gets a final answer.
+
+    Args:
+        account: Whose.
+        settings: How the gateway is reached.
+        clock: The time.
+        randomness: For waits.
+        pace: What earlier questions of the same account have learnt; a wait the gateway asked for
+            holds these too.
+        answered: Hears how many more keys are answered.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    opened = client_of(declared, clock=clock, randomness=randomness, pace=pace, answered=answered)
+    async with opened as client:
+
+        async def answers_to(keys: Sequence[str]) -> KeyAnswers:
+            try:
+                reply = await client.query(order_nos=keys)
+            except QueryRefusedError as error:
+                msg = f"{error}; nothing was sent"
+                raise ConfigurationError(msg) from error
+            except CertificateError as error:
+                msg = f"{error}: check the address and `ca_file` (gateway.toml)"
+                raise ConfigurationError(msg) from error
+            except UnsignedError as error:
+                if error.final:
+                    raise ConfigurationError(str(error)) from error
+                # As of a gateway that does not answer: nobody was asked, and nothing is known.
+                return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
+            return answers_of(reply, rules=settings.rules)
+
+        yield answers_to
+
+
+async def look_up(
+    *,
+    order_nos: Sequence[str] = (),
+    transaction_ids: Sequence[str] = (),
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+) -> QueryAnswers:
+    """The gateway's own records of some orders, or of some transactions, for a person to read.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        async with client_of(declared, clock=clock, randomness=randomness) as client:
+            return await client.query(order_nos=order_nos, trades=transaction_ids)
+    except (QueryRefusedError, CertificateError) as error:
+        raise ConfigurationError(str(error)) from error
+    except UnsignedError as error:
+        raise SignerError(str(error)) from error
+
+
+def pace_of(
+    gateway: GatewaySettings,
+    *,
+    patience_max: int | None = None,
+    ends_in_seconds: float | None = None,
+) -> AccountPace:
+    """The pace of an account's reads, as nothing is known of the gateway yet."""
+    patience = gateway.read_patience_seconds
+    return AccountPace(
+        calls_per_second=gateway.calls_per_second,
+        in_flight=gateway.queries_in_flight,
+        patience_seconds=patience if patience_max is None else min(patience, patience_max),
+        ends_in_seconds=ends_in_seconds,
+    )
+
+
+def client_of(
+    account: GatewayAccount,
+    *,
+    clock: Clock,
+    randomness: Random,
+    pace: AccountPace | None = None,
+    answered: Callable[[int], None] = _nobody,
+) -> QueryClient:
+    """The client for reads of an account; without a `pace` of a night for a person who waits."""
+    pace = pace or pace_of(account.settings.gateway, patience_max=PERSONS_PATIENCE_SECONDS)
+    return account.client(clock=clock).reading(pace=pace, randomness=randomness, answered=answered)
+
+
+def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
+    """Answers by our own rules: which codes are found, failed or not mapped at all.
+
+    Args:
+        replies: What the gateway told.
+        rules: What its codes mean.
+    """
+    answers = dict.fromkeys(replies.not_found, (KeyAnswer.NOT_FOUND, ""))
+    answers |= {failed.key: (KeyAnswer.FAILED, failed.reason) for failed in replies.failed}
+    observations: list[Mapping[str, Any]] = []
+    by_key: dict[str, list[tuple[KeyAnswer, str]]] = {}
+    shared = _Shared.of(rules)
+    for record in replies.found:
+        judged = shared.answer_of(record.query_result)
+        if judged[0] not in _WITHOUT_PAYMENT:
+            row = _row(record, shared=shared)
+            if isinstance(row, str):
+                judged = KeyAnswer.FAILED, row
+            else:
+                observations.append(row)
+        by_key.setdefault(record.key, []).append(judged)
+    answers |= {key: _best(judged) for key, judged in by_key.items()}
+    # One unreadable payment makes the order unknown: what is shown of it would be a part only.
+    broken = {key: why for key, judged in by_key.items() if (why := _failure(judged)) is not None}
+    answers |= {key: (KeyAnswer.FAILED, why) for key, why in broken.items()}
+    kept = tuple(row for row in observations if row["order_no"] not in broken)
+    unused = tuple(sorted(set(_unused(replies)))[:UNUSED_KEPT_MAX])
+    return KeyAnswers(answers, kept, unused, replies.gateway_at)
+
+
+def _unused(replies: QueryAnswers) -> Iterator[str]:
+    """Rows that nobody asked for, and cells that cannot be read of rows that count all the same."""
+    refused = {f"{failed.key}: {failed.reason}" for failed in replies.failed}
+    for finding in replies.findings:
+        if finding.kind is FindingKind.FOREIGN_ROW:
+            order, transaction = finding.order_no or "none", finding.transaction_id or "none"
+            yield f"{finding.message}: order {order}, transaction {transaction}"
+        elif finding.kind is FindingKind.MALFORMED and finding.message not in refused:
+            yield finding.message
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What many records of one reply have in common, worked out once for all of them."""
+
+    answer_of: Callable[[str], tuple[KeyAnswer, str]]
+    """Code of the gateway -> answer, and the reason where it is no good one."""
+    zone: ZoneInfo
+    details: dict[tuple[int, int, int], str]
+    """Which objects a record's detail is made of -> its text."""
+
+    @classmethod
+    def of(cls, rules: Rules) -> "_Shared":
+        """Of one reply: what was worked out is let go with it."""
+        answer_of = cache(partial(_answer_of, rules=rules))
+        return cls(answer_of, ZoneInfo(rules.gateway.timezone), {})
+
+
+def _answer_of(query_result: str, *, rules: Rules) -> tuple[KeyAnswer, str]:
+    answer = rules.answer_of(query_result)
+    return answer, "" if answer is KeyAnswer.FOUND else f"query_result {query_result}"
+
+
+def _best(judged: Sequence[tuple[KeyAnswer, str]]) -> tuple[KeyAnswer, str]:
+    if len(judged) == 1:
+        return judged[0]
+    return min(judged, key=lambda item: ANSWERS_BEST_FIRST.index(item[0]))
+
+
+def _failure(judged: Iterable[tuple[KeyAnswer, str]]) -> str | None:
+    """Why a payment of a key cannot be used; None when all can."""
+    for answer, reason in judged:
+        if answer is KeyAnswer.FAILED:
+            return reason
+    return None
+
+
+def _row(record: OrderRecord, *, shared: _Shared) -> Mapping[str, Any] | str:
+    """The row of one payment, or why it cannot be one."""
+    try:
+        amount = Money(record.amount, record.currency).minor_units
+    except AmountError as error:
+        return f"the gateway's amount cannot be read: {error}"
+    return {
+        "order_no": record.order_no,
+        "transaction_id": record.transaction_id,
+        "currency": record.currency,
+        "amount": amount,
+        "payment_status": record.payment_status,
+        "query_result": record.query_result,
+        "reference_no": record.reference_no,
+        "transaction_date": _instant(record, zone=shared.zone),
+        "queried_at": record.queried_at,
+        "detail": _detail(record, known=shared.details),
+    }
+
+
+def _detail(record: OrderRecord, *, known: dict[tuple[int, int, int], str]) -> str:
+    """What is kept beside the columns; rows of a reply that say the same share the objects."""
+    same = (id(record.risk), id(record.extra), id(record.reply_extra))
+    text = known.get(same)
+    if text is None:
+        row, reply = tuple(record.extra.items()), tuple(record.reply_extra.items())
+        text = known[same] = _detail_of(record.risk, row=row, reply=reply)
+    return text
+
+
+@lru_cache(maxsize=DETAILS_KEPT)
+def _detail_of(risk: RiskFacts, *, row: Fields, reply: Fields) -> str:
+    """As JSON; too long a text loses what nobody documented."""
+    known = {name: value for name, value in asdict(risk).items() if value}
+    undocumented = {"row": dict(row), "reply": dict(reply)}
+    for document in ({"risk": known, **undocumented}, {"risk": known, "cut": True}, {"cut": True}):
+        text = json.dumps(document, sort_keys=True)
+        if len(text) <= DETAIL_CHARACTERS_MAX:
+            return text
+    return "{}"
+
+
+def _instant(record: OrderRecord, *, zone: ZoneInfo) -> datetime | None:
+    """When the payment was made by the rules' zone, which the client's nearly always is."""
+    at = record.transaction_at
+    if at is None or at.tzinfo is not zone:
+        at = parsed_date(record.transaction_date, zone=zone)
+    return at and at.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class RefundAnswer:
+    """What one search says of one reference."""
+
+    records: tuple[RefundRecord, ...]
+    queried_at: datetime | None
+    gateway_at: datetime | None = None
+
+    def reference_of(self, *, amount: int, currency: str) -> str | None:
+        """The gateway's number of our refund, "" when it has none, None when it is unclear.
+
+        A record with our reference but another amount or currency is no evidence of either.
+        """
+        if not self.records:
+            return ""
+        fitting = [
+            record for record in self.records if _fits(record, amount=amount, currency=currency)
+        ]
+        if len(fitting) != len(self.records) or len(fitting) != 1:
+            return None
+        return fitting[0].refund_reference_id or None
+
+
+async def search_refunds(
+    references: Sequence[str],
+    *,
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+) -> dict[str, RefundAnswer]:
+    """Ask for refunds that carry these references; references without a usable answer are absent.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+    """
+    looked_up = await look_up_refunds(
+        references=references,
+        account=account,
+        settings=settings,
+        clock=clock,
+        randomness=randomness,
+    )
+    records: dict[str, list[RefundRecord]] = {}
+    for record in looked_up.found:
+        records.setdefault(record.key, []).append(record)
+    dated = looked_up.gateway_at
+    answers = {
+        key: RefundAnswer(tuple(rows), rows[0].queried_at, dated) for key, rows in records.items()
+    }
+    return answers | {key: RefundAnswer((), None, dated) for key in looked_up.not_found}
+
+
+async def look_up_refunds(
+    *,
+    order_nos: Sequence[str] = (),
+    references: Sequence[str] = (),
+    account: tuple[str, str],
+    settings: Settings,
+    clock: Clock,
+    randomness: Random,
+) -> RefundAnswers:
+    """The gateway's own records of the refunds of some orders, or of some references of ours.
+
+    Raises:
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure, or the
+            profile knows no search for refunds.
+    """
+    declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+    try:
+        async with client_of(declared, clock=clock, randomness=randomness) as client:
+            return await client.refunds(order_nos=order_nos, references=references)
+    except (QueryRefusedError, CertificateError, InterfaceError) as error:
+        msg = f"{error}; nothing was sent"
+        raise ConfigurationError(msg) from error
+    except UnsignedError as error:
+        raise SignerError(str(error)) from error
+
+
+def _fits(record: RefundRecord, *, amount: int, currency: str) -> bool:
+    refunded = Money.of_minor_units(amount, currency=currency).amount
+    return record.currency == currency and record.refund_amount == refunded

@@ -1,0 +1,356 @@
+"""The sender: journal before the first byte, send once, keep the reply, then judge it.
+
+Each batch goes through T1 claim -> S send -> T2a keep the reply -> T2b outcomes; T1, T2a and T2b
+are one database transaction each, with no network inside, and S has no database inside. There is
+no retry but for requests that surely did not leave. A crash at any point leaves either nothing
+sent, or rows in flight that the next start turns into doubt. Only `steps.settle` calls this.
+
+The connection is opened after the claim, not before it: the transport tells what surely did not
+leave by watching one connection from its first byte, and a socket that waits through a commit may
+be closed by then, which looks like doubt. A process that slept between claim and send is stopped
+by a clock that cannot be set instead.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from recon.gateway_client import (
+    BatchReply,
+    CertificateError,
+    NotSentError,
+    PreparedRequest,
+    RawReply,
+    ReplyOutcome,
+    UnknownOutcomeError,
+    UnsignedError,
+)
+from recon.instructions.eligibility import Cleared
+from recon.instructions.instruction import NOT_SENT_TRIES_MAX
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.sending_order import batches
+from recon.model.errors import Defect, ReconError
+from recon.model.headway import Way
+from recon.model.words import Clock
+
+BATCHES_IN_DOUBT_MAX = 2
+"""After this many batches with doubt in a row nothing more is sent tonight."""
+
+CLAIM_TO_SEND_MAX = timedelta(seconds=20)
+"""A process that slept longer between claim and send may have lost its place: it does not send."""
+
+
+END_WITHIN = timedelta(seconds=6)
+"""How long a process that was told to end still waits for the reply to its batch."""
+
+LOOK_AGAIN = timedelta(milliseconds=250)
+
+
+def since_boot() -> timedelta:
+    """A reading that also passes while the process is stopped or the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return timedelta(microseconds=time.clock_gettime_ns(clock) // 1_000)
+
+
+async def pause(much: timedelta) -> None:
+    """Let time pass."""
+    await asyncio.sleep(much.total_seconds())
+
+
+class Journal(Protocol):
+    """The journal as the sender needs it; `store.journal` implements it."""
+
+    def halted(self) -> str:
+        """Why nothing more may be sent by anybody; "" when money may move."""
+        ...
+
+    def claim(
+        self, batch_id: str, rows: Sequence[Cleared], *, request: PreparedRequest, at: datetime
+    ) -> Mapping[str, str]:
+        """T1: approved -> in flight, with the batch and its masked body; all or nothing.
+
+        Returns:
+            Instruction id -> why it may not leave; empty when all rows were claimed, else none.
+        """
+        ...
+
+    def note_outside(self) -> None:
+        """Note the newest link of the history outside the database, before a byte leaves.
+
+        Raises:
+            ReconError: it cannot be noted, or what was noted is not in the database.
+        """
+        ...
+
+    def release(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        """The request surely did not leave: in flight -> approved."""
+        ...
+
+    def doubt(self, batch_id: str, *, reason: str, at: datetime) -> None:
+        """Nothing usable came back: in flight -> in doubt."""
+        ...
+
+    def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
+        """T2a: the hash of the reply as received, and `kept`, what of it may be stored."""
+        ...
+
+    def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
+        """T2b: outcomes of every row; closes the batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What one pass of the sender did."""
+
+    batches: int = 0
+    rows: int = 0
+    stop_reason: str = ""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Instruction id -> why it may not leave after all; found when its batch was claimed."""
+
+
+@dataclass(slots=True)
+class Circuit:
+    """Opens after what makes further sending unwise."""
+
+    in_doubt: int = 0
+    not_sent: int = 0
+    stop_reason: str = ""
+
+    def note(self, *, doubtful: bool, left: bool, reason: str) -> None:
+        """Count one batch; `reason` is the newest trouble in words."""
+        self.in_doubt = self.in_doubt + 1 if doubtful else 0
+        self.not_sent = 0 if left else self.not_sent + 1
+        if self.in_doubt >= BATCHES_IN_DOUBT_MAX:
+            self.stop_reason = f"{self.in_doubt} batches in a row ended in doubt ({reason})"
+        if self.not_sent >= NOT_SENT_TRIES_MAX:
+            self.stop_reason = f"nothing could be sent {self.not_sent} times in a row ({reason})"
+
+
+class _HeldUpError(NotSentError):
+    """This process slept between claim and send."""
+
+
+class Sender:
+    """One pass over the cleared instructions of one account; lives for one settle step.
+
+    At most one instruction of a transaction is sent in a pass; the second goes in a later run,
+    when the first is visible at the gateway. `crash_point` names the points at which a test may end
+    the process. Batches begin `interval` apart, and after a Retry-After when it has passed.
+    """
+
+    def __init__(
+        self,
+        *,
+        gateway: GatewayOfMoney,
+        journal: Journal,
+        clock: Clock,
+        new_id: Callable[[], str],
+        crash_point: Callable[[str], None],
+        elapsed: Callable[[], timedelta] = since_boot,
+        sleep: Callable[[timedelta], Awaitable[None]] = pause,
+        interval: timedelta = timedelta(),
+    ) -> None:
+        self._gateway = gateway
+        self._journal = journal
+        self._clock = clock
+        self._new_id = new_id
+        self._crash_point = crash_point
+        self._elapsed = elapsed
+        self._sleep = sleep
+        self._interval = interval
+        self._next_at: timedelta | None = None
+        self._ends_at: timedelta | None = None
+        self._told_to_end: Callable[[], str] = str
+        self._circuit = Circuit()
+        self._left_out: dict[str, str] = {}
+
+    async def send_all(
+        self,
+        cleared: Sequence[Cleared],
+        *,
+        told_to_end: Callable[[], str] = str,
+        ends_in: timedelta | None = None,
+    ) -> Sent:
+        """Send every cleared instruction once, in batches, until done or the circuit opens.
+
+        `told_to_end` names the signal that asked this process to end; "" while none did. After
+        `ends_in` no batch is claimed any more, and no wait goes beyond it.
+        """
+        self._told_to_end = told_to_end
+        self._ends_at = None if ends_in is None else self._elapsed() + ends_in
+        count = rows = 0
+        way = Way("instructions sent", of=len(cleared))
+        for _, group in batches(cleared):
+            if left := await self._send_until_left(group):
+                count, rows = count + 1, rows + left
+                way.came_to(rows)
+            if self._circuit.stop_reason:
+                break
+        return Sent(count, rows, self._circuit.stop_reason, self._left_out)
+
+    async def _send_until_left(self, group: tuple[Cleared, ...]) -> int:
+        """How many rows left; what surely did not leave is tried again, as a new batch.
+
+        Rows that may not leave after all are dropped, and the batch is built without them.
+        """
+        tries = 0
+        while group and tries < NOT_SENT_TRIES_MAX:
+            if reason := await self._turn():
+                self._circuit.stop_reason = reason
+                break
+            request: PreparedRequest | UnsignedError
+            try:
+                request = self._gateway.prepare(group)
+            except UnsignedError as error:
+                request = error
+            batch_id = self._new_id()
+            # Asked behind the signing, which may have waited for somebody.
+            if reason := self._ending() or self._journal.halted():
+                self._circuit.stop_reason = reason
+                break
+            if isinstance(request, UnsignedError):
+                group = self._signable(group, request)
+                continue
+            self._crash_point("before claim")
+            claimed_at = self._elapsed()
+            left_out = self._journal.claim(batch_id, group, request=request, at=self._clock())
+            if left_out:
+                group = self._without(group, left_out)
+                continue
+            left = await self._send_once(batch_id, request, claimed_at=claimed_at)
+            if left is not None:
+                return left
+            tries += 1
+            if self._circuit.stop_reason:
+                break
+        return 0
+
+    async def _turn(self) -> str:
+        """Wait until the next batch may begin, with nothing claimed; why none may, else ""."""
+        while self._ends_at is not None or self._next_at is not None:
+            now = self._elapsed()
+            wait = max(timedelta(), (self._next_at or now) - now)
+            if self._ends_at is not None and now + wait >= self._ends_at:
+                asked = f"; the gateway asked to wait another {wait.total_seconds():.0f} s"
+                over = "this run's time for sending was over (night_deadline_seconds)"
+                return f"{over}{asked if wait > self._interval else ''}"
+            if not wait:
+                break
+            if reason := self._ending():
+                return reason
+            await self._sleep(min(wait, LOOK_AGAIN))
+        return ""
+
+    def _signable(self, group: tuple[Cleared, ...], unsigned: UnsignedError) -> tuple[Cleared, ...]:
+        """What is left of a group that was not signed: the rows that were not refused, or none."""
+        refused = {
+            row.instruction.instruction_id: f"the signer refused it: {unsigned.refused[position]}"
+            for position, row in enumerate(group)
+            if position in unsigned.refused
+        }
+        if not refused:
+            self._circuit.stop_reason = str(unsigned)
+            return ()
+        return self._without(group, refused)
+
+    def _without(
+        self, group: tuple[Cleared, ...], left_out: Mapping[str, str]
+    ) -> tuple[Cleared, ...]:
+        rest = tuple(row for row in group if row.instruction.instruction_id not in left_out)
+        if len(rest) == len(group):
+            msg = "the journal left out rows that are in no batch; nothing of this batch was sent"
+            raise Defect(msg)
+        self._left_out.update(left_out)
+        return rest
+
+    async def _send_once(
+        self, batch_id: str, request: PreparedRequest, *, claimed_at: timedelta
+    ) -> int | None:
+        """S, then what the answer asks for: the rows that count as sent.
+
+        None when the request surely did not leave, or was surely not processed.
+        """
+        self._note_outside(batch_id)
+        self._crash_point("after claim")
+        held_up = self._elapsed() - claimed_at
+        answer: RawReply | NotSentError | UnknownOutcomeError
+        if held_up > CLAIM_TO_SEND_MAX:
+            answer = _HeldUpError(
+                f"this process was held up for {held_up.total_seconds():.0f} s before it could "
+                "send; it may have lost its place and sends nothing more",
+                kind="HeldUp",
+            )
+        else:
+            try:
+                answer = await self._answer_to(request)
+            except (NotSentError, UnknownOutcomeError) as error:
+                answer = error
+        self._crash_point("after send")
+        if isinstance(answer, NotSentError):
+            is_certificate = isinstance(answer, CertificateError)
+            cure = "; name its authority as ca_file in gateway.toml" if is_certificate else ""
+            reason = f"{answer}{cure}"
+            self._journal.release(batch_id, reason=reason, at=self._clock())
+            self._circuit.note(doubtful=False, left=False, reason=reason)
+            if is_certificate or isinstance(answer, _HeldUpError):
+                self._circuit.stop_reason = self._circuit.stop_reason or reason
+            return None
+        asked = answer.retry_after_seconds if isinstance(answer, RawReply) else 0.0
+        if wait := max(self._interval, timedelta(seconds=asked)):
+            self._next_at = self._elapsed() + wait
+        if isinstance(answer, UnknownOutcomeError):
+            self._journal.doubt(batch_id, reason=str(answer), at=self._clock())
+            self._circuit.note(doubtful=True, left=True, reason=str(answer))
+            return len(request.rows)
+        return self._judge(batch_id, request, answer)
+
+    async def _answer_to(self, request: PreparedRequest) -> RawReply:
+        """S; a process that was told to end waits only a little longer for the reply."""
+        sending = asyncio.ensure_future(self._gateway.send(request))
+        told_to_end: timedelta | None = None
+        while not sending.done():
+            await asyncio.wait({sending}, timeout=LOOK_AGAIN / timedelta(seconds=1))
+            if sending.done() or not (reason := self._ending()):
+                continue
+            told_to_end = told_to_end or self._elapsed()
+            if self._elapsed() - told_to_end > END_WITHIN:
+                sending.cancel()
+                await asyncio.wait({sending})
+                if sending.cancelled():
+                    raise UnknownOutcomeError(reason, kind="ToldToEnd")
+        return sending.result()
+
+    def _ending(self) -> str:
+        signal = self._told_to_end()
+        return f"this process was told to end ({signal})" if signal else ""
+
+    def _note_outside(self, batch_id: str) -> None:
+        """The claim is noted outside the database, or undone where that cannot be."""
+        try:
+            self._journal.note_outside()
+        except ReconError as error:
+            self._journal.release(batch_id, reason=str(error), at=self._clock())
+            raise
+
+    def _judge(self, batch_id: str, request: PreparedRequest, reply: RawReply) -> int | None:
+        """T2a, T2b; how many rows the reply does not prove to be refused before processing.
+
+        None when it proves that of all of them.
+        """
+        self._journal.keep_reply(batch_id, reply, kept=request.masked(reply.body))
+        self._crash_point("after reply")
+        read = self._gateway.read(request, reply)
+        self._journal.record(batch_id, read, at=self._clock())
+        self._crash_point("after record")
+        outcomes = [row.outcome for row in read.rows]
+        doubtful = not {ReplyOutcome.UNKNOWN, ReplyOutcome.PENDING}.isdisjoint(outcomes)
+        trouble = read.in_words or f"HTTP {reply.status}"
+        left = sum(outcome is not ReplyOutcome.NOT_SENT for outcome in outcomes)
+        self._circuit.note(doubtful=doubtful, left=bool(left), reason=trouble)
+        self._circuit.stop_reason = read.stop_reason or self._circuit.stop_reason
+        return left or None

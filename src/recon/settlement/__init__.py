@@ -1,1 +1,0 @@
-"""Instructions: planning, states, the sender, resolution of doubt. No I/O of its own."""

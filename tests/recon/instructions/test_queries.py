@@ -1,0 +1,178 @@
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from recon.config.rules import GatewayRules, Rules
+from recon.gateway_client import (
+    FailedKey,
+    FindingKind,
+    FraudCheck,
+    OrderRecord,
+    QueryAnswers,
+    ReplyFinding,
+    RiskFacts,
+)
+from recon.gateway_client.interface import WireAmounts
+from recon.instructions.queries import DETAIL_CHARACTERS_MAX, answers_of
+from recon.model.words import KeyAnswer
+
+SHIPPED = WireAmounts(decimals=2, own_decimals_if_more=True)
+TWO_DECIMALS = WireAmounts(decimals=2, own_decimals_if_more=False)
+
+RECORD = OrderRecord(
+    key="A-1",
+    order_no="A-1",
+    transaction_id="T1",
+    currency="EUR",
+    amount=Decimal("10.00"),
+    payment_status="3000",
+    query_result="1",
+    reference_no="R1",
+    transaction_date="20261120101010",
+    transaction_at=None,
+    queried_at=datetime(2026, 11, 21, tzinfo=UTC),
+    extra={"risk": "low"},
+)
+
+
+def _told(*records: OrderRecord) -> QueryAnswers:
+    return QueryAnswers(records, ("B-1",), (FailedKey("C-1", "silence"),), (), 1)
+
+
+def test_every_key_gets_its_answer_and_payment() -> None:
+    """Found, not found and failed stay apart; a payment is a row of the time of its answer."""
+    found = answers_of(_told(RECORD), rules=Rules())
+
+    assert found.answers == {
+        "A-1": (KeyAnswer.FOUND, ""),
+        "B-1": (KeyAnswer.NOT_FOUND, ""),
+        "C-1": (KeyAnswer.FAILED, "silence"),
+    }
+    (row,) = found.observations
+    assert (row["amount"], row["currency"], row["transaction_id"]) == (1_000, "EUR", "T1")
+    assert '"risk": "low"' in row["detail"]
+    assert row["queried_at"] == RECORD.queried_at
+
+
+def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts() -> None:
+    """Of a row that does not count its own failure tells it already."""
+    told = ("A-1: transaction_date is no date", "C-1: silence")
+    findings = tuple(ReplyFinding(FindingKind.MALFORMED, words) for words in told)
+    replies = replace(_told(RECORD), findings=findings)
+
+    assert answers_of(replies, rules=Rules()).unused == told[:1]
+
+
+def test_what_is_said_of_risk_is_kept_first() -> None:
+    """Undocumented fields that make the detail too long go, the risk stays; it is always JSON."""
+    facts = RiskFacts(risk_action="review", risk_score="82", fraud_checks=(FraudCheck("ip", "ok"),))
+    long = {"note": "x" * DETAIL_CHARACTERS_MAX}
+    found = answers_of(_told(RECORD._replace(risk=facts, extra=long)), rules=Rules())
+
+    assert json.loads(found.observations[0]["detail"]) == {
+        "cut": True,
+        "risk": {
+            "fraud_checks": [{"check_items": "ip", "status": "ok"}],
+            "risk_action": "review",
+            "risk_score": "82",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("currency", "amount", "minor_units"),
+    [("JPY", "1200.00", 1_200), ("KWD", "1.234", 1_234), ("EUR", "0.01", 1)],
+)
+def test_wire_amounts_become_minor_units(currency: str, amount: str, minor_units: int) -> None:
+    """Two decimals on the wire are right for JPY as three are for KWD."""
+    record = RECORD._replace(currency=currency, amount=Decimal(amount))
+    found = answers_of(_told(record), rules=Rules())
+
+    assert [row["amount"] for row in found.observations] == [minor_units]
+
+
+@pytest.mark.parametrize(
+    ("amount", "minor_units"),
+    [("1.23", [1_230]), ("1.230", [1_230]), ("1.234", [1_234]), ("1.2", []), ("1", [])],
+)
+def test_a_gateway_of_two_decimals_is_read_as_it_writes(
+    amount: str, minor_units: list[int]
+) -> None:
+    """KWD 1.23 is 1,230 fils where the gateway is configured so, and no amount elsewhere."""
+    read = TWO_DECIMALS.amount_of(amount, currency="KWD", operation="retrievalTrans")
+    shipped = SHIPPED.amount_of(amount, currency="KWD", operation="retrievalTrans")
+    told = [RECORD._replace(currency="KWD", amount=read)] if read is not None else []
+    found = answers_of(_told(*told), rules=Rules())
+
+    assert [row["amount"] for row in found.observations] == minor_units
+    assert (shipped is not None) is (amount in {"1.230", "1.234"})
+
+
+@pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
+def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
+    """A fraction of a yen or an unknown currency makes the key failed, never rounded."""
+    record = RECORD._replace(currency=currency, amount=Decimal(amount))
+    found = answers_of(_told(record, RECORD._replace(transaction_id="T2")), rules=Rules())
+
+    assert found.answers["A-1"][0] is KeyAnswer.FAILED
+    assert "cannot be read" in found.answers["A-1"][1]
+    assert found.observations == ()
+
+
+def test_a_code_that_is_not_mapped_is_told() -> None:
+    """An unknown query_result is UNMAPPED with its code, not a guess."""
+    found = answers_of(_told(RECORD._replace(query_result="77")), rules=Rules())
+
+    assert found.answers["A-1"] == (KeyAnswer.UNMAPPED, "query_result 77")
+
+
+def test_dates_are_read_in_the_gateways_zone() -> None:
+    """The 14 digits are local time of `[gateway] timezone`; digits that are no date are blank."""
+    rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
+    bad = RECORD._replace(transaction_id="T2", transaction_date="20261320101010")
+    found = answers_of(_told(RECORD, bad), rules=rules)
+
+    assert [row["transaction_date"] for row in found.observations] == [
+        datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC),
+        None,
+    ]
+
+
+def test_a_date_that_the_client_read_in_another_zone_is_read_anew() -> None:
+    """Where the client's zone is not that of the rules, the rules' zone decides."""
+    rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
+    read = datetime(2026, 11, 20, 10, 10, 10, tzinfo=ZoneInfo("UTC"))
+    same = read.replace(tzinfo=ZoneInfo("Asia/Tokyo"))
+    records = [
+        RECORD._replace(transaction_id=str(at), transaction_at=at) for at in (None, read, same)
+    ]
+    found = answers_of(_told(*records), rules=rules)
+
+    dates = {row["transaction_date"] for row in found.observations}
+    assert dates == {datetime(2026, 11, 20, 1, 10, 10, tzinfo=UTC)}
+
+
+def test_each_payment_keeps_its_own_detail() -> None:
+    """What rows of a reply share is written once; rows that say something else say it."""
+    shared, other = {"website": "a.example"}, {"website": "b.example"}
+    risky = RECORD._replace(extra=shared, risk=RiskFacts(risk_score="82"))
+    records = [RECORD._replace(extra=extra) for extra in (shared, shared, other)]
+    found = answers_of(_told(*records, risky), rules=Rules())
+
+    details = [json.loads(row["detail"]) for row in found.observations]
+    assert [detail["row"]["website"][0] for detail in details] == ["a", "a", "b", "a"]
+    assert [detail["risk"] for detail in details] == [{}, {}, {}, {"risk_score": "82"}]
+
+
+def test_one_unreadable_payment_makes_its_order_unknown() -> None:
+    """Two payments of one order: the one that can be read is no whole answer either."""
+    odd = RECORD._replace(transaction_id="T2", amount=Decimal("10.001"))
+    found = answers_of(_told(RECORD, odd), rules=Rules())
+
+    answer, reason = found.answers["A-1"]
+    assert (answer, found.observations) == (KeyAnswer.FAILED, ())
+    assert "amount cannot be read" in reason
