@@ -60,8 +60,7 @@ class Merchant:
         asked: Any = {"credentials": target.credentials, "interface": target.interface}
         prepared = prepare_payment(payment, today=TODAY, **asked)
         raw = self.outside(lambda: asyncio.run(target.transport().send(prepared)))
-        asked["base_url"] = target.base_url
-        reply = read_payment_reply(prepared, raw, policy="enforce", **asked)
+        reply = read_payment_reply(prepared, raw, policy="enforce", base_url=target.base_url)
         assert (reply.outcome, reply.findings) == (ReplyOutcome.PENDING, ())
         self.shop.handed_on = raw.body
         return f"{self.shop.base_url}/checkout"

@@ -83,13 +83,7 @@ class Target:
         """Send one batch and read its reply."""
         prepared = prepare(operation, rows, credentials=self.credentials, interface=self.interface)
         raw = asyncio.run(self.transport().send(prepared))
-        return read_batch_reply(
-            prepared,
-            raw,
-            interface=self.interface,
-            policy="enforce",
-            credentials=self.credentials,
-        )
+        return read_batch_reply(prepared, raw, policy="enforce")
 
     def pay(self, payment: Payment) -> PaymentReply:
         """Start one payment and read its reply."""
@@ -97,14 +91,7 @@ class Target:
             payment, credentials=self.credentials, interface=self.interface, today=TODAY
         )
         raw = asyncio.run(self.transport().send(prepared))
-        return read_payment_reply(
-            prepared,
-            raw,
-            interface=self.interface,
-            policy="enforce",
-            credentials=self.credentials,
-            base_url=self.base_url,
-        )
+        return read_payment_reply(prepared, raw, policy="enforce", base_url=self.base_url)
 
     def signing_with(self, key: str) -> "Target":
         """The same client with another key."""

@@ -83,12 +83,6 @@ def test_the_best_methods_are_offered(sandbox: Any, extended: Target) -> None:
         request, credentials=extended.credentials, interface=extended.interface
     )
     raw = asyncio.run(extended.transport().send(prepared))
-    answer = read_methods_reply(
-        prepared,
-        raw,
-        interface=extended.interface,
-        policy="enforce",
-        credentials=extended.credentials,
-    )
+    answer = read_methods_reply(prepared, raw, policy="enforce")
     assert (answer.methods, answer.reason) == (("card", "konbini"), "")
     assert sandbox.effects() == []

@@ -60,13 +60,7 @@ def moved(target: Any, operation: str, rows: Sequence[Row]) -> BatchReply:
         raw = asyncio.run(transport.send(prepared))
     except (NotSentError, UnknownOutcomeError) as error:
         return without_reply(prepared, error=error)
-    return read_batch_reply(
-        prepared,
-        raw,
-        interface=target.interface,
-        policy="enforce",
-        credentials=target.credentials,
-    )
+    return read_batch_reply(prepared, raw, policy="enforce")
 
 
 @pytest.mark.parametrize(("operation", "kind", "side"), CASES)

@@ -44,7 +44,7 @@ def paid(target: Target, order_no: str) -> ReplyOutcome:
         raw = asyncio.run(target.transport().send(prepared))
     except (NotSentError, UnknownOutcomeError) as error:
         return payment_without_reply(error).outcome
-    return read_payment_reply(prepared, raw, policy="enforce", **asked).outcome
+    return read_payment_reply(prepared, raw, policy="enforce").outcome
 
 
 def of_batch(target: Target, operation: str, row: Any) -> ReplyOutcome:

@@ -23,7 +23,7 @@ from recon.gateway_client.documents import (
 from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
 from recon.gateway_client.interface import (
     BatchOperation,
-    GatewayInterface,
+    Refusals,
     ReplyPolicy,
     SingleOperation,
 )
@@ -39,7 +39,7 @@ from recon.gateway_client.replies import (
     envelope_of,
     foreign_row,
 )
-from recon.gateway_client.signing import Credentials, SignatureState
+from recon.gateway_client.signing import SignatureState
 from recon.gateway_client.transport import RawReply
 from recon.privacy.foreign_text import code_and_text, scrubbed
 
@@ -54,35 +54,30 @@ def read_batch_reply(
     prepared: PreparedRequest,
     raw: RawReply,
     *,
-    interface: GatewayInterface,
     policy: ReplyPolicy,
-    credentials: Credentials,
 ) -> BatchReply:
     """The outcome of every row of a batch, in request order; never raises on foreign bytes.
 
     Args:
         prepared: What was sent.
         raw: What came back, whatever it is.
-        interface: Codes, fields and signature rules.
         policy: `enforce` trusts only replies with a valid signature; `warn` lets the echo of each
             row decide; `off` does not look at signatures.
-        credentials: As used for `prepared`.
     """
+    refusals = prepared.interface.status_map.refusals
     if raw.meaning in {"busy", "other"}:
-        return _same_for_all(prepared, _by_silence(raw, interface=interface))
+        return _same_for_all(prepared, _by_silence(raw, refusals=refusals))
     try:
         fields = json_object(raw.body)
     except UnreadableReplyError as error:
         why = f"the reply (HTTP {raw.status}) is {error}"
         unreadable = _Whole(ReplyOutcome.UNKNOWN, FindingKind.UNREADABLE, why)
-        return _same_for_all(prepared, _by_status(raw, interface=interface) or unreadable)
-    message = _message(
-        fields, prepared=prepared, interface=interface, policy=policy, credentials=credentials
-    )
-    whole = _by_message(raw, message=message, interface=interface)
+        return _same_for_all(prepared, _by_status(raw, refusals=refusals) or unreadable)
+    message = _message(fields, prepared=prepared, policy=policy)
+    whole = _by_message(raw, message=message, refusals=refusals)
     if whole is not None:
         return _same_for_all(prepared, whole, envelope=message.envelope)
-    return _by_rows(prepared, message=message, interface=interface)
+    return _by_rows(prepared, message=message)
 
 
 def without_reply(
@@ -123,23 +118,16 @@ class _Message(NamedTuple):
         return bool(self.rows or self.malformed)
 
 
-def _message(
-    fields: dict[str, Any],
-    *,
-    prepared: PreparedRequest,
-    interface: GatewayInterface,
-    policy: ReplyPolicy,
-    credentials: Credentials,
-) -> _Message:
+def _message(fields: dict[str, Any], *, prepared: PreparedRequest, policy: ReplyPolicy) -> _Message:
     """The reply of an operation of one row is the row itself, when it has a status at all."""
-    operation, codes = prepared.operation, interface.status_map
-    described = interface.batch(operation)
+    operation, codes = prepared.operation, prepared.interface.status_map
+    described = prepared.interface.batch(operation)
     is_batch = isinstance(described, BatchOperation)
     context = ReplyContext(
         operation=operation,
         signature=prepared.signature,
-        credentials=credentials,
-        interface=interface,
+        credentials=prepared.credentials,
+        interface=prepared.interface,
         policy=policy,
         masked=prepared.masked_text,
         message_fields=("return_message" if is_batch else described.message_field, "message"),
@@ -162,20 +150,18 @@ def _message(
     return _Message(envelope, [fields] if has_row else [], 0, has_row, is_refused, has_success)
 
 
-def _by_silence(raw: RawReply, *, interface: GatewayInterface) -> _Whole:
+def _by_silence(raw: RawReply, *, refusals: Refusals) -> _Whole:
     """3xx, 408, 425, 429, 5xx: the request may have been processed whatever the body says."""
-    is_final = interface.status_map.refusals.refusal_is_final
+    is_final = refusals.refusal_is_final
     was_not_taken = is_final and raw.asks_to_slow_down and "retry-after" in raw.headers
     outcome = ReplyOutcome.NOT_SENT if was_not_taken else ReplyOutcome.UNKNOWN
     return _Whole(outcome, FindingKind.HTTP_STATUS, f"the gateway answered HTTP {raw.status}")
 
 
-def _by_status(
-    raw: RawReply, *, interface: GatewayInterface, has_rows: bool = False
-) -> _Whole | None:
+def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> _Whole | None:
     """401 and 403 stop everything; statuses that the configuration calls final reject."""
     kind = FindingKind.HTTP_STATUS
-    if raw.status in interface.status_map.refusals.before_processing_http and not has_rows:
+    if raw.status in refusals.before_processing_http and not has_rows:
         why = f"the gateway refused the request before processing (HTTP {raw.status})"
         return _Whole(ReplyOutcome.REJECTED, kind, why, stops=True)
     if raw.meaning == "no_access":
@@ -184,16 +170,16 @@ def _by_status(
     return None
 
 
-def _by_message(raw: RawReply, *, message: _Message, interface: GatewayInterface) -> _Whole | None:
+def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Whole | None:
     """What decides for all rows at once; None where each row decides for itself."""
-    envelope, refusals = message.envelope, interface.status_map.refusals
+    envelope = message.envelope
     words = f"return_status {scrubbed(envelope.return_status) or 'missing'}"
     sentence = f"{words}, {envelope.code_and_text or 'no text'}"
     by_status = None
     if raw.meaning != "read":
-        by_status = _by_status(raw, interface=interface, has_rows=message.has_rows)
+        by_status = _by_status(raw, refusals=refusals, has_rows=message.has_rows)
         if by_status is None and not envelope.is_verified:
-            by_status = _by_silence(raw, interface=interface)
+            by_status = _by_silence(raw, refusals=refusals)
     is_final = message.is_refused and envelope.code in refusals.before_processing_codes
     whole: _Whole | None = None
     if envelope.refuses_signature and not message.has_success:
@@ -249,11 +235,9 @@ def _rows(
     )
 
 
-def _by_rows(
-    prepared: PreparedRequest, *, message: _Message, interface: GatewayInterface
-) -> BatchReply:
+def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
     """Row by row. They may come in any order; one that nobody asked for is kept as a finding."""
-    key_field = interface.batch(prepared.operation).key_field
+    key_field = prepared.interface.batch(prepared.operation).key_field
     answers: dict[str, list[Mapping[str, Any]]] = {row.key: [] for row in prepared.rows}
     foreign: list[Mapping[str, Any]] = []
     for row in message.rows:
@@ -268,9 +252,7 @@ def _by_rows(
         findings.append(ReplyFinding(envelope.note.kind, why))
     outcomes: list[RowOutcome] = []
     for position, sent in enumerate(prepared.rows):
-        row_outcome, noted = _outcome(
-            sent, answers=answers[sent.key], prepared=prepared, interface=interface
-        )
+        row_outcome, noted = _outcome(sent, answers=answers[sent.key], prepared=prepared)
         outcomes.append(replace(row_outcome, position=position))
         findings.extend(noted)
     findings += [
@@ -296,18 +278,12 @@ Judged = tuple[RowOutcome, tuple[ReplyFinding, ...]]
 
 
 def _outcome(
-    sent: Row,
-    *,
-    answers: Sequence[Mapping[str, Any]],
-    prepared: PreparedRequest,
-    interface: GatewayInterface,
+    sent: Row, *, answers: Sequence[Mapping[str, Any]], prepared: PreparedRequest
 ) -> Judged:
     """What all answers to one row say: none, one, or several that must agree."""
     if not answers:
         return _unknown(sent, FindingKind.ROW_MISSING, "the reply lacks this row")
-    judged = {
-        _single(sent, answer=answer, prepared=prepared, interface=interface) for answer in answers
-    }
+    judged = {_single(sent, answer=answer, prepared=prepared) for answer in answers}
     if len(judged) > 1:
         why = f"{len(answers)} rows of the reply contradict each other"
         return _unknown(sent, FindingKind.CONTRADICTION, why)
@@ -318,17 +294,11 @@ def _outcome(
     return outcome, findings
 
 
-def _single(
-    sent: Row,
-    *,
-    answer: Mapping[str, Any],
-    prepared: PreparedRequest,
-    interface: GatewayInterface,
-) -> Judged:
+def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) -> Judged:
     """One answer against the row that was sent: echo first, then status."""
-    operation, masked = prepared.operation, prepared.masked_text
+    operation, masked, interface = prepared.operation, prepared.masked_text, prepared.interface
     described = interface.batch(operation)
-    if differing := differing_fields(sent, answer=answer, prepared=prepared, interface=interface):
+    if differing := differing_fields(sent, answer=answer, prepared=prepared):
         why = f"the reply differs in {', '.join(differing)}"
         return _unknown(sent, FindingKind.ECHO_DIFFERS, why)
     status = text_of(answer.get(described.status_field)) or ""
@@ -401,14 +371,11 @@ def _unknown(
 
 
 def differing_fields(
-    sent: Row,
-    *,
-    answer: Mapping[str, Any],
-    prepared: PreparedRequest,
-    interface: GatewayInterface,
+    sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest
 ) -> list[str]:
     """Fields of a reply's row that are not what was sent; one that is missing proves nothing."""
-    described = interface.batch(prepared.operation)
+    interface, operation = prepared.interface, prepared.operation
+    described = interface.batch(operation)
 
     def echoes(name: str, given: str | None) -> bool:
         value = _at(sent, path=name)
@@ -416,7 +383,7 @@ def differing_fields(
             return given == str(value).strip(PADDING)
         side = name.removesuffix("_amount")
         currency = _at(sent, path=f"{side}_currency") or _at(sent, path="currency")
-        amounts, operation = interface.profile.amounts, prepared.operation
+        amounts = interface.profile.amounts
         return value == amounts.amount_of(given, currency=str(currency), operation=operation)
 
     def contradicts(name: str) -> bool:

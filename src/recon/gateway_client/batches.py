@@ -267,10 +267,11 @@ class PreparedCall:
     body_sha256: str
     """Hexadecimal, of `body`."""
     signature: str
+    credentials: Credentials = field(repr=False, compare=False)
+    interface: GatewayInterface = field(repr=False, compare=False)
+    """By whom, and by which interface, it was made; its reply is read by the same."""
     private: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of the request that must not be stored or shown in clear."""
-    secrets: frozenset[str] = field(default=frozenset(), repr=False)
-    """What is not in the request and signed it: starred even within a longer word."""
 
     @classmethod
     def of(
@@ -279,6 +280,7 @@ class PreparedCall:
         *,
         described: CallFormat,
         credentials: Credentials,
+        interface: GatewayInterface,
         signature: str,
         private: frozenset[str],
         **more: Any,
@@ -292,8 +294,9 @@ class PreparedCall:
             body=body,
             body_sha256=hashlib.sha256(body).hexdigest(),
             signature=signature,
+            credentials=credentials,
+            interface=interface,
             private=private,
-            secrets=credentials.private,
             **more,
         )
 
@@ -302,12 +305,13 @@ class PreparedCall:
 
         Values too short to be told from other text are masked only where they stand quoted.
         """
-        kept = without_values(text, values=self.secrets)
+        # What is not in the request and signed it is starred even within a longer word.
+        kept = without_values(text, values=self.credentials.private)
         return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
 
     def masked_text(self, text: str) -> str:
         """Foreign text that is safe to keep and show, with every private value masked too."""
-        given = without_values(text.encode(errors="replace"), values=self.secrets)
+        given = without_values(text.encode(errors="replace"), values=self.credentials.private)
         masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
         return scrubbed(masked.decode(errors="replace"))
 
@@ -368,6 +372,7 @@ def prepare(
         content,
         described=described,
         credentials=credentials,
+        interface=interface,
         signature=signature,
         private=frozenset().union(*(private_of(row) for row in rows)),
         operation=operation,

@@ -166,9 +166,7 @@ class AsyncGateway:
             read_payment_reply,
             prepared,
             raw,
-            interface=self._interface,
             policy=self._connection.policy,
-            credentials=self._credentials,
             base_url=self._connection.base_url,
         )
         return await beside(self._credentials, reading)
@@ -187,13 +185,7 @@ class AsyncGateway:
             raw = await self.transport.send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return MethodsAnswer((), str(error))
-        return read_methods_reply(
-            prepared,
-            raw,
-            interface=self._interface,
-            policy=self._connection.policy,
-            credentials=self._credentials,
-        )
+        return read_methods_reply(prepared, raw, policy=self._connection.policy)
 
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
@@ -246,13 +238,7 @@ class AsyncGateway:
 
     def read(self, prepared: PreparedRequest, raw: RawReply) -> BatchReply:
         """The third phase of `send`: what a reply says, as often as is wanted."""
-        return read_batch_reply(
-            prepared,
-            raw,
-            interface=self._interface,
-            policy=self._connection.policy,
-            credentials=self._credentials,
-        )
+        return read_batch_reply(prepared, raw, policy=self._connection.policy)
 
     def reading(
         self,

@@ -85,6 +85,7 @@ def prepare_methods(
         fields,
         described=described,
         credentials=credentials,
+        interface=interface,
         signature=signature,
         private=private_texts(request),
     )
@@ -94,12 +95,10 @@ def read_methods_reply(
     prepared: PreparedCall,
     raw: RawReply,
     *,
-    interface: GatewayInterface,
     policy: ReplyPolicy,
-    credentials: Credentials,
 ) -> MethodsAnswer:
     """The methods of a reply; never raises on foreign bytes."""
-    described = _described(interface)
+    described = _described(prepared.interface)
     try:
         reply = json_object(raw.body)
     except UnreadableReplyError as error:
@@ -110,8 +109,8 @@ def read_methods_reply(
     context = ReplyContext(
         operation=OPERATION,
         signature=prepared.signature,
-        credentials=credentials,
-        interface=interface,
+        credentials=prepared.credentials,
+        interface=prepared.interface,
         policy=policy,
         must_name_account=False,
     )

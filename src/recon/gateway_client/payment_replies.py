@@ -37,7 +37,7 @@ from recon.gateway_client.replies import (
     envelope_of,
 )
 from recon.gateway_client.risk_facts import RiskReason
-from recon.gateway_client.signing import Credentials, SignatureState
+from recon.gateway_client.signing import SignatureState
 from recon.gateway_client.transport import RawReply
 from recon.privacy.foreign_text import (
     LONG_DIGIT_RUN,
@@ -138,9 +138,7 @@ def read_payment_reply(
     prepared: PreparedPayment,
     raw: RawReply,
     *,
-    interface: GatewayInterface,
     policy: ReplyPolicy,
-    credentials: Credentials,
     base_url: str = "",
 ) -> PaymentReply:
     """What a payment request came to; never raises on foreign bytes.
@@ -148,15 +146,13 @@ def read_payment_reply(
     Args:
         prepared: What was sent.
         raw: What came back, whatever it is.
-        interface: Codes and signature rules.
         policy: As for batches; the hosted page carries no signature and is judged by its echo.
-        credentials: As used for `prepared`.
         base_url: Where it was sent; without it a hosted page may lead to a path only.
     """
     if raw.meaning != "read":
-        reply = _by_status(raw, prepared=prepared, interface=interface)
+        reply = _by_status(raw, prepared=prepared)
         return replace(reply, http_status=raw.status)
-    payment = prepared.payment
+    payment, credentials = prepared.payment, prepared.credentials
     asked: dict[str, str | Decimal] = {
         "merchant_id": credentials.merchant_id,
         "account_id": credentials.account_id,
@@ -164,13 +160,13 @@ def read_payment_reply(
         "currency": payment.currency,
         "amount": payment.amount,
     }
-    echo = _Echo(asked, prepared=prepared, interface=interface, base_url=base_url)
+    echo = _Echo(asked, prepared=prepared, base_url=base_url)
     try:
         if prepared.operation is PaymentOperation.CHECKOUT:
             reply = _by_form(raw.body, echo=echo)
         else:
             root = xml_root(raw.body, root=ROOT)
-            reply = _by_result(root, echo=echo, policy=policy, credentials=credentials)
+            reply = _by_result(root, echo=echo, policy=policy)
     except UnreadableReplyError as error:
         message = f"the reply (HTTP {raw.status}) is {error}"
         reply = _unknown(FindingKind.UNREADABLE, message)
@@ -183,9 +179,7 @@ def payment_without_reply(error: NotSentError | UnknownOutcomeError) -> PaymentR
     return PaymentReply(outcome=outcome, code=error.kind, message=str(error))
 
 
-def _by_status(
-    raw: RawReply, *, prepared: PreparedPayment, interface: GatewayInterface
-) -> PaymentReply:
+def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
     """A status alone proves nothing, but for what document or configuration call a refusal.
 
     The document shows no error body; a code and a message in JSON are read where they are there.
@@ -199,7 +193,7 @@ def _by_status(
     else:
         code, text = code_and_text(masked(text_of(fields.get("message")) or ""))
         code = masked(text_of(fields.get("code")) or "") or code
-    codes = interface.status_map
+    codes = prepared.interface.status_map
     refuses_signature = code in codes.refusals.signature_codes
     is_apm = prepared.operation is PaymentOperation.AUTHORISE_APM
     refusal: ApmRefusal = codes.apm_http.get(str(raw.status), "") if is_apm else ""
@@ -225,17 +219,15 @@ class _Echo:
         asked: Mapping[str, str | Decimal],
         *,
         prepared: PreparedPayment,
-        interface: GatewayInterface,
         base_url: str,
     ) -> None:
-        self.asked, self.prepared = asked, prepared
-        self.interface, self.base_url = interface, base_url
+        self.asked, self.prepared, self.base_url = asked, prepared, base_url
 
     def differing(
         self, expected: Mapping[str, str | Decimal], *, given: Mapping[str, str]
     ) -> list[str]:
         """Names whose given text is not what is expected; amounts are compared as numbers."""
-        amounts = self.interface.profile.amounts
+        amounts = self.prepared.interface.profile.amounts
         currency, operation = self.prepared.payment.currency, self.prepared.operation
 
         def read(name: str, value: str | Decimal) -> str | Decimal | None:
@@ -255,7 +247,7 @@ class _Echo:
             return False
         if _NO_PATH.search(action) or there.path not in {path, f"{own.path}{path}"}:
             return False
-        hosts = {own.netloc, *self.interface.profile.payment.page_hosts}
+        hosts = {own.netloc, *self.prepared.interface.profile.payment.page_hosts}
         return there.netloc in hosts and (not there.netloc or is_private_way(there.geturl()))
 
 
@@ -277,17 +269,15 @@ def _by_form(page: bytes, *, echo: _Echo) -> PaymentReply:
     return PaymentReply(outcome=ReplyOutcome.PENDING, form=form, page=page)
 
 
-def _by_result(
-    root: etree._Element, *, echo: _Echo, policy: ReplyPolicy, credentials: Credentials
-) -> PaymentReply:
+def _by_result(root: etree._Element, *, echo: _Echo, policy: ReplyPolicy) -> PaymentReply:
     """The XML result: believed as a batch's reply is, then its echo, then its status."""
     texts = element_texts(root, repeated="risk_reasons")
-    prepared, interface = echo.prepared, echo.interface
+    prepared, interface = echo.prepared, echo.prepared.interface
     is_echo = interface.signature.is_echo(prepared.operation)
     context = ReplyContext(
         operation=prepared.operation,
         signature=prepared.signature,
-        credentials=credentials,
+        credentials=prepared.credentials,
         interface=interface,
         policy=policy,
         masked=prepared.masked_text,

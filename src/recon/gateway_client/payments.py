@@ -531,6 +531,7 @@ def prepare_payment(
         named,
         described=described,
         credentials=credentials,
+        interface=interface,
         signature=signature,
         private=private_texts(payment),
         operation=operation,

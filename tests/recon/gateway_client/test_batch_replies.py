@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from recon.gateway_client import (
     BatchReply,
-    Credentials,
     FindingKind,
     GatewayInterface,
     NotSentError,
@@ -29,9 +28,8 @@ from tests.recon.gateway_client.played import raw_of, success_of
 class Reader:
     """Reads replies with the shipped interface."""
 
-    def __init__(self, interface: GatewayInterface, credentials: Credentials) -> None:
+    def __init__(self, interface: GatewayInterface) -> None:
         self.interface = interface
-        self.credentials = credentials
 
     def __call__(
         self,
@@ -43,11 +41,9 @@ class Reader:
         headers: dict[str, str] | None = None,
     ) -> BatchReply:
         return read_batch_reply(
-            prepared,
+            replace(prepared, interface=self.interface),
             raw_of(reply, status=status, headers=headers),
-            interface=self.interface,
             policy=policy,
-            credentials=self.credentials,
         )
 
     def with_refusals(self, **changes: object) -> "Reader":
@@ -55,13 +51,13 @@ class Reader:
         status_map = self.interface.status_map
         refusals = status_map.refusals.model_copy(update=changes)
         changed = status_map.model_copy(update={"refusals": refusals})
-        return Reader(self.interface.model_copy(update={"status_map": changed}), self.credentials)
+        return Reader(self.interface.model_copy(update={"status_map": changed}))
 
 
 @pytest.fixture
-def read(interface: GatewayInterface, credentials: Credentials) -> Reader:
+def read(interface: GatewayInterface) -> Reader:
     """Reads replies as shipped."""
-    return Reader(interface, credentials)
+    return Reader(interface)
 
 
 def outcomes(reply: BatchReply) -> list[str]:
@@ -147,7 +143,6 @@ def test_a_failed_row_keeps_its_code_and_text(read: Reader, captures: PreparedRe
 )
 def test_whether_a_reply_must_be_signed_is_data_of_its_operation(
     interface: GatewayInterface,
-    credentials: Credentials,
     captures: PreparedRequest,
     rule: str,
     signature: str,
@@ -156,7 +151,7 @@ def test_whether_a_reply_must_be_signed_is_data_of_its_operation(
     """As shipped every batch reply is; a gateway that signs none is configured so."""
     replies = interface.signature.replies | {"capture": rule}
     rules = interface.signature.model_copy(update={"replies": replies})
-    reader = Reader(interface.model_copy(update={"signature": rules}), credentials)
+    reader = Reader(interface.model_copy(update={"signature": rules}))
     got = reader(captures, success_of(captures) | {"encryption_data": signature})
 
     assert outcomes(got) == [word, word]
@@ -585,21 +580,13 @@ CHANGES = st.lists(
     policy=st.sampled_from(["off", "warn", "enforce"]),
 )
 def test_any_bytes_under_any_status_give_every_row_an_outcome_and_prove_nothing(
-    interface: GatewayInterface,
-    credentials: Credentials,
     captures: PreparedRequest,
     body: bytes,
     status: int,
     policy: ReplyPolicy,
 ) -> None:
     """Total, and nothing that is not a reply of ours is ever done or failed."""
-    got = read_batch_reply(
-        captures,
-        raw_of(body, status=status),
-        interface=interface,
-        policy=policy,
-        credentials=credentials,
-    )
+    got = read_batch_reply(captures, raw_of(body, status=status), policy=policy)
 
     assert [row.position for row in got.rows] == [0, 1]
     assert not {
@@ -612,8 +599,6 @@ def test_any_bytes_under_any_status_give_every_row_an_outcome_and_prove_nothing(
 
 @given(changes=CHANGES, policy=st.sampled_from(["warn", "enforce"]))
 def test_a_success_that_was_tampered_with_is_never_done_without_proof(
-    interface: GatewayInterface,
-    credentials: Credentials,
     captures: PreparedRequest,
     changes: list[tuple[str, int, Any]],
     policy: ReplyPolicy,
@@ -621,9 +606,7 @@ def test_a_success_that_was_tampered_with_is_never_done_without_proof(
     """Whoever is done was echoed whole, with status 1, by every row that names it."""
     reply = tampered(success_of(captures), changes)
 
-    got = read_batch_reply(
-        captures, raw_of(reply), interface=interface, policy=policy, credentials=credentials
-    )
+    got = read_batch_reply(captures, raw_of(reply), policy=policy)
 
     for row, outcome in zip(captures.rows, got.rows, strict=True):
         if outcome.outcome is ReplyOutcome.DONE:
@@ -662,20 +645,14 @@ def tampered(reply: dict[str, Any], changes: list[tuple[str, int, Any]]) -> dict
 
 
 def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(
-    interface: GatewayInterface, credentials: Credentials, refunds: PreparedRequest
+    refunds: PreparedRequest,
 ) -> None:
     """Sent or not, another instruction's reference is not ours."""
     rows = tuple(replace(row, refund_reference="ours") for row in refunds.rows)
     reply = success_of(refunds)
     reply["refund_orders"][0]["refund_reference"] = "theirs"
 
-    got = read_batch_reply(
-        replace(refunds, rows=rows),
-        raw_of(reply),
-        interface=interface,
-        policy="enforce",
-        credentials=credentials,
-    )
+    got = read_batch_reply(replace(refunds, rows=rows), raw_of(reply), policy="enforce")
 
     assert outcomes(got) == ["unknown", "accepted"]
 

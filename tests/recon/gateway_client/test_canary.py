@@ -78,13 +78,7 @@ class Sinks:
         raw = await self._tried(transport.send(prepared))
         if raw is not None:
             for policy in ("enforce", "off"):
-                reply: BatchReply = read_batch_reply(
-                    prepared,
-                    raw,
-                    interface=self.interface,
-                    policy=policy,
-                    credentials=self.credentials,
-                )
+                reply: BatchReply = read_batch_reply(prepared, raw, policy=policy)
                 self._show(reply)
 
     async def _payment(self, transport: Transport, payment: Payment) -> None:
@@ -98,13 +92,7 @@ class Sinks:
         raw = await self._tried(transport.send(prepared))
         if raw is not None:
             for policy in ("enforce", "off"):
-                reply: PaymentReply = read_payment_reply(
-                    prepared,
-                    raw,
-                    interface=self.interface,
-                    policy=policy,
-                    credentials=self.credentials,
-                )
+                reply: PaymentReply = read_payment_reply(prepared, raw, policy=policy)
                 self._show(reply)
 
     async def _tried(self, sending: Any) -> Any:

@@ -43,9 +43,7 @@ def test_the_best_methods_are_asked_for_and_read(
     sent = parse_qs(prepared.body.decode())
     listed = ["card", {"payment_method": "konbini"}, {"other": 1}, None]
     reply = {"payment_methods": listed, "encryption_data": prepared.signature}
-    answer = read_methods_reply(
-        prepared, raw_of(reply), interface=extended, policy="enforce", credentials=credentials
-    )
+    answer = read_methods_reply(prepared, raw_of(reply), policy="enforce")
 
     assert (prepared.path, sent["shopper_country"]) == ("/v1/optimise", ["JP"])
     assert "ana@example.test" not in repr((prepared, request_of()))
@@ -66,9 +64,7 @@ def test_an_answer_without_proof_offers_nothing(
     """Unsigned, refused or unreadable: no methods, and why."""
     prepared = prepare_methods(request_of(), credentials=credentials, interface=extended)
     raw = raw_of(json.loads(json.dumps(reply)) if isinstance(reply, dict) else reply, status=status)
-    answer = read_methods_reply(
-        prepared, raw, interface=extended, policy="enforce", credentials=credentials
-    )
+    answer = read_methods_reply(prepared, raw, policy="enforce")
 
     assert answer.methods == ()
     assert answer.reason

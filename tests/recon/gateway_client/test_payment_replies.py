@@ -54,12 +54,7 @@ def read(interface: GatewayInterface, credentials: Credentials) -> Read:
             payment, credentials=credentials, interface=interface, today=TODAY
         )
         return read_payment_reply(
-            prepared,
-            raw_of(reply, status=status),
-            interface=interface,
-            policy=policy,
-            credentials=credentials,
-            base_url=base_url,
+            prepared, raw_of(reply, status=status), policy=policy, base_url=base_url
         )
 
     return reader
@@ -150,9 +145,7 @@ def test_a_result_that_was_tampered_with_is_never_done_as_another(
     prepared = prepare_payment(
         card_payment(), credentials=credentials, interface=interface, today=TODAY
     )
-    reply = read_payment_reply(
-        prepared, raw_of(body), interface=interface, policy="enforce", credentials=credentials
-    )
+    reply = read_payment_reply(prepared, raw_of(body), policy="enforce")
 
     if reply.outcome in {ReplyOutcome.DONE, ReplyOutcome.PENDING, ReplyOutcome.FAILED}:
         assert reply.record is not None

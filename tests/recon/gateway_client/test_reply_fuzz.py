@@ -136,13 +136,7 @@ class Subjects:
         """A batch: every row gets exactly one outcome."""
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            reply = read_batch_reply(
-                prepared,
-                raw,
-                interface=self.interface,
-                policy=policy,
-                credentials=self.credentials,
-            )
+            reply = read_batch_reply(prepared, raw, policy=policy)
             assert [row.position for row in reply.rows] == list(range(len(prepared.rows)))
             return reply
 
@@ -171,13 +165,7 @@ class Subjects:
         )
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            return read_payment_reply(
-                prepared,
-                raw,
-                interface=self.interface,
-                policy=policy,
-                credentials=self.credentials,
-            )
+            return read_payment_reply(prepared, raw, policy=policy)
 
         return read, replies(*good, {"code": "I0013", "message": "m", "source": "s"})
 
@@ -212,13 +200,7 @@ class Subjects:
         good = {"payment_methods": ["card", {"payment_method": "x"}]}
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            return read_methods_reply(
-                prepared,
-                raw,
-                interface=self.interface,
-                policy=policy,
-                credentials=self.credentials,
-            )
+            return read_methods_reply(prepared, raw, policy=policy)
 
         return read, replies(good | {"encryption_data": prepared.signature})
 

@@ -27,17 +27,11 @@ Read = Callable[..., BatchReply]
 
 
 @pytest.fixture
-def read(interface: GatewayInterface, credentials: Credentials) -> Read:
+def read() -> Read:
     """Reads a reply with the shipped interface."""
 
     def reader(prepared: PreparedRequest, reply: object, *, status: int = 200) -> BatchReply:
-        return read_batch_reply(
-            prepared,
-            raw_of(reply, status=status),
-            interface=interface,
-            policy="enforce",
-            credentials=credentials,
-        )
+        return read_batch_reply(prepared, raw_of(reply, status=status), policy="enforce")
 
     return reader
 

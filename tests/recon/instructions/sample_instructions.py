@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import SecretStr
+
 from recon.gateway_client import (
     BatchReply,
+    Credentials,
+    GatewayInterface,
     NotSentError,
     Operation,
     PreparedRequest,
@@ -49,6 +53,8 @@ def request_of(rows: Sequence[Cleared], *, body: bytes = b"", sha: str = "") -> 
         body=body,
         body_sha256=sha,
         signature="",
+        credentials=Credentials("100042", "100042001", SecretStr("sandbox")),
+        interface=GatewayInterface.bundled(),
         operation=Operation.CAPTURE,
         rows=sent,
     )
