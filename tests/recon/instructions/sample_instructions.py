@@ -43,6 +43,9 @@ INSTRUCTION = Instruction(
     in_doubt_since=None,
 )
 
+IBAN = "DE89370400440532013000"
+"""A private value of every request below."""
+
 
 def request_of(rows: Sequence[Cleared], *, body: bytes = b"", sha: str = "") -> PreparedRequest:
     """A prepared batch that no client made; its rows are the cleared ones."""
@@ -55,6 +58,7 @@ def request_of(rows: Sequence[Cleared], *, body: bytes = b"", sha: str = "") -> 
         signature="",
         credentials=Credentials("100042", "100042001", SecretStr("sandbox")),
         interface=GatewayInterface.bundled(),
+        private=frozenset({IBAN}),
         operation=Operation.CAPTURE,
         rows=sent,
     )

@@ -23,6 +23,7 @@ from recon.instructions.sender import Sender, Sent
 from recon.model.errors import Defect, OutputError
 from recon.model.words import GatewayState, InstructionKind
 from tests.recon.instructions.sample_instructions import (
+    IBAN,
     INSTRUCTION,
     not_sent,
     reply_of,
@@ -46,6 +47,7 @@ class Tape(GatewayOfMoney):
         self.unsigned: list[UnsignedError] = []
         self.outside: Exception | None = None
         self.noted: list[str] = []
+        self.kept: list[bytes] = []
         self.outcomes: list[ReplyOutcome] = []
 
     def prepare(self, rows: Sequence[Cleared]) -> PreparedRequest:
@@ -98,7 +100,8 @@ class Tape(GatewayOfMoney):
         self.events.append(f"doubt {batch_id}")
 
     def keep_reply(self, batch_id: str, reply: RawReply, *, kept: bytes) -> None:
-        del reply, kept
+        del reply
+        self.kept.append(kept)
         self.events.append(f"keep {batch_id}")
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
@@ -274,6 +277,15 @@ def test_the_journal_is_written_before_the_first_byte() -> None:
     _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
 
     assert tape.events == ["claim b1", "send capture i1", "keep b1", "judge", "record b1"]
+
+
+def test_what_names_a_payee_is_not_kept_of_a_reply() -> None:
+    """The private values of a request are masked before its reply reaches the journal."""
+    tape = Tape(RawReply(200, {}, f'{{"iban": "{IBAN}", "status": "1"}}'.encode(), AT))
+    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+
+    assert IBAN.encode() not in tape.kept[0]
+    assert b'"status": "1"' in tape.kept[0]
 
 
 def test_rows_that_may_not_leave_are_dropped_and_the_batch_is_built_again() -> None:
