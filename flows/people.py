@@ -30,19 +30,13 @@ from recon.model.words import DIGITS_READ
 from recon.period.business_month import BusinessMonth
 from recon.steps import acts
 from recon.steps.acts import Act, Place, act_of, speak
-from recon.steps.care.close_digest import seen_close
-from recon.steps.care.close_files import close_name, write_close_files
-from recon.steps.care.closed_view import closed_view, differing_lines
-from recon.steps.care.month_closes import prepared_close
-from recon.steps.care.month_index import AccountMonth, of_closed, of_prepared
 from recon.steps.ground.environment import Environment, named_accounts
 from recon.steps.money import sending
 from recon.steps.money.approve import waiting
 from recon.steps.people import people
 from recon.steps.people.sign_off import Night, nights
 from reports.handed import drawings, index_of_months
-from reports.month_workbook import write_close_workbook
-from reports.sheets.words import in_words as words_of_code
+from reports.shown_close import shown_close
 from tasks.running import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
@@ -56,7 +50,6 @@ ROWS_SHOWN_MAX = 1_000
 """Lines of what waits; the digest and the sums are of all."""
 DOUBTS_SHOWN_MAX = 100
 """Rows of doubts; `recon status` has all of them."""
-BLOCKERS_SHOWN_MAX = 20
 NIGHTS_SHOWN = 14
 
 Given = Mapping[str, str]
@@ -305,35 +298,13 @@ def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[s
     for which in named_accounts(
         settings, merchant=given["merchant_id"], account=given["account_id"]
     ):
-        own, shown = _month_of_account(month, which, environment=environment)
-        indexed.append(own)
-        lines += [f"## {'/'.join(which)}", "", *(f"- {on_a_page(line)}" for line in shown), ""]
+        shown = shown_close(month, account=which, folder=None, environment=environment)
+        indexed.append(shown.own)
+        page = (*shown.lines, *shown.blocked)
+        lines += [f"## {'/'.join(which)}", "", *(f"- {on_a_page(line)}" for line in page), ""]
     pages = index_of_months(indexed, month=month, out=None, settings=settings)
     lines += [f"- {on_a_page(page)}" for page in pages]
     return f"{month.name}: {', '.join(each.standing for each in indexed)}.", lines
-
-
-def _month_of_account(
-    month: BusinessMonth, which: tuple[str, str], *, environment: Environment
-) -> tuple[AccountMonth, list[str]]:
-    view = closed_view(month, account=which, environment=environment)
-    if view is not None:
-        lines = [f"{view.closed.in_words}, folder {view.closed.folder}."]
-        return of_closed(view, workbook=None), [*lines, *differing_lines(view.differs)]
-    prepared = prepared_close(month, account=which, environment=environment)
-    folder = environment.settings.account(which[0], account_id=which[1]).reports
-    seen = seen_close(prepared)
-    write_close_files(prepared, files=seen.files, folder=folder)
-    path = folder / f"{close_name(prepared)}.xlsx"
-    workbook = write_close_workbook(prepared, path, seen=seen)
-    lines = [f"{prepared.verdict.value}; workbook {workbook}; digest {seen.digest}"]
-    signed = prepared.state.signed
-    lines += [f"Signed by {signed.by} ({signed.role})"] if signed else []
-    lines += [
-        f"Blocked: {words_of_code(each.what, code=each.code)}. Next: {each.where}"
-        for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]
-    ]
-    return of_prepared(prepared, workbook=workbook), lines
 
 
 approve = form(

@@ -5,7 +5,6 @@ Two people close a month and two open it again; they first see what blocks it, o
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +18,6 @@ from recon.cli.speaking import AsJson, complain, say, show_json
 if TYPE_CHECKING:
     from recon.period.business_month import BusinessMonth
     from recon.steps.care.closed_view import ClosedView
-    from recon.steps.care.month_closes import PreparedClose
     from recon.steps.care.month_index import AccountMonth
     from recon.steps.care.month_statements import StatedMonth
     from recon.steps.ground.environment import Environment
@@ -35,7 +33,7 @@ Folder = Annotated[
     Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
 ]
 NOT_PROVEN_EXIT_CODE = 4
-BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = TROUBLES_SHOWN_MAX = 20
+TROUBLES_SHOWN_MAX = 20
 """Lines of each on the terminal; the workbook has them all."""
 _NUMBER_WIDTH = 16
 _COUNT_WIDTH = 7
@@ -68,7 +66,6 @@ def close(
     """
     from recon.period.business_month import BusinessMonth
     from recon.steps import acts
-    from recon.steps.care.closed_view import closed_view
     from recon.steps.care.month_closes import CloseVerdict
     from recon.steps.ground.environment import (
         environment_of,
@@ -76,15 +73,31 @@ def close(
         one_account,
         system_clock,
     )
+    from reports.handed import index_of_months
+    from reports.shown_close import shown_close
 
     wanted = BusinessMonth.named(month)
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
         refuse_typed(code, environment=environment)
-        accounts = named_accounts(environment.settings, merchant=merchant, account=account)
+        settings = environment.settings
+        accounts = named_accounts(settings, merchant=merchant, account=account)
         if not sign:
-            _show(wanted, accounts, out=out, environment=environment, as_json=as_json)
-            return
-        which = one_account(environment.settings, merchant=merchant, account=account)
+            shown = [
+                shown_close(wanted, account=which, folder=out, environment=environment)
+                for which in accounts
+            ]
+            own = [each.own for each in shown]
+            pages = index_of_months(own, month=wanted, out=out, settings=settings)
+            if as_json:
+                show_json([each.document for each in shown])
+            for each in () if as_json else shown:
+                say("\n".join(each.lines))
+                for line in each.blocked:
+                    complain(line)
+            for page in () if as_json else pages:
+                say(page)
+            raise typer.Exit(max(each.exit_code for each in shown))
+        which = one_account(settings, merchant=merchant, account=account)
         seen = digest or _to_sign(wanted, which, environment=environment)
     fields = {"month": month, "merchant_id": which[0], "account_id": which[1]}
     signed = {**fields, "role": sign, "digest": seen}
@@ -92,80 +105,10 @@ def close(
     if done is None or done.ending != CloseVerdict.CLOSED:
         return
     with environment_of(os.environ, clock=system_clock, signs=False) as environment:
-        view = closed_view(wanted, account=which, environment=environment, is_compared=False)
-        if view is not None:
-            _say_closed(view, folder=out or _reports(which, environment=environment))
-
-
-def _show(
-    wanted: "BusinessMonth",
-    accounts: list[tuple[str, str]],
-    *,
-    out: Path | None,
-    environment: "Environment",
-    as_json: bool,
-) -> None:
-    """Each account: closed as it was sealed, or prepared."""
-    from recon.steps.care.closed_view import closed_view
-    from recon.steps.care.month_index import of_closed
-    from reports.handed import index_of_months
-
-    documents, indexed, worst = [], [], 0
-    for which in accounts:
-        folder = out or _reports(which, environment=environment)
-        view = closed_view(wanted, account=which, environment=environment)
-        if view is not None:
-            documents.append(_closed_document(view))
-            workbook = None if as_json else _say_closed(view, folder=folder)
-            indexed.append(of_closed(view, workbook=workbook))
-            continue
-        document, prepared, code = _prepared(
-            wanted, which, folder=folder, environment=environment, is_told=not as_json
+        sealed = shown_close(
+            wanted, account=which, folder=out, environment=environment, is_compared=False
         )
-        documents.append(document)
-        indexed.append(prepared)
-        worst = max(worst, code)
-    pages = index_of_months(indexed, month=wanted, out=out, settings=environment.settings)
-    for line in () if as_json else pages:
-        say(line)
-    if as_json:
-        show_json(documents)
-    if worst:
-        raise typer.Exit(worst)
-
-
-def _prepared(
-    wanted: "BusinessMonth",
-    which: tuple[str, str],
-    *,
-    folder: Path,
-    environment: "Environment",
-    is_told: bool,
-) -> "tuple[dict[str, Any], AccountMonth, int]":
-    from recon.steps.care.close_digest import seen_close
-    from recon.steps.care.close_files import close_document, close_name, write_close_files
-    from recon.steps.care.month_closes import prepared_close
-    from recon.steps.care.month_index import of_prepared
-    from reports.month_workbook import write_close_workbook
-
-    prepared = prepared_close(wanted, account=which, environment=environment)
-    seen = seen_close(prepared)
-    digest = seen.digest
-    files = write_close_files(prepared, files=seen.files, folder=folder)
-    path = folder / f"{close_name(prepared)}.xlsx"
-    workbook = write_close_workbook(prepared, path, seen=seen)
-    if is_told:
-        for line in _lines(prepared, digest=digest):
-            say(line)
-        say(f"Workbook: {workbook}")
-        say(f"Tables and SQL: {files}")
-        _complain(prepared)
-    document = {**close_document(prepared), "digest": digest}
-    return document, of_prepared(prepared, workbook=workbook), prepared.verdict.exit_code
-
-
-def _reports(which: tuple[str, str], *, environment: "Environment") -> Path:
-    return environment.settings.account(which[0], account_id=which[1]).reports
+    say("\n".join(sealed.lines))
 
 
 def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "Environment") -> str:
@@ -177,11 +120,13 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
     from recon.model.errors import UsageError
     from recon.steps.care.close_digest import seen_close
     from recon.steps.care.month_closes import prepared_close
+    from reports.shown_close import blocked
 
     prepared = prepared_close(wanted, account=which, environment=environment)
     digest, verdict = seen_close(prepared).digest, prepared.verdict.value
     if prepared.blockers:
-        _complain(prepared)
+        for line in blocked(prepared):
+            complain(line)
         msg = (
             f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
             f"`recon close {wanted.name}` says it again, and writes the workbook"
@@ -189,85 +134,6 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
         raise UsageError(msg)
     say(f"To sign: {wanted.name} of {'/'.join(which)}, {verdict}, digest {digest}")
     return digest
-
-
-def _closed_document(view: "ClosedView") -> dict[str, Any]:
-    closed = asdict(view.closed) | {"at": view.closed.at.isoformat()}
-    return {
-        "verdict": "CLOSED",
-        "closed": closed,
-        "sealed": view.document,
-        "would_differ": [*(view.differs or ())],
-    }
-
-
-def _say_closed(view: "ClosedView", *, folder: Path) -> Path:
-    """Show a closed month, and put its workbook in the reports; where it lies."""
-    from recon.model.money import format_minor_units
-    from recon.period.month_statement import CLOSING
-    from recon.steps.care.closed_view import differing_lines
-    from reports.drawing.in_place import put_in_place
-
-    closed = view.closed
-    which = "/".join(closed.account)
-    say(f"Close of {which} for {closed.month}: {closed.in_words}")
-    say(f"Sealed by what the night of {closed.known_by} knew; close {closed.number}.")
-    owed: dict[str, int] = {}
-    for figure in view.figures:
-        if (figure.of, figure.at) == ("gateway", CLOSING):
-            owed[figure.currency] = owed.get(figure.currency, 0) + figure.amount
-    for currency, amount in sorted(owed.items()):
-        shown = format_minor_units(amount, currency=currency)
-        say(f"The gateway owes at the close, as sealed: {shown} {currency}")
-    for line in differing_lines(view.differs):
-        say(line)
-    name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
-    workbook = put_in_place(view.workbook, path=folder / name)
-    say(f"Workbook: {workbook}")
-    say(f"Folder: {closed.folder}, manifest {closed.manifest}")
-    return workbook
-
-
-def _lines(prepared: "PreparedClose", *, digest: str) -> Iterator[str]:
-    from recon.model.money import format_minor_units
-    from recon.steps.care.signed_closes import names_of
-    from reports.sheets.words import in_words
-
-    stated = prepared.stated
-    statement = stated.statement
-    which = "/".join(statement.account)
-    yield f"Close of {which} for {statement.month.name}: {prepared.verdict.value}"
-    if (reopened := prepared.state.reopened) is not None:
-        at = f"{reopened.at:%Y-%m-%d %H:%M} UTC"
-        yield f"REOPENED on {at} by {reopened.by}: {reopened.reason}"
-    yield f"By what the night of {stated.known_by} knows."
-    held = sum(each.holds for each in statement.equations)
-    yield f"Proof: {held} of {len(statement.equations)} equations hold."
-    for currency in statement.currencies:
-        owed = statement.sum_of(currency, of="gateway", at="closing")
-        shown = format_minor_units(owed, currency=currency)
-        yield f"The gateway owes {statement.closing_words}: {shown} {currency}"
-    for each in prepared.open_items[:OPEN_SHOWN_MAX]:
-        amount = format_minor_units(each.amount, currency=each.currency) if each.currency else ""
-        what = in_words(each.what, code=each.code)
-        yield f"Open: {what}, {each.count}, {amount} {each.currency}".rstrip(", ")
-    left = len(prepared.open_items) - OPEN_SHOWN_MAX
-    if left > 0:
-        yield f"and {left} more that are open: see the sheet Close"
-    yield f"Digest: {digest}"
-    for signed in names_of(prepared):
-        yield f"Signed: {signed}"
-
-
-def _complain(prepared: "PreparedClose") -> None:
-    from reports.sheets.words import in_words
-
-    for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]:
-        owner = f" Owner: {each.owner}." if each.owner else ""
-        complain(f"Blocked: {in_words(each.what, code=each.code)}.{owner} Next: {each.where}")
-    left = len(prepared.blockers) - BLOCKERS_SHOWN_MAX
-    if left > 0:
-        complain(f"and {left} more: see the sheet Close")
 
 
 OWN_FORMAT = "csv"

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from flows.people import month_shown
 from recon.model.errors import UsageError
 from recon.steps.acts import Done, SignClose, say
 from tests.recon.steps.care import test_signed_closes as closes
@@ -37,3 +38,18 @@ def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
     """Before anything is prepared."""
     with pytest.raises(UsageError, match="declares no account"):
         heard(ended, name="dan", role="reviewer", digest="0" * 64, account_id=f"{ACCOUNT}9")
+
+
+def test_the_form_shows_a_month_as_the_command_does(ended: Merchant) -> None:
+    """The digest that is signed, or who closed it; the workbook lies in the reports."""
+    asked = {"month": closes.NOVEMBER.name, "merchant_id": "", "account_id": ""}
+    with ended.environment() as environment:
+        sentence, lines = month_shown(environment, asked)
+    assert sentence.startswith("2026-11: READY")
+    assert f"- Digest: {closes.digest_of(ended)}" in lines
+
+    closes.close(ended)
+    with ended.environment() as environment:
+        sentence, lines = month_shown(environment, asked)
+    assert sentence == "2026-11: CLOSED."
+    assert any("closed.xlsx" in line for line in lines)

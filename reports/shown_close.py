@@ -1,0 +1,142 @@
+"""The close of a month as people and programs are shown it: prepared now, or as it was sealed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from recon.model.money import format_minor_units
+from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import CLOSING
+from recon.steps.care.close_digest import seen_close
+from recon.steps.care.close_files import close_document, close_name, write_close_files
+from recon.steps.care.closed_view import ClosedView, closed_view, differing_lines
+from recon.steps.care.month_closes import PreparedClose, prepared_close
+from recon.steps.care.month_index import AccountMonth, of_closed, of_prepared
+from recon.steps.care.signed_closes import names_of
+from recon.steps.ground.environment import Environment
+from reports.drawing.in_place import put_in_place
+from reports.month_workbook import write_close_workbook
+from reports.sheets.words import in_words
+
+BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
+"""Lines of each on a terminal or a page; the workbook has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownClose:
+    """A month of one account; its workbook and files lie where `lines` says."""
+
+    lines: Sequence[str]
+    blocked: Sequence[str]
+    """What keeps it from being closed."""
+    document: Mapping[str, Any]
+    """The same for programs."""
+    own: AccountMonth
+    exit_code: int
+
+
+def shown_close(
+    month: BusinessMonth,
+    *,
+    account: tuple[str, str],
+    folder: Path | None,
+    environment: Environment,
+    is_compared: bool = True,
+) -> ShownClose:
+    """A month closed as it was sealed, or prepared; its workbook is written.
+
+    Args:
+        month: the month.
+        account: merchant and account.
+        folder: of the workbook; else the account's reports.
+        environment: of this process.
+        is_compared: whether to say what of a closed month would be different today.
+    """
+    folder = folder or environment.settings.account(account[0], account_id=account[1]).reports
+    view = closed_view(month, account=account, environment=environment, is_compared=is_compared)
+    if view is not None:
+        return _sealed(view, folder=folder)
+    prepared = prepared_close(month, account=account, environment=environment)
+    seen = seen_close(prepared)
+    files = write_close_files(prepared, files=seen.files, folder=folder)
+    path = folder / f"{close_name(prepared)}.xlsx"
+    workbook = write_close_workbook(prepared, path, seen=seen)
+    return ShownClose(
+        [
+            *_lines(prepared, digest=seen.digest),
+            f"Workbook: {workbook}",
+            f"Tables and SQL: {files}",
+        ],
+        blocked(prepared),
+        {**close_document(prepared), "digest": seen.digest},
+        of_prepared(prepared, workbook=workbook),
+        prepared.verdict.exit_code,
+    )
+
+
+def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
+    closed = view.closed
+    owed: dict[str, int] = {}
+    for figure in view.figures:
+        if (figure.of, figure.at) == ("gateway", CLOSING):
+            owed[figure.currency] = owed.get(figure.currency, 0) + figure.amount
+    name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
+    workbook = put_in_place(view.workbook, path=folder / name)
+    lines = [
+        f"Close of {'/'.join(closed.account)} for {closed.month}: {closed.in_words}",
+        f"Sealed by what the night of {closed.known_by} knew; close {closed.number}.",
+        *(
+            "The gateway owes at the close, as sealed: "
+            f"{format_minor_units(amount, currency=currency)} {currency}"
+            for currency, amount in sorted(owed.items())
+        ),
+        *differing_lines(view.differs),
+        f"Workbook: {workbook}",
+        f"Folder: {closed.folder}, manifest {closed.manifest}",
+    ]
+    document = {
+        "verdict": "CLOSED",
+        "closed": asdict(closed) | {"at": closed.at.isoformat()},
+        "sealed": view.document,
+        "would_differ": [*(view.differs or ())],
+    }
+    return ShownClose(lines, (), document, of_closed(view, workbook=workbook), 0)
+
+
+def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
+    stated = prepared.stated
+    statement = stated.statement
+    which = "/".join(statement.account)
+    yield f"Close of {which} for {statement.month.name}: {prepared.verdict.value}"
+    if (reopened := prepared.state.reopened) is not None:
+        at = f"{reopened.at:%Y-%m-%d %H:%M} UTC"
+        yield f"REOPENED on {at} by {reopened.by}: {reopened.reason}"
+    yield f"By what the night of {stated.known_by} knows."
+    held = sum(each.holds for each in statement.equations)
+    yield f"Proof: {held} of {len(statement.equations)} equations hold."
+    for currency in statement.currencies:
+        owed = statement.sum_of(currency, of="gateway", at="closing")
+        shown = format_minor_units(owed, currency=currency)
+        yield f"The gateway owes {statement.closing_words}: {shown} {currency}"
+    for each in prepared.open_items[:OPEN_SHOWN_MAX]:
+        amount = format_minor_units(each.amount, currency=each.currency) if each.currency else ""
+        what = in_words(each.what, code=each.code)
+        yield f"Open: {what}, {each.count}, {amount} {each.currency}".rstrip(", ")
+    left = len(prepared.open_items) - OPEN_SHOWN_MAX
+    if left > 0:
+        yield f"and {left} more that are open: see the sheet Close"
+    yield f"Digest: {digest}"
+    for signed in names_of(prepared):
+        yield f"Signed: {signed}"
+
+
+def blocked(prepared: PreparedClose) -> list[str]:
+    """What keeps a month from being closed, for a terminal or a page."""
+    lines = []
+    for each in prepared.blockers[:BLOCKERS_SHOWN_MAX]:
+        owner = f" Owner: {each.owner}." if each.owner else ""
+        lines.append(f"Blocked: {in_words(each.what, code=each.code)}.{owner} Next: {each.where}")
+    if (left := len(prepared.blockers) - BLOCKERS_SHOWN_MAX) > 0:
+        lines.append(f"and {left} more: see the sheet Close")
+    return lines
