@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-import pandas as pd
-
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, judge_bookings
 from recon.matching.bank.bookings_shown import with_bookings
@@ -26,6 +24,7 @@ from recon.matching.breaks.result_rows import (
     name_entries,
     not_compared_rows,
 )
+from recon.matching.calm.calm_sets import CalmAndLeft, first_days_of, with_calm
 from recon.matching.cash.result import (
     CashResult,
     judge_cash,
@@ -37,11 +36,7 @@ from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import with_causes
 from recon.matching.causes.suggestions import with_suggestions
-from recon.matching.exact.aside import Exact
-from recon.matching.exact.calm_sets import first_days_of, with_calm
-from recon.matching.exact.every_match import EveryMatch
 from recon.matching.frames.arrays import Arrays
-from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.grace import microseconds
 from recon.matching.judging.outcomes import Outcomes, judge_sets
@@ -52,11 +47,6 @@ from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
 from recon.matching.sides.settled_refunds import with_refunds_settled
 from recon.model.words import SetState
-
-
-def digest_of_result(frames: Frames, *, matches: pd.DataFrame | EveryMatch) -> str:
-    """One digest over the frames of a result, all matches among them."""
-    return digest_of([frames.breaks, frames.effects, matches, frames.pending, frames.unverified])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +70,7 @@ class Judged:
 def judge_the_rest(
     sources: Sources,
     *,
-    exact: Exact,
+    aside: CalmAndLeft,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
@@ -90,13 +80,13 @@ def judge_the_rest(
 
     `parts`: what was set aside before, in parts, and says something about causes.
     """
-    rest = exact.sources
+    rest = aside.sources
     joined = join_sides(
         rest,
-        numbers=exact.left_keys,
+        numbers=aside.left_keys,
         rules=rules,
         previous=previous,
-        first_days=first_days_of(sources.settlement, keys=exact.keys),
+        first_days=first_days_of(sources.settlement, keys=aside.keys),
     )
     name_entries(joined)
     outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
@@ -107,7 +97,7 @@ def judge_the_rest(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
     breaks = with_reasons(breaks, joined=joined, sources=rest, outcomes=outcomes)
-    evidence = CauseEvidence(joined, rest, rules, exact, sources, outcomes.host, parts)
+    evidence = CauseEvidence(joined, rest, rules, aside, sources, outcomes.host, parts)
     breaks = with_suggestions(with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules)
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
     ledger = frame_of([], columns=LEDGER_COLUMNS) if rest.ledger is None else rest.ledger
@@ -119,7 +109,7 @@ def judge_the_rest(
         pending=pending_of(rows, outcomes=outcomes),
         unverified=unverified_of(rows, outcomes=outcomes),
     )
-    frames = with_calm(of_the_rest, exact.calm)
+    frames = with_calm(of_the_rest, aside.calm)
     beside = _with_cash_and_banks(frames, sources, rules=rules, as_of=as_of, previous=previous)
     for other in (beside.cash, beside.bank, beside.bookings):
         reopens = reopens if other is None else {**reopens, **other.reopens}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from recon.matching.frames.fingerprints import maybe_repeated
+from recon.matching.frames.fingerprints import are_repeated
 from recon.matching.frames.grouping import Rows
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.versions import REPEAT, SUPERSEDED, versions
@@ -51,7 +51,7 @@ def bridge_of(sources: Sources) -> Bridge:
 
 def _orders_aside(orders: pd.DataFrame) -> int:
     # Only a number that stands twice can be set aside: the others need not be grouped.
-    shared = maybe_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()
+    shared = are_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()
     rows = orders[shared]
     groups = rows.groupby([*KEY_COLUMNS], sort=False).ngroup()
     numbers: Rows = groups.to_numpy().astype(np.intp)

@@ -16,12 +16,12 @@ from recon.matching.breaks.movements import roll_forward
 from recon.matching.breaks.places import stands_of
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.write_offs import write_off_totals
+from recon.matching.calm.calm_sets import CalmAndLeft
 from recon.matching.cash.fees_charged import NO_FEES, ListedFees
 from recon.matching.cash.result import CashResult
 from recon.matching.causes.proposed_journals import journal_totals
-from recon.matching.exact.aside import Exact, tallies_aside
 from recon.matching.frames.arrays import Arrays
-from recon.matching.frames.grouping import Rows
+from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.joined_sets import Joined
 from recon.model.words import ControlTotal
@@ -60,16 +60,14 @@ class Proof:
     sources: Sources
     """The whole sources."""
     rules: Rules
-    exact: Exact
+    aside: CalmAndLeft
     """What was set aside of them."""
-    exact_tallies: Arrays
-    """See aside.exact_tallies."""
     joined: Joined
     """What was left, in sets."""
     frames: Frames
-    """The result, without the matches that were set aside."""
+    """The result."""
     places: Arrays
-    """See places.with_exact."""
+    """See places.with_calm_places."""
     previous: Previous | None
     states: Words
     """What each set came to."""
@@ -81,6 +79,8 @@ class Proof:
     """See journals.propose."""
     hosts: Rows
     """For each set the one whose break explains it, else -1."""
+    told_by_match: Bools
+    """Which sets need no items (see places.told_by_match)."""
     bank: BankResult | None = None
     """What banks say; None where no statements were given."""
     cash: CashResult | None = None
@@ -94,25 +94,23 @@ class Proof:
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     """All totals that the given sources allow, in order of their numbers."""
     sources, joined, frames = proof.sources, proof.joined, proof.frames
-    exact, tallies, places = proof.exact, proof.exact_tallies, proof.places
-    aside = tallies_aside(exact, tallies=tallies)
+    aside, places = proof.aside, proof.places
     scope, claimed = scoped_items(
-        sources, exact=exact, joined=joined, places=places, rules=proof.rules
+        sources, aside=aside, joined=joined, places=places, rules=proof.rules
     )
     shown, stands = ResultSums.of(frames), stands_of(places)
     groups = GroupSides.of(sources, cash=proof.cash, frames=frames)
     left_over = remainders(
-        frames.matches, ids=proof.ids, joined=joined, sources=exact.sources, rules=proof.rules
+        frames.matches, ids=proof.ids, joined=joined, sources=aside.sources, rules=proof.rules
     )
     return (
         *file_totals(sources),
-        *load_totals(sources, exact=exact, tallies=aside, joined=joined),
-        *query_totals(sources, exact=exact, tallies=aside, joined=joined),
+        *load_totals(sources, aside=aside, joined=joined),
+        *query_totals(sources, aside=aside, joined=joined),
         *conservation_totals(
             scope,
             shown=shown,
             stands=stands_of(places, rows=shown_rows(places, breaks=frames.breaks)),
-            tallies=tallies,
             covered=joined.covered,
         ),
         *leg_totals(
@@ -130,8 +128,8 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(
             joined,
-            exact=exact,
-            aside=aside_beyond_bounds(sources, exact=exact, rules=proof.rules),
+            aside=aside,
+            beyond_aside=aside_beyond_bounds(sources, aside=aside, rules=proof.rules),
             frames=frames,
             places=places,
             ids=proof.ids,

@@ -18,11 +18,13 @@ from recon.matching.breaks.places import (
     place_items,
     sides_of,
     stands_of,
-    with_exact,
+    told_by_match,
+    with_calm_places,
 )
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
+from recon.matching.calm.calm_sets import CalmAndLeft, set_aside
 from recon.matching.cash.fees_charged import listed_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.cash.result import (
@@ -34,10 +36,9 @@ from recon.matching.cash.result import (
 from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
 from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
-from recon.matching.engine import Judged, digest_of_result, judge_the_rest, prepared
-from recon.matching.exact.aside import Exact, exact_tallies, set_aside, tallies_aside
-from recon.matching.exact.every_match import as_frame, every_match
+from recon.matching.engine import Judged, judge_the_rest, prepared
 from recon.matching.frames.arrays import Arrays, stacked
+from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
@@ -49,7 +50,7 @@ from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope,
 from recon.proof.verdict import OpenCounts, verdict_of
 
 PASSES = 2
-"""Over the rows: what agrees in every leg, then the rest."""
+"""Over the rows: what stands by itself, then the rest."""
 
 
 def reconcile(
@@ -85,11 +86,11 @@ def prove(
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
-    exact = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
+    aside = set_aside(sources, rules=rules, previous=previous, as_of=as_of)
     give_back()
     way.more()
     proof = classified(
-        sources, exact=exact, rules=rules, as_of=as_of, previous=previous, parts=parts
+        sources, aside=aside, rules=rules, as_of=as_of, previous=previous, parts=parts
     )
     give_back()
     way.more()
@@ -99,9 +100,7 @@ def prove(
 def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its control totals, its verdict and what it is worth."""
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
-    stands, exact = stands_of(proof.places), proof.exact
-    columns = Deferred(lambda: every_match(frames.matches, exact=exact, sources=sources))
-    rows = Deferred(lambda: as_frame(columns.get()))
+    stands = stands_of(proof.places)
     verdict = verdict_of(
         totals, judged=_judged(frames, stands=stands), sources=sources, rules=rules
     )
@@ -112,13 +111,12 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         verdict=with_bank_verdict(verdict, result=proof.bank),
         breaks=frames.breaks,
         effects=frames.effects,
-        every_match=rows,
-        match_columns=columns,
+        every_match=Deferred(lambda: frames.matches),
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=totals,
         sides=sides_of(stands),
-        unmapped_codes=unmapped_codes(proof.exact.sources, rules=rules),
+        unmapped_codes=unmapped_codes(proof.aside.sources, rules=rules),
         not_covered=(
             *lacks,
             *not_covered(sources, rules=rules, unpriced=proof.fees.not_covered),
@@ -126,13 +124,14 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
             *bank_not_covered(proof.bank),
         ),
         scope_of_assurance=(
-            *scope_of_assurance(frames, tallies=proof.exact_tallies, sources=sources),
+            *scope_of_assurance(frames, sources=sources),
             *bank_scope(sources.bank, result=proof.bank),
         ),
         rules_digest=rules.digest,
-        # Rows that are there need not be made once more, a column after the other.
         digest_of_all=Deferred(
-            lambda: digest_of_result(frames, matches=(rows if rows.is_made else columns).get())
+            lambda: digest_of(
+                [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
+            )
         ),
         movements=proof.moved,
         journals=proof.journals,
@@ -156,13 +155,14 @@ def _every_item(proof: Proof) -> Deferred[pa.Table]:
     """The items once they are wanted; until then no more of the proof is kept than they need."""
     of_sets = partial(
         items_of,
-        proof.exact,
+        proof.aside,
         joined=named_alone(proof.joined),
         states=proof.states,
         hosts=proof.hosts,
         ids=proof.ids,
+        by_match=proof.told_by_match,
     )
-    calm = proof.exact.calm
+    calm = proof.aside.calm
     of_calm = partial(calm_items, calm, legs=calm_rows(calm, sources=proof.sources))
     of_groups = partial(
         group_items, proof.cash, ledger=None if proof.cash is None else proof.sources.ledger
@@ -173,7 +173,7 @@ def _every_item(proof: Proof) -> Deferred[pa.Table]:
 def classified(
     sources: Sources,
     *,
-    exact: Exact,
+    aside: CalmAndLeft,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
@@ -181,16 +181,14 @@ def classified(
 ) -> Proof:
     """Judge what was not set aside (`sources`: the whole, for the totals)."""
     judged = judge_the_rest(
-        sources, exact=exact, rules=rules, as_of=as_of, previous=previous, parts=parts
+        sources, aside=aside, rules=rules, as_of=as_of, previous=previous, parts=parts
     )
     give_back()
     joined, outcomes, frames = judged.joined, judged.outcomes, judged.frames
     places = place_items(
-        joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=exact.sources.ledger
+        joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=aside.sources.ledger
     )
-    tallies = exact_tallies(exact, sources=sources)
-    aside = tallies_aside(exact, tallies=tallies)
-    places = with_exact(places, left=exact.item_rows(), tallies=aside)
+    places = with_calm_places(places, left=aside.item_rows(), calm=aside.calm.places)
     places = _with_cash(places, judged, ledger=sources.ledger)
     fates = _with_others(fates_of(judged.rows, hosts=outcomes.host, previous=previous), judged)
     moved = movements(
@@ -204,8 +202,7 @@ def classified(
     return Proof(
         sources,
         rules,
-        exact,
-        tallies,
+        aside,
         joined,
         frames,
         places,
@@ -215,6 +212,12 @@ def classified(
         moved,
         journals,
         outcomes.host,
+        told_by_match(
+            joined,
+            outcomes=outcomes,
+            flags=judged.rows["flags"][: joined.keys.size],
+            sources=aside.sources,
+        ),
         judged.bank,
         judged.cash,
         listed_fees(sources, contract=rules.fee_contract),

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.calm.elsewhere import Elsewhere, SeenIds, rows_with
+from recon.matching.calm.spoken_sets import belonging, loose_words, marked
 from recon.matching.cash.book_groups import BASES
-from recon.matching.exact.aside import loose_words
-from recon.matching.exact.elsewhere import Elsewhere, SeenIds, rows_with
-from recon.matching.exact.exact_search import belonging, marked
 from recon.matching.frames.coding import is_word, placed
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import Sources
@@ -112,7 +111,7 @@ class Gathering:
             ours = odd.ledger.assign(**{JUDGED: judged_entries(odd)})
             odd = replace(odd, ledger=ours)
         known = marked(odd, elsewhere=shared)
-        return replace(shared, words=frozenset(loose_words(known, belongs=belonging(known))))
+        return replace(shared, words=loose_words(known, belongs=belonging(known)))
 
     def books(self) -> Books:
         """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger."""

@@ -1,6 +1,6 @@
 """Where every judged row went, under the names by which other rows and other engines find it.
 
-Sets that were set aside as exact are not among them: each is one row of the matches.
+Sets of which their match says all are not among them (see places.told_by_match).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import first_identities, identity_of, not_compared_rows
+from recon.matching.calm.calm_sets import Calm, CalmAndLeft
 from recon.matching.cash.result import CashResult, cash_items
-from recon.matching.exact.aside import Exact
-from recon.matching.exact.calm_sets import Calm
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
 from recon.matching.frames.coding import Codes, is_word, pieces
 from recon.matching.frames.fingerprints import are_distinct
@@ -25,7 +24,7 @@ from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.sets import BY_ENTRY, BY_ORDER, BY_PAYOUT, BY_TRANSACTION
+from recon.matching.sets.sets import BY_ENTRY, BY_ORDER, BY_PAYOUT, BY_TRANSACTION, NO_SET
 from recon.matching.sides.ledger_side import booked_currency, not_compared
 from recon.matching.sides.settlement_side import of_payments
 from recon.model.words import KeyAnswer, SetState
@@ -57,7 +56,13 @@ Words: TypeAlias = Column | pa.Array | pa.ChunkedArray
 
 
 def items_of(
-    exact: Exact, *, joined: Joined, states: Column, hosts: Rows, ids: Mapping[str, int]
+    aside: CalmAndLeft,
+    *,
+    joined: Joined,
+    states: Column,
+    hosts: Rows,
+    ids: Mapping[str, int],
+    by_match: Bools,
 ) -> pa.Table:
     """One row for all rows of a source that name the same things, as the file `items` has them.
 
@@ -67,19 +72,28 @@ def items_of(
     no item.
 
     Args:
-        exact: what was left for judgement.
+        aside: with what was left for judgement.
         joined: the same in sets.
         states: what each set came to.
         hosts: the set whose break explains a set, else -1.
         ids: the set of each id.
+        by_match: which sets have no items.
     """
     sets = _placed(joined, states=states, hosts=hosts, ids=ids)
-    return _one_table(_parts(exact, joined=joined, sets=sets))
+    # A set that has the number of an earlier break is not found by its order.
+    silent = by_match & np.asarray(pc.equal(sets["set_id"], ""), dtype=np.bool_)
+    of = {name: _without(own, silent) for name, own in joined.keys.of.items()}
+    return _one_table(_parts(aside.sources, joined=joined, of=of, sets=sets))
 
 
-def calm_rows(calm: Calm | None, *, sources: Sources) -> dict[str, pd.DataFrame]:
+def _without(of: Rows | Codes, silent: Bools, /) -> Rows | Codes:
+    """The set of each row, NO_SET for the rows of silent ones."""
+    return np.where(np.append(silent, np.False_)[of], NO_SET, of)
+
+
+def calm_rows(calm: Calm, *, sources: Sources) -> dict[str, pd.DataFrame]:
     """What `calm_items` asks of the rows of each leg; the rest of them may go before."""
-    legs = {} if calm is None else {leg: getattr(sources, leg) for leg in calm.of}
+    legs = {leg: getattr(sources, leg) for leg in calm.of}
     return {leg: _named(_with_currency(frame, leg=leg)) for leg, frame in legs.items()}
 
 
@@ -87,13 +101,11 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[[name for name in _IDENTITY if name in frame.columns]]
 
 
-def calm_items(calm: Calm | None, *, legs: Mapping[str, pd.DataFrame]) -> pa.Table:
+def calm_items(calm: Calm, *, legs: Mapping[str, pd.DataFrame]) -> pa.Table:
     """The same for what was judged in parts: each set is the first of its key, under its own id.
 
     `legs` is what `calm_rows` gives.
     """
-    if calm is None:
-        return _SCHEMA.empty_table()
     size = len(calm.sets)
     blank = filled("", size=size)
     columns: dict[str, Words] = {
@@ -107,7 +119,7 @@ def calm_items(calm: Calm | None, *, legs: Mapping[str, pd.DataFrame]) -> pa.Tab
         _part(
             leg,
             legs[leg],
-            of=of,
+            of=_without(of, calm.sets["told_by_match"].astype(np.bool_)),
             in_scope=np.ones(len(of), dtype=np.bool_),
             sets=sets,
         )
@@ -188,11 +200,15 @@ def _blank_where(words: Words, *, same: Words) -> pa.Array:
     return pc.if_else(pc.equal(ours, others), "", ours)
 
 
-def _parts(exact: Exact, *, joined: Joined, sets: Mapping[str, pa.Array]) -> Iterator[pa.Table]:
-    rest = exact.sources
+def _parts(
+    rest: Sources,
+    *,
+    joined: Joined,
+    of: Mapping[str, Rows | Codes],
+    sets: Mapping[str, pa.Array],
+) -> Iterator[pa.Table]:
     orders, gateway = rest.orders, rest.gateway
     in_scope = np.isin(joined.orders.versions, (NEW, CONFLICT))
-    of = joined.keys.of
     yield _part("orders", orders, of=of["orders"], in_scope=in_scope, sets=sets)
     is_named = is_word(gateway["answer"], KeyAnswer.FOUND)
     in_scope = is_named & np.isin(joined.gateway.versions, (NEW, CONFLICT))

@@ -1,6 +1,6 @@
 """One part of a night: what of it is aside, judged as a night of its own, and what is left.
 
-A part is all rows of some order numbers. Its exact and calm sets come to the same whatever else the
+A part is all rows of some order numbers. Its calm sets come to the same whatever else the
 night holds, so that their result is added to that of all rows that are left (whole_of_parts).
 """
 
@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from recon.config.rules import Rules
 from recon.matching.breaks.sum_bounds import Sums, sums_of_amounts
+from recon.matching.calm.calm_sets import CalmAndLeft, set_aside, without_left
+from recon.matching.calm.elsewhere import Elsewhere
 from recon.matching.causes.aside_evidence import AsideEvidence
 from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.shared_causes import evidence_of
-from recon.matching.exact.aside import Exact, set_aside, without_left
-from recon.matching.exact.elsewhere import Elsewhere
 from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sides.agreed_fees import with_fees_priced
@@ -92,9 +92,9 @@ def judged_part(
         previous: what the night before left open, of all keys.
     """
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
-    exact = set_aside(given, rules=rules, previous=previous, as_of=as_of, elsewhere=elsewhere)
-    sources, aside = without_left(exact, sources=given)
-    proof = classified(sources, exact=aside, rules=rules, as_of=as_of, previous=None)
+    parted = set_aside(given, rules=rules, previous=previous, as_of=as_of, elsewhere=elsewhere)
+    sources, aside = without_left(parted, sources=given)
+    proof = classified(sources, aside=aside, rules=rules, as_of=as_of, previous=None)
     evidence = evidence_of(
         CauseEvidence(proof.joined, aside.sources, rules, aside, sources, proof.hosts)
     )
@@ -108,19 +108,19 @@ def judged_part(
         evidence=evidence,
         sums=sums_of_amounts(sources),
         rows={**{name: len(frame) for name, frame in frames.items()}, ITEMS: len(items)},
-        aside={leg: len(getattr(sources, leg)) for leg in exact.rows},
+        aside={leg: len(getattr(sources, leg)) for leg in parted.left},
         reasons=Counter(result.unverified["reason"].tolist()),
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
         unpriced=proof.fees.not_covered,
     )
-    return JudgedPart(figures, frames, items, _left(rows, exact=exact))
+    return JudgedPart(figures, frames, items, _left(rows, aside=parted))
 
 
-def _left(rows: Sources, *, exact: Exact) -> Sources:
+def _left(rows: Sources, *, aside: CalmAndLeft) -> Sources:
     """What is left as it was given: what is added to it is of all that is left, together."""
-    left = exact.sources
+    left = aside.sources
     frames: dict[str, Any] = {
-        name: taken(getattr(rows, name), rows=numbers) for name, numbers in exact.left.items()
+        name: taken(getattr(rows, name), rows=numbers) for name, numbers in aside.left.items()
     }
     return replace(rows, **frames, universe=left.universe)
 

@@ -10,11 +10,10 @@ from recon.matching.breaks.result_frames import Frames
 from recon.matching.cash.before_books import BEFORE_BOOKS
 from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
-from recon.matching.frames.arrays import Arrays, texts
+from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import by_word, coded, is_word, sums_of
 from recon.matching.frames.grouping import Bools, amounts_of, given
 from recon.matching.frames.sources import Sources
-from recon.matching.frames.total_rows import ITEMS
 from recon.matching.sides.exchange import unrated_entries
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import Flag, GatewayState, KeyAnswer
@@ -124,21 +123,15 @@ def books_not_covered(sources: Sources, *, cash: CashResult | None) -> Iterator[
         )
 
 
-def scope_of_assurance(frames: Frames, *, tallies: Arrays, sources: Sources) -> tuple[Line, ...]:
+def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
     """Statements with currency, count and amount (minor units, absolute gateway or order net).
 
     Args:
-        frames: the result, without the matches that were set aside.
-        tallies: what was set aside (see aside.exact_tallies).
+        frames: the result.
         sources: the whole sources.
     """
-    aside: dict[str, tuple[int, int]] = {}
-    for source, currency, count, amount in tallies.rows("source", "currency", ITEMS, "amount"):
-        if source == "gateway":
-            before = aside.get(currency, (0, 0))
-            aside[currency] = before[0] + count, before[1] + amount
     hidden = by_word(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
-    proven = _added(_sums(frames.matches), _sums(frames.breaks), aside)
+    proven = _added(_sums(frames.matches), _sums(frames.breaks))
     unproven = (_sums(frame) for frame in (frames.pending, frames.unverified))
     shown = _sums(frames.matches, mask=hidden.astype(np.bool_))
     lines = [

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.exact.aside import Exact
+from recon.matching.calm.calm_sets import CalmAndLeft
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.coding import Columns, combined, is_word, placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows
@@ -62,7 +62,7 @@ class Scoped:
 
 
 def scoped_items(
-    sources: Sources, *, exact: Exact, joined: Joined, places: Arrays, rules: Rules
+    sources: Sources, *, aside: CalmAndLeft, joined: Joined, places: Arrays, rules: Rules
 ) -> tuple[dict[str, Tally], dict[str, Tally]]:
     """By source, the items in scope, and those that have a place or were set aside.
 
@@ -70,42 +70,44 @@ def scoped_items(
 
     Args:
         sources: the whole sources.
-        exact: what was set aside of them.
+        aside: what was set aside of them.
         joined: what was left, in sets.
         places: where every item went.
         rules: how they were judged.
     """
     scope, claimed = {}, {}
-    for scoped in _given(sources, exact=exact, joined=joined, rules=rules):
+    for scoped in _given(sources, aside=aside, joined=joined, rules=rules):
         name = scoped.source
         scope[name] = scoped.tally(rows=scoped.kept)
-        claimed[name] = scoped.tally(rows=_claimed(scoped, exact=exact, places=places))
+        claimed[name] = scoped.tally(rows=_claimed(scoped, aside=aside, places=places))
     return scope, claimed
 
 
-def _claimed(scoped: Scoped, *, exact: Exact, places: Arrays) -> Bools:
+def _claimed(scoped: Scoped, *, aside: CalmAndLeft, places: Arrays) -> Bools:
     claimed = np.zeros(len(scoped.kept), dtype=np.bool_)
     placed_rows = places["row"][places["source"] == scoped.source]
     claimed[placed_rows[placed_rows >= 0]] = True
-    if scoped.source in exact.rows:
-        claimed[exact.rows_aside(scoped.source)] = True
+    if scoped.source in aside.left:
+        claimed[aside.calm.rows(scoped.source)] = True
     return claimed
 
 
-def _given(sources: Sources, *, exact: Exact, joined: Joined, rules: Rules) -> Iterator[Scoped]:
+def _given(
+    sources: Sources, *, aside: CalmAndLeft, joined: Joined, rules: Rules
+) -> Iterator[Scoped]:
     orders, gateway, ledger = sources.orders, sources.gateway, sources.ledger
-    kept = _kept(exact, source="orders", versions=joined.orders.versions, size=len(orders))
+    kept = _kept(aside, source="orders", versions=joined.orders.versions, size=len(orders))
     yield _scoped(
         "orders", orders, currency=orders["currency"], net=expected(orders).net, kept=kept
     )
-    kept = _kept(exact, source="gateway", versions=joined.gateway.versions, size=len(gateway))
+    kept = _kept(aside, source="gateway", versions=joined.gateway.versions, size=len(gateway))
     kept &= is_word(gateway["answer"], KeyAnswer.FOUND)
     net = shown(gateway, rules=rules).net
     yield _scoped("gateway", gateway, currency=gateway["currency"], net=net, kept=kept)
     if ledger is not None:
-        kept = _kept(exact, source="ledger", versions=joined.ledger.versions, size=len(ledger))
+        kept = _kept(aside, source="ledger", versions=joined.ledger.versions, size=len(ledger))
         currency, _, net = booked(ledger)
-        net[exact.left["ledger"][joined.ledger.versions == CONFLICT]] = 0
+        net[aside.left["ledger"][joined.ledger.versions == CONFLICT]] = 0
         yield _scoped("ledger", ledger, currency=currency, net=net, kept=kept)
     if sources.settlement is not None:
         lines, kept = sources.settlement, of_payments(sources.settlement)
@@ -133,10 +135,10 @@ def _kept_of(lines: pd.DataFrame) -> Iterator[Scoped]:
         yield replace(scoped, items=lines_of_rows(lines)[at])
 
 
-def _kept(exact: Exact, *, source: str, versions: Versions, size: int) -> Bools:
+def _kept(aside: CalmAndLeft, *, source: str, versions: Versions, size: int) -> Bools:
     """Neither repeats nor superseded; what was set aside has no second row."""
     kept = np.ones(size, dtype=np.bool_)
-    kept[exact.left[source]] = np.isin(versions, (NEW, CONFLICT))
+    kept[aside.left[source]] = np.isin(versions, (NEW, CONFLICT))
     return kept
 
 

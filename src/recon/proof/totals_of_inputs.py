@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recon.matching.exact.aside import Exact
+from recon.matching.calm.calm_sets import CalmAndLeft
 from recon.matching.frames.arrays import Arrays, Column, filled, texts
 from recon.matching.frames.coding import (
     NO_KEY,
@@ -65,15 +65,12 @@ def file_totals(sources: Sources) -> Iterator[ControlTotal]:
         yield ControlTotal("T1", name, "", "", "", "count", file.rows_read, parts)
 
 
-def load_totals(
-    sources: Sources, *, exact: Exact, tallies: Arrays, joined: Joined
-) -> Iterator[ControlTotal]:
+def load_totals(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Iterator[ControlTotal]:
     """T2: accepted = new + repeat + superseding, as stored and as the engine took them.
 
     Args:
         sources: the whole sources.
-        exact: what was set aside of them, and what was left.
-        tallies: what was set aside, counted.
+        aside: what was set aside of them, and what was left.
         joined: what was left, in sets.
     """
     name = "accepted = new + repeat + superseding"
@@ -83,16 +80,16 @@ def load_totals(
         yield ControlTotal("T2", title, "", "", "", "count", counts.accepted, taken)
     yield from _arrived_totals(sources)
     sides = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}
-    for source in exact.rows:
+    for source in aside.left:
         if source not in sides:
             continue
-        whole, left = (getattr(given, source) for given in (sources, exact.sources))
+        whole, left = (getattr(given, source) for given in (sources, aside.sources))
         side = sides[source]
         older = np.flatnonzero(np.isin(side.versions, (REPEAT, SUPERSEDED)))
         rows = np.concatenate([side.items["row"], older, _outside(source, frame=left, side=side)])
-        accounts = exact.left_keys.account_of[source][rows]
-        right = _by_account(np.bincount(accounts), accounts=exact.keys.accounts)
-        right.update(_aside(tallies, source=source))
+        accounts = aside.left_keys.account_of[source][rows]
+        right = _by_account(np.bincount(accounts), accounts=aside.keys.accounts)
+        right.update(_aside(aside.calm.places, source=source))
         every = sizes(whole, by=ACCOUNT)
         yield from counted_places("T2", f"{source} taken: {name}", left=every, right=right)
 
@@ -102,10 +99,10 @@ def _by_account(counts: Rows, *, accounts: list[tuple[str, ...]]) -> Counter[tup
     return Counter({accounts[n]: count for n, count in enumerate(counts.tolist()) if count})
 
 
-def _aside(tallies: Arrays, *, source: str) -> Counter[tuple[str, ...]]:
+def _aside(places: Arrays, *, source: str) -> Counter[tuple[str, ...]]:
     """How many rows of a source were set aside, by account."""
     counted: Counter[tuple[str, ...]] = Counter()
-    for leg, merchant, account, items in tallies.rows("source", *ACCOUNT, ITEMS):
+    for leg, merchant, account, items in places.rows("source", *ACCOUNT, ITEMS):
         if leg == source:
             counted[merchant, account] += items
     return counted
@@ -141,9 +138,7 @@ def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:
     return np.flatnonzero(outside)
 
 
-def query_totals(
-    sources: Sources, *, exact: Exact, tallies: Arrays, joined: Joined
-) -> Iterator[ControlTotal]:
+def query_totals(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Iterator[ControlTotal]:
     """T3: each key asked has exactly one final answer: found, not found or failed.
 
     The arguments are those of `load_totals`. Keys are told apart over the whole sources on one
@@ -154,9 +149,10 @@ def query_totals(
         name = "keys asked = found + not found + failed"
         yield from counted_places("T3", name, left=left, right=right)
         return
-    right = _named_in_sets(exact.sources, joined=joined) + _aside(tallies, source="orders")
+    right = _named_in_sets(aside.sources, joined=joined)
+    right += _aside(aside.calm.places, source="orders")
     name = "keys = found + not found + failed"
-    left = _every_key(sources, exact=exact, joined=joined)
+    left = _every_key(sources, aside=aside, joined=joined)
     yield from counted_places("T3", name, left=left, right=right)
 
 
@@ -209,9 +205,9 @@ def _named_in_sets(sources: Sources, *, joined: Joined) -> Counter[tuple[str, ..
 _KEYED = ("orders", "gateway", "ledger", "instructions", "settlement")
 
 
-def _every_key(sources: Sources, *, exact: Exact, joined: Joined) -> Counter[tuple[str, ...]]:
+def _every_key(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Counter[tuple[str, ...]]:
     """How many keys the whole sources name (grain: account)."""
-    keys = exact.keys
+    keys = aside.keys
     named = np.zeros(keys.size, dtype=np.bool_)
     for source in _KEYED:
         if source not in keys.of:
@@ -219,19 +215,19 @@ def _every_key(sources: Sources, *, exact: Exact, joined: Joined) -> Counter[tup
         numbers = keys.of[source]
         mine = numbers != NO_KEY
         if source == "ledger":
-            mine &= _in_sets(sources, exact=exact, joined=joined)
+            mine &= _in_sets(sources, aside=aside, joined=joined)
         if source == "instructions" and sources.instructions is not None:
             mine &= ~is_word(sources.instructions["kind"], InstructionKind.PAYOUT)
         named[numbers[mine]] = True
     return _by_account(np.bincount(keys.account[named]), accounts=keys.accounts)
 
 
-def _in_sets(sources: Sources, *, exact: Exact, joined: Joined) -> Bools:
+def _in_sets(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Bools:
     """Ledger entries of the whole source that belong to a set of an order."""
     if sources.ledger is None:
         return np.zeros(0, dtype=np.bool_)
     ours = compared(sources.ledger)
-    ours[exact.left["ledger"][joined.ledger.versions == CONFLICT]] = True
+    ours[aside.left["ledger"][joined.ledger.versions == CONFLICT]] = True
     return ours & ~marked_as(sources.ledger, JUDGED)
 
 

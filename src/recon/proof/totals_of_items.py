@@ -10,7 +10,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.places import Stand
 from recon.matching.breaks.result_frames import Frames
-from recon.matching.exact.aside import Exact
+from recon.matching.calm.calm_sets import CalmAndLeft
 from recon.matching.frames.arrays import Arrays, among, records, texts
 from recon.matching.frames.coding import by_word, combined, is_word
 from recon.matching.frames.grouping import Bools, amounts_of, amounts_or, given, total
@@ -80,16 +80,14 @@ def conservation_totals(
     *,
     shown: ResultSums,
     stands: list[Stand],
-    tallies: Arrays,
     covered: bool,
 ) -> Iterator[ControlTotal]:
-    """T4 per side: in scope = matched (tallies: without questions) + pending + broken + unverified.
+    """T4 per side: in scope = matched + pending + broken + unverified.
 
     Args:
         scope: the items in scope (see scope_items), by source.
         shown: the result.
         stands: where every item that is shown went.
-        tallies: what was set aside.
         covered: whether a ledger was given; without one nothing is said of it.
     """
     nothing = Tally({}, {})
@@ -107,15 +105,8 @@ def conservation_totals(
             for stand in stands
             if stand.source in sources and stand.state == SetState.BREAK
         )
-        aside = (
-            {(merchant, account, currency): amount}
-            for source, merchant, account, currency, amount in tallies.rows(
-                "source", *ACCOUNT_CURRENCY, "amount"
-            )
-            if source in sources
-        )
         left = added(*(scope.get(source, nothing).sums for source in sources))
-        right = added(*broken, *aside, shown.calm[f"{side}_amount"])
+        right = added(*broken, shown.calm[f"{side}_amount"])
         yield from paired("T4", name, left=left, right=right, measure="amount")
 
 
@@ -186,8 +177,8 @@ def exclusivity_totals(
 def bounds_totals(
     joined: Joined,
     *,
-    exact: Exact,
-    aside: Mapping[Place, int],
+    aside: CalmAndLeft,
+    beyond_aside: Mapping[Place, int],
     frames: Frames,
     places: Arrays,
     ids: Mapping[str, int],
@@ -199,16 +190,16 @@ def bounds_totals(
 
     Args:
         joined: what was left for judgement, in sets.
-        exact: what was set aside.
-        aside: how many of it are beyond a bound (see aside_beyond_bounds).
+        aside: what was set aside.
+        beyond_aside: how many of it are beyond a bound (see aside_beyond_bounds).
         frames: the result.
         places: where every item went.
         ids: the set of each id.
     """
     name = "sets beyond refunds <= captured <= authorised = those shown"
-    beyond = _beyond_bounds(joined, instructions=exact.sources.instructions)
-    left = _judged_payments(joined, exact=exact, places=places, among=beyond)
-    if not left and not aside:
+    beyond = _beyond_bounds(joined, instructions=aside.sources.instructions)
+    left = _judged_payments(joined, aside=aside, places=places, among=beyond)
+    if not left and not beyond_aside:
         # None beyond a bound is said, not left out: this total is a gate before money.
         for merchant, account in sorted(_accounts(places, joined=joined)):
             yield ControlTotal("T9", name, merchant, account, "", "count", 0, 0)
@@ -217,11 +208,11 @@ def bounds_totals(
     right = [number for number, breaks in left.items() if breaks & outside or number in closed]
     counts = (_counted(numbers, sets=joined.sets) for numbers in (left, right))
     mine, other = counts
-    yield from paired("T9", name, left=added(mine, aside), right=other, measure="count")
+    yield from paired("T9", name, left=added(mine, beyond_aside), right=other, measure="count")
 
 
 def _judged_payments(
-    joined: Joined, *, exact: Exact, places: Arrays, among: set[int]
+    joined: Joined, *, aside: CalmAndLeft, places: Arrays, among: set[int]
 ) -> dict[int, set[str]]:
     """Of some sets those with a payment that is not unverified, and the breaks of its items."""
     judged: dict[int, set[str]] = {}
@@ -229,7 +220,7 @@ def _judged_payments(
         return judged
     items = joined.gateway.items
     items = items.take(np.isin(items["set"], [*among]))
-    rows = exact.left["gateway"][items["row"]]
+    rows = aside.left["gateway"][items["row"]]
     sets = dict(zip(rows.tolist(), items["set"].tolist(), strict=True))
     mine = (places["source"] == "gateway") & (places["state"] != SetState.UNVERIFIED.value)
     mine &= np.isin(places["row"], rows)
@@ -269,9 +260,9 @@ def _accounts(places: Arrays, *, joined: Joined) -> set[tuple[str, ...]]:
     return {account_key for known in accounts for account_key in known}
 
 
-def aside_beyond_bounds(sources: Sources, *, exact: Exact, rules: Rules) -> Counter[Place]:
+def aside_beyond_bounds(sources: Sources, *, aside: CalmAndLeft, rules: Rules) -> Counter[Place]:
     """Payments that were set aside although they are beyond a bound: there must be none."""
-    gateway, rows = sources.gateway, exact.rows_aside("gateway")
+    gateway, rows = sources.gateway, aside.calm.rows("gateway")
     refunded = amounts_of(gateway["refunded_amount"])[rows]
     known = authorised_amounts(gateway, rules=rules)
     authorised, bounded = amounts_of(known)[rows], given(known)[rows]

@@ -13,13 +13,13 @@ from recon.matching.breaks.sum_bounds import SUM_MAX
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
 from tests.planted import planted
+from tests.recon.matching.calm.test_aside import RULES_OF_NIGHTS
 from tests.recon.matching.cash import test_truth_of_fees as of_fees
 from tests.recon.matching.cash import truth
 from tests.recon.matching.cash.contract_truth import FIRST, TARIFFS, add_line
 from tests.recon.matching.cash.contract_truth import truth_of as truth_of_contract
 from tests.recon.matching.cash.test_truth_of_contract import AS_OF as AS_OF_CONTRACT
 from tests.recon.matching.cash.test_truth_of_contract import sources_of
-from tests.recon.matching.exact.test_aside import RULES_OF_NIGHTS
 from tests.recon.proof.in_parts import reconciled_in_parts
 from tests.recon.proof.test_night_parts import assert_same_in_parts
 

@@ -6,17 +6,24 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from recon.matching.frames.arrays import Arrays, filled, frame_of_cells, stacked, texts
+from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked, texts
 from recon.matching.frames.coding import combined, sums_of
-from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.grouping import Bools, Rows, count, present
+from recon.matching.frames.sources import Sources
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
+from recon.matching.sides.gateway_side import NUMBER
 from recon.matching.sides.ledger_side import GROUPED, booked, marked_as
-from recon.model.words import SetState
+from recon.matching.sides.orders_side import ORDER_STATES
+from recon.matching.sides.settlement_side import of_payments
+from recon.model.words import OrderStatus, SetState
 
 GROUP = ("merchant_id", "account_id", "currency")
 PLACE_NAMES = (*GROUP, "source", "row", "state", "break_id", "amount", "net", "items")
+
+EXACT = "exact"
+"""Rule of a match whose legs agree without any more words."""
 
 
 class Stand(NamedTuple):
@@ -81,19 +88,44 @@ def _placed(items: Arrays, *, source: str, joined: Joined) -> Arrays:
     return Arrays(columns, size=size)
 
 
-def with_exact(places: Arrays, *, left: Mapping[str, Rows], tallies: Arrays) -> Arrays:
-    """The places with source rows counted in the whole sources, and those of the exact sets.
+def told_by_match(joined: Joined, *, outcomes: Outcomes, flags: Column, sources: Sources) -> Bools:
+    """Sets of which their match says all: in each leg one plain row of the amount that it names."""
+    sets, of, size = joined.sets, joined.keys.of, joined.keys.size
+    rules = np.array([j.rule for j in outcomes.judgements] or [""], dtype=object)
+    plain = (outcomes.states() == SetState.MATCHED.value) & (flags == "")
+    plain &= (rules[outcomes.patterns] == EXACT) & (outcomes.host < 0)
+    plain &= sets["order_state"] == ORDER_STATES.index(OrderStatus.PAID)
+    plain &= (sets["gateway_state"] == NUMBER["paid"]) & (sets["gateway_refunded"] == 0)
+    plain &= (sets["currencies"] == 1) & (sets["order_net"] > 0)
+    plain &= sets["order_net"] == sets["gateway_net"]
+    amounts = {"ledger": "ledger_capture", "settlement": "settled_gross"}
+    for leg in ("orders", "gateway", *amounts):
+        frame = getattr(sources, leg)
+        if frame is None:
+            continue
+        rows = of_payments(frame) if leg == "settlement" else np.ones(len(frame), dtype=np.bool_)
+        keyed = frame["order_no"].ne("").to_numpy(dtype=np.bool_)[rows]
+        plain &= count(np.ones(len(keyed), np.bool_), groups=of[leg], size=size) == 1
+        plain &= present(keyed, groups=of[leg], size=size)
+        if leg in amounts:
+            plain &= sets[amounts[leg]] == sets["order_net"]
+    spoken = np.ones(len(of["instructions"]), dtype=np.bool_)
+    return np.asarray(plain & ~present(spoken, groups=of["instructions"], size=size))
+
+
+def with_calm_places(places: Arrays, *, left: Mapping[str, Rows], calm: Arrays) -> Arrays:
+    """The places with source rows counted in the whole sources, and those of the calm sets.
 
     Args:
         places: what was classified (see place_items).
         left: for each leg, the rows of the whole source that were left for classification.
-        tallies: see aside.exact_tallies; `row` is negative in them.
+        calm: see Calm.places; `row` is negative in them.
     """
     row = places["row"].copy()
     for source, numbers in left.items():
         mine = places["source"] == source
         row[mine] = numbers[row[mine]]
-    return stacked([places.assign(row=row), tallies], names=PLACE_NAMES)
+    return stacked([places.assign(row=row), calm], names=PLACE_NAMES)
 
 
 def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:

@@ -16,13 +16,10 @@ from recon.matching.breaks.movements import CLOSED, FOR_GOOD, NOT_SEEN, RESOLVED
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.breaks.result_rows import id_of_text
 from recon.matching.frames.arrays import Arrays
-from recon.matching.frames.digest import Columns
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.sources import Previous
 
 Ids = np.ndarray[tuple[int], np.dtype[np.object_]]
-_PLACE = ("merchant_id", "account_id")
-_NAMES = ("order_no", "transaction_id", "entry_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,48 +89,10 @@ def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[Break
         BreakEnd(str(identity), str(movement), str(seen[identity])[:10])
         for identity, movement in zip(ended["break_id"], ended["movement"], strict=True)
     ]
-    matched = _matched_again(result, previous=previous) if previous.away else set()
-    ends += [BreakEnd(identity, RESOLVED, previous.away[identity]) for identity in sorted(matched)]
+    ids = result.matches_by_column["match_id"] if previous.away else ()
+    matched = sorted(previous.away.keys() & {*ids})
+    ends += [BreakEnd(identity, RESOLVED, previous.away[identity]) for identity in matched]
     return tuple(ends)
-
-
-def _matched_again(result: Reconciliation, *, previous: Previous) -> set[str]:
-    """The breaks out of sight whose sets are matched now.
-
-    What was set aside as exact bears the first number of its key, whatever number the break had.
-    """
-    matches = result.matches_by_column
-    known = matches["match_id"].isin({*previous.closed, *previous.away}).to_numpy(dtype=np.bool_)
-    rows = _rows(matches, known)
-    ids = {*rows["match_id"]}
-    closed = rows[rows["match_id"].isin(previous.closed)]
-    names = _named(closed)
-    # Only sets of the same key can have one of its numbers.
-    same = _of_names(matches, {*names}) if len(closed) else known[:0]
-    taken = {*_rows(matches, same)["match_id"], *result.breaks["break_id"]}
-    columns = (closed["match_id"], closed["merchant_id"], closed["account_id"], names)
-    for first, *set_key in zip(*columns, strict=True):
-        sequence = _sequence(tuple(set_key), first=first, closed=previous.closed, taken=taken)
-        ids |= {*sequence}
-    return ids & previous.away.keys()
-
-
-def _rows(matches: Columns, chosen: Bools) -> pd.DataFrame:
-    """A few rows of all matches."""
-    at = np.flatnonzero(chosen)
-    return pd.DataFrame({name: matches[name].iloc[at] for name in ("match_id", *_PLACE, *_NAMES)})
-
-
-def _named(matches: pd.DataFrame) -> "pd.Series[str]":
-    named = matches["order_no"].where(matches["order_no"].ne(""), matches["transaction_id"])
-    return named.where(named.ne(""), matches["entry_id"])
-
-
-def _of_names(matches: Columns, names: set[str]) -> Bools:
-    are_named: Bools = np.zeros(len(matches), dtype=np.bool_)
-    for each in _NAMES:
-        are_named |= matches[each].isin(names).to_numpy(dtype=np.bool_)
-    return are_named
 
 
 def split_ends(

@@ -17,7 +17,7 @@ from recon.matching.breaks.result import (
 from recon.matching.breaks.result_rows import SORTED_BY, frame_of_rows
 from recon.matching.frames.arrays import Arrays, filled, stacked
 from recon.matching.frames.grouping import Ints
-from recon.matching.frames.sorting import MANY_ROWS, in_order
+from recon.matching.frames.sorting import order_of
 from recon.matching.frames.sources import INSTANT
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
@@ -99,12 +99,8 @@ def effects_of(
 
 def frame_in_order(rows: Arrays, *, names: tuple[str, ...], by: list[str]) -> pd.DataFrame:
     """Some columns as a frame, sorted by texts, whatever the order of the inputs."""
-    if len(rows) >= MANY_ROWS:
-        return in_order(frame_of_rows(rows, names=names, amounts=AMOUNT_COLUMNS), by=by)
-    if len(rows) > 1:
-        keys = [*rows.rows(*by)]
-        rows = rows.take(sorted(range(len(rows)), key=keys.__getitem__))
-    return frame_of_rows(rows, names=names, amounts=AMOUNT_COLUMNS)
+    ordered = rows.take(order_of(rows.columns, by=by))
+    return frame_of_rows(ordered, names=names, amounts=AMOUNT_COLUMNS)
 
 
 def instants(microseconds: Ints) -> "pd.Series[pd.Timestamp]":

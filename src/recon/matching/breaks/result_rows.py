@@ -13,6 +13,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.arrays import (
     Arrays,
     Column,
+    among,
     filled,
     stacked,
     text_array,
@@ -206,9 +207,11 @@ def identities(sets: Arrays) -> Column:
     ids = first_identities(sets).to_numpy(dtype=object)
     if sets["kind"].any():
         times: dict[tuple[int, str], int] = {}
-        places = [*sets.rows("account", "key")]
-        for row in np.argsort(sets["kind"], kind="stable").tolist():
-            number = times[places[row]] = times.get(places[row], 0) + 1
+        # Only a set of another kind has the key of one before it.
+        rows = np.flatnonzero(among(sets["key"], {*sets["key"][sets["kind"] != 0]}))
+        for row in rows[np.argsort(sets["kind"][rows], kind="stable")].tolist():
+            place = sets["account"][row], sets["key"][row]
+            number = times[place] = times.get(place, 0) + 1
             if number > 1:
                 named = (sets[name][row] for name in _KEY)
                 ids[row] = id_of_text("\x1f".join((*named, str(number))))

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.calm.calm_sets import CalmAndLeft
 from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
-from recon.matching.exact.aside import Exact
 from recon.matching.frames.coding import placed
-from recon.matching.frames.grouping import NO_INSTANT, Rows, instants_of
+from recon.matching.frames.grouping import NO_INSTANT, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.judging.grace import MINUTE_MICROSECONDS, business_days
 from recon.matching.sets.joined_sets import Joined
@@ -35,13 +35,13 @@ class CauseEvidence:
     sources: Sources
     """What they were made of."""
     rules: Rules
-    exact: Exact
+    aside: CalmAndLeft
     """The sets that were set aside: they speak against a cause."""
     whole: Sources
     hosts: Rows
     """The set whose break explains a set, else negative."""
     parts: AsideEvidence = NO_EVIDENCE
-    """What was set aside before, in parts: it is not among `exact`."""
+    """What was set aside before, in parts: it is not among `aside`."""
     counted: dict[tuple[str, ...], dict[tuple[str, ...], int]] = field(default_factory=dict)
     """What `agreeing` found, by its columns: several causes ask the same."""
     dated: dict[str, dict[tuple[str, str, int], int]] = field(default_factory=dict)
@@ -63,11 +63,10 @@ class CauseEvidence:
         self, columns: tuple[str, ...], *, sides: tuple[str, ...]
     ) -> dict[tuple[str, ...], int]:
         numbers, places = placed(self.whole.orders, by=columns)
-        rows, calm = self.exact.rows["orders"], self.exact.calm
-        if calm is not None:
-            moved = np.logical_and.reduce([calm.sets[name] > 0 for name in sides])
-            mine = calm.rows("orders")
-            rows = np.append(rows, mine[moved[calm.of["orders"][mine]]])
+        calm = self.aside.calm
+        moved = np.logical_and.reduce([calm.sets[name] > 0 for name in sides])
+        rows = calm.rows("orders")
+        rows = rows[moved[calm.of["orders"][rows]]]
         counts = np.bincount(numbers[rows], minlength=len(places))
         return dict(zip(places, counts.tolist(), strict=True))
 
@@ -83,17 +82,11 @@ class CauseEvidence:
         return self.dated[side]
 
     def _dated(self, side: str) -> dict[tuple[str, str, int], int]:
-        keys, rows = self.exact.keys, self.exact.rows["gateway"]
-        instants = instants_of(self.whole.gateway["transaction_date"])[rows]
-        account = keys.account[keys.of["gateway"][rows]]
-        if (calm := self.exact.calm) is not None:
-            there = calm.sets[side] != 0
-            instants = np.append(instants, calm.sets["transaction_date"][there])
-            account = np.append(account, calm.sets["account"][there])
-        known = instants != NO_INSTANT
-        account = account[known]
+        keys, sets = self.aside.keys, self.aside.calm.sets
+        known = (sets[side] != 0) & (sets["transaction_date"] != NO_INSTANT)
+        instants, account = sets["transaction_date"][known], sets["account"][known]
         size = max(len(keys.accounts), 1)
-        minutes = instants[known] // MINUTE_MICROSECONDS
+        minutes = instants // MINUTE_MICROSECONDS
         numbers, distinct = pd.factorize(minutes * size + account)
         minute, account_number = np.divmod(np.asarray(distinct, dtype=np.int64), size)
         days = business_days(minute * MINUTE_MICROSECONDS, calendar=self.rules.business_calendar)

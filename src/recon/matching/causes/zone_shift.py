@@ -21,7 +21,7 @@ from recon.matching.causes.cause_evidence import (
     Found,
 )
 from recon.matching.frames.coding import Codes
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, instants_of
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.judging.grace import (
     HOUR_MICROSECONDS,
@@ -155,24 +155,15 @@ def _by_minutes(every: _Every, clock: str, number: int, /) -> tuple[Ints, Ints]:
 
 def _pairs(source: str, *, evidence: CauseEvidence) -> _Every:
     """Sets that were classified, those aside and those of parts, as far as both times are known."""
-    accounts = [*map(tuple, evidence.exact.keys.accounts)]
+    accounts = [*map(tuple, evidence.aside.keys.accounts)]
     pairs = [*_of_sets(source, evidence=evidence)]
     return _Every(pairs, accounts, evidence.parts.pairs.get(source, {}))
 
 
 def _of_sets(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
-    sets, exact, dated = evidence.joined.sets, evidence.exact, DATED[source]
-    yield _known(sets["account"], times={name: sets[name] for name in (dated, PAID_AT)})
-    frame = getattr(evidence.whole, source)
-    if frame is not None and exact.size:
-        account = exact.keys.account[exact.keys.of["orders"][exact.rows["orders"]]]
-        ours = instants_of(frame[dated])[exact.rows[source]]
-        paid = instants_of(evidence.whole.gateway[PAID_AT])[exact.rows["gateway"]]
-        yield _known(account, times={dated: ours, PAID_AT: paid})
-    if (calm := exact.calm) is not None:
-        yield _known(
-            calm.sets["account"], times={name: calm.sets[name] for name in (dated, PAID_AT)}
-        )
+    for sets in (evidence.joined.sets, evidence.aside.calm.sets):
+        times = {name: sets[name] for name in (DATED[source], PAID_AT)}
+        yield _known(sets["account"], times=times)
 
 
 def _known(account: Rows | Codes, *, times: Mapping[str, Ints]) -> _Pairs:

@@ -116,7 +116,7 @@ def frame_of_cells(
 
 def among(column: Column, words: "frozenset[str] | set[str]") -> Bools:
     """The rows that hold one of the words."""
-    return np.fromiter((word in words for word in column.tolist()), np.bool_, len(column))
+    return np.array(pd.Series(column, dtype=object).isin(words), dtype=np.bool_)
 
 
 def stacked(tables: "list[Arrays]", *, names: tuple[str, ...]) -> Arrays:

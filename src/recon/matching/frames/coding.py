@@ -12,16 +12,12 @@ import pyarrow.compute as pc
 
 from recon.matching.frames.arrays import Column
 from recon.matching.frames.grouping import Bools, Ints, Rows
-from recon.matching.frames.remembered import Remembered
 
 Word = TypeVar("Word", bound=Hashable)
 Codes = npt.NDArray[np.int32]
 NO_KEY = -1
 FEW_ROWS = 256
 """Fewer are numbered one by one: a dictionary of Arrow costs as much as some hundred of words."""
-FEW_WORDS = 127
-"""So many words have numbers of one byte, which are kept while their column lives: a night looks a
-dozen times at the same currencies and entry types."""
 
 Columns = pd.DataFrame | Mapping[str, "pd.Series[str]"]
 """What rows are numbered by."""
@@ -49,10 +45,6 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
         known: dict[str, int] = {}
         few = [np.array([*_numbers(_texts(column), known=known)], np.int32) for column in columns]
         return Coded(tuple(few), pa.array([*known], pa.large_string()))
-    of_few = [_WORDS.of(_arrow(column), make=_few_words) for column in columns]
-    known_words = [part for part in of_few if part is not None]
-    if len(known_words) == len(columns):
-        return _numbered_together(known_words)
     chunks = [pieces(column) for column in columns]
     # Columns that lie in one place are one.
     spots = [tuple(map(_spot, part)) for part in chunks]
@@ -77,45 +69,6 @@ def _spot(text: pa.Array) -> tuple[int, ...]:
     """Where texts lie: two arrays of one place say the same."""
     held = (0 if buffer is None else buffer.address for buffer in text.buffers())
     return (text.offset, len(text), *held)
-
-
-class _FewWords(NamedTuple):
-    """A column of few words."""
-
-    codes: npt.NDArray[np.int8]
-    words: pa.Array
-
-
-_WORDS: Remembered[_FewWords | None] = Remembered()
-
-
-def _few_words(text: Any) -> _FewWords | None:
-    """The numbers of a column of few words; None for one of many, which its first rows show."""
-    chunks = _whole_texts(text)
-    if chunks and len(chunks[0].slice(0, FEW_ROWS).unique()) > FEW_WORDS:
-        return None
-    only = only_word(chunks)
-    if only is not None or not chunks:
-        word = pa.array([] if only is None else [only], pa.large_string())
-        return _FewWords(np.zeros(len(text), np.int8), word)
-    numbered = pa.chunked_array(chunks, pa.large_string()).dictionary_encode()
-    words = numbered.chunk(0).dictionary
-    if len(words) > FEW_WORDS:
-        return None
-    codes = [np.asarray(chunk.indices).astype(np.int8) for chunk in numbered.chunks]
-    return _FewWords(np.concatenate(codes), words)
-
-
-def _numbered_together(parts: Sequence[_FewWords]) -> Coded:
-    """The numbers that columns of few words share, in order of first appearance."""
-    if len(parts) == 1:
-        return Coded((parts[0].codes.astype(np.int32),), parts[0].words)
-    known: dict[str, int] = {}
-    shared = [[*_numbers(part.words.to_pylist(), known=known)] for part in parts]
-    codes = (
-        np.array(numbers, np.int32)[part.codes] for numbers, part in zip(shared, parts, strict=True)
-    )
-    return Coded(tuple(codes), pa.array([*known], pa.large_string()))
 
 
 def only_word(chunks: Iterable[pa.Array]) -> str | None:
@@ -152,15 +105,7 @@ def _joined(parts: list[Codes]) -> Codes:
 
 def pieces(column: "pd.Series[str]") -> list[pa.Array]:
     """The texts of a column as Arrow holds them, none of the type null."""
-    return _whole_texts(_arrow(column))
-
-
-def _arrow(column: "pd.Series[str]") -> Any:
-    """The column as Arrow holds it: of a column of Arrow's own texts always the same object."""
-    return pa.array(column)
-
-
-def _whole_texts(text: Any) -> list[pa.Array]:
+    text: Any = pa.array(column)
     chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
     return [
         pc.fill_null(chunk, "") if chunk.null_count else chunk

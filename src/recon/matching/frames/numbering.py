@@ -1,12 +1,18 @@
 """One numbering of keys and accounts, made once for all sources and handed down."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
 
-from recon.matching.frames.coding import Codes
-from recon.matching.frames.grouping import Rows
+from recon.matching.frames.coding import NO_KEY, Codes, coded, placed_together
+from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.total_rows import ACCOUNT
+
+SPARE_MAX = 4
+"""Numbers of keys for each row, most of them of no row; above it the numbers are drawn together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +50,56 @@ class WholeKeys:
             for each in (self.of, self.account_of)
         )
         return Keys(of, account_of, self.accounts)
+
+
+def keys_of(frames: Mapping[str, pd.DataFrame], *, belongs: Mapping[str, Bools]) -> WholeKeys:
+    """Number the keys that rows of some frames name.
+
+    Args:
+        frames: sources, and what else names keys.
+        belongs: of some of them the rows that make up sets; the others have no key.
+    """
+    accounts, places = _accounts([*frames.values()])
+    orders, words = coded([frame["order_no"] for frame in frames.values()])
+    numbers, size = _numbers(orders, words=len(words), accounts=accounts, places=len(places))
+    account = _same(0, size=size)
+    if len(places) > 1:
+        account = np.zeros(size, dtype=np.int32)
+        for number, account_code in zip(numbers, accounts, strict=True):
+            account[number] = account_code
+    blank = pc.index(words, "").as_py()
+    if blank != NO_KEY:
+        numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]
+    of = dict(zip(frames, numbers, strict=True))
+    for name, inside in belongs.items():
+        if not inside.all():
+            of[name] = np.where(inside, of[name], NO_KEY)
+    return WholeKeys(of, dict(zip(frames, accounts, strict=True)), account, places)
+
+
+def _accounts(frames: list[pd.DataFrame]) -> tuple[list[Codes], list[tuple[str, ...]]]:
+    """The place of each row's merchant and account; of one account nothing is held."""
+    rows, places = placed_together(frames, by=ACCOUNT)
+    if len(places) == 1:
+        return [_same(0, size=len(each)) for each in rows], places
+    return [each.astype(np.int32) for each in rows], places
+
+
+def _same(number: int, *, size: int) -> Codes:
+    return np.broadcast_to(np.int32(number), (size,))
+
+
+def _numbers(
+    orders: Sequence[Codes], *, words: int, accounts: list[Codes], places: int
+) -> tuple[list[Codes], int]:
+    """The number of each row's account and order, and how many there are."""
+    if places <= 1:
+        return [*orders], words
+    size = words * places
+    wide = [
+        account * np.int64(words) + order for account, order in zip(accounts, orders, strict=True)
+    ]
+    if size > SPARE_MAX * sum(map(len, orders)):
+        every, known = pd.factorize(np.concatenate(wide))
+        wide, size = np.split(every, np.cumsum([*map(len, orders)])[:-1]), len(known)
+    return [each.astype(np.int32) for each in wide], size

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import Arrays, Column, among, filled, stacked, texts
+from recon.matching.frames.arrays import Arrays, Column, among, stacked, text_column
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, total
 from recon.matching.frames.numbering import Keys
@@ -20,7 +20,6 @@ from recon.matching.frames.versions import CONFLICT, Versions
 from recon.matching.sets.sets import (
     BY_ORDER,
     BY_PAYOUT,
-    ID_COLUMNS,
     NO_SET,
     SetKeys,
     SetNames,
@@ -217,23 +216,20 @@ def _named(
         "quarantined": keyed_quarantine(sources.quarantined) if sources.quarantined else None,
         "chargebacks": None if previous is None else previous.chargebacks,
     }
-    order_nos = {
-        name: filled("", size=0) if frame is None else texts(frame["order_no"])
-        for name, frame in frames.items()
-    }
-    order_nos["rejects"] = np.array([reject.order_no for reject in sources.rejects], dtype=object)
-    nothing, named_ids = np.zeros(0, dtype=np.intp), {}
+    rejected = [reject.order_no for reject in sources.rejects]
+    frames["rejects"] = pd.DataFrame({"order_no": text_column(rejected)})
+    if sources.instructions is not None:
+        # One that names neither order nor payment stands alone, too, not with its likes.
+        ids = sources.instructions["instruction_id"]
+        frames["instructions"] = sources.instructions.assign(entry_id=ids)
+    nothing, named = np.zeros(0, dtype=np.intp), {}
     for name in _SPEAK:
-        frame = frames.get(name)
-        ids = [] if frame is None else [name for name in ID_COLUMNS if name in frame.columns]
+        frame = frames[name]
+        names = pd.DataFrame({"order_no": text_column([])}) if frame is None else frame
         keys, accounts = (of.get(name, nothing) for of in (numbers.of, numbers.account_of))
-        known = {id_: texts(frame[id_]) for id_ in ids} if frame is not None else {}
-        if frame is not None and name == "instructions":
-            # One that names neither order nor payment stands alone, too, not with its likes.
-            known["entry_id"] = texts(frame["instruction_id"])
-        named = SetNames(keys, accounts, order_nos[name], known)
-        named_ids[name] = named.take(counted[name]) if name in counted else named
-    return named_ids
+        every = SetNames(keys, accounts, names)
+        named[name] = every.take(counted[name]) if name in counted else every
+    return named
 
 
 def _counted(sources: Sources, *, ledger: Bools, alone: Bools) -> dict[str, Bools]:
@@ -342,9 +338,7 @@ def nets_of(items: Mapping[str, Arrays]) -> Arrays:
     named = np.concatenate([items[side]["currency"] for side in SIDES])
     net = np.concatenate([items[side]["net"] for side in SIDES])
     ends = np.cumsum([len(items[side]) for side in SIDES]).tolist()
-    currencies = np.array(sorted({*named.tolist()}), dtype=object)
-    number = {currency: at for at, currency in enumerate(currencies.tolist())}
-    codes = np.array([number[currency] for currency in named.tolist()], dtype=np.int64)
+    codes, currencies = pd.factorize(named, sort=True)
     width = max(len(currencies), 1)
     groups, known = pd.factorize(sets * width + codes)
     columns: dict[str, Column] = {"set": known // width}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from recon.matching.frames.arrays import Arrays, Column, among, filled
+from recon.matching.frames.arrays import Arrays, Column, among, filled, text_column, texts, texts_at
 from recon.matching.frames.coding import NO_KEY
 from recon.matching.frames.grouping import Bools, Rows
 
@@ -28,14 +28,13 @@ class SetNames:
     """The number of the order key; NO_KEY for none."""
     accounts: Rows
     """The number of merchant and account."""
-    order_nos: Column
-    ids: Mapping[str, Column]
-    """Of ID_COLUMNS those that the source has."""
+    frame: pd.DataFrame
+    """With order_no, and of ID_COLUMNS those that the source has."""
 
     def take(self, rows: Bools) -> "SetNames":
         """Some of the rows."""
-        ids = {name: column[rows] for name, column in self.ids.items()}
-        return SetNames(self.keys[rows], self.accounts[rows], self.order_nos[rows], ids)
+        names = self.frame.columns.intersection(["order_no", *ID_COLUMNS])
+        return SetNames(self.keys[rows], self.accounts[rows], self.frame.loc[rows, names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +60,24 @@ def build_sets(sources: Mapping[str, SetNames], *, accounts: list[tuple[str, ...
         accounts: merchant and account by their number.
     """
     rows = _all_rows(sources)
-    keyed = rows["key"] != NO_KEY
+    keyed, order_no = rows["key"] != NO_KEY, _of_all(sources, "order_no")
     rows.columns["set"] = np.full(len(rows), NO_SET, dtype=np.intp)
     rows["set"][keyed], unique_keys = pd.factorize(rows["key"][keyed])
     first = np.flatnonzero(keyed)[_first(rows["set"][keyed], size=len(unique_keys))]
     ambiguous_rows = np.zeros(len(rows), dtype=np.bool_)
-    for column in ("transaction_id", "reference_no"):
-        ambiguous_rows |= _join(rows, column=column)
-    size, alone = len(unique_keys), _stand_alone(rows, size=len(unique_keys))
+    size, alone = len(unique_keys), []
+    if not keyed.all():
+        # Of nearly no row the ids are asked.
+        rows.columns |= {name: texts(_of_all(sources, name)) for name in ID_COLUMNS}
+        for column in ("transaction_id", "reference_no"):
+            ambiguous_rows |= _join(rows, column=column)
+        alone = _stand_alone(rows, size=size)
     chosen = np.concatenate([first, *(rows_of for rows_of, _, _ in alone)])
-    named = [rows["order_no"][first], *(keys for _, keys, _ in alone)]
+    keys = texts_at(first, of=order_no)
+    named = [keys, *(names for _, names, _ in alone)]
     kinds = [np.full(size, BY_ORDER), *(np.full(len(rows_of), kind) for rows_of, _, kind in alone)]
     account = rows["account"][chosen]
-    order_nos = [rows["order_no"][first], filled("", size=len(chosen) - size)]
+    order_nos = [keys, filled("", size=len(chosen) - size)]
     frame = {
         **account_texts(account, accounts=accounts),
         "order_no": np.concatenate(order_nos),
@@ -96,20 +100,21 @@ def account_texts(account: Rows, *, accounts: list[tuple[str, ...]]) -> dict[str
 
 
 def _all_rows(sources: Mapping[str, SetNames]) -> Arrays:
-    """The rows of all sources below each other: key, account, order_no, ID_COLUMNS."""
-    named = [*sources.values()]
-    columns: dict[str, Column] = {
-        "key": np.concatenate([source.keys for source in named]),
-        "account": np.concatenate([source.accounts for source in named]),
-        "order_no": np.concatenate([source.order_nos for source in named]),
-    }
-    for name in ID_COLUMNS:
-        given = (source.ids.get(name) for source in named)
-        parts = zip(given, named, strict=True)
-        columns[name] = np.concatenate(
-            [filled("", size=len(rows.keys)) if ids is None else ids for ids, rows in parts]
-        )
-    return Arrays(columns, size=len(columns["key"]))
+    """The rows of all sources below each other: key and account."""
+    keys = np.concatenate([source.keys for source in sources.values()])
+    accounts = np.concatenate([source.accounts for source in sources.values()])
+    return Arrays({"key": keys, "account": accounts}, size=len(keys))
+
+
+def _of_all(sources: Mapping[str, SetNames], name: str, /) -> "pd.Series[str]":
+    """One column of all rows; blank where a source does not have it."""
+    columns = [
+        source.frame[name]
+        if name in source.frame.columns
+        else text_column(filled("", size=len(source.frame)))
+        for source in sources.values()
+    ]
+    return pd.concat(columns, ignore_index=True)
 
 
 def _first(numbers: Rows, *, size: int) -> Rows:

@@ -14,7 +14,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
 from recon.matching.frames.coding import by_word, coded, is_word, placed, words_of
-from recon.matching.frames.fingerprints import are_distinct, maybe_repeated
+from recon.matching.frames.fingerprints import are_distinct, are_repeated
 from recon.matching.frames.grouping import (
     Bools,
     Ints,
@@ -137,7 +137,7 @@ def entry_versions(ledger: pd.DataFrame) -> Versions:
     ids = ledger["entry_id"]
     if are_distinct(ids):
         return np.full(len(ledger), NEW, dtype=np.int8)
-    shared = maybe_repeated(ids) | ids.eq("").to_numpy()
+    shared = are_repeated(ids) | ids.eq("").to_numpy()
     by = ("merchant_id", "account_id", "entry_id")
     numbers = np.full(len(ledger), -1, dtype=np.intp)
     numbers[shared] = placed({name: ledger[name][shared] for name in by}, by=by).rows

@@ -22,7 +22,7 @@ from recon.archive.storage import reachable
 from recon.config.cluster import IN_PROCESS
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.matching.exact.elsewhere import Elsewhere
+from recon.matching.calm.elsewhere import Elsewhere
 from recon.matching.frames.digest import Columns
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back

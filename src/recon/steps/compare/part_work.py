@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from recon.archive.step_folder import Sealed
-from recon.matching.exact.elsewhere import Elsewhere
+from recon.matching.calm.elsewhere import Elsewhere
 from recon.proof.night_parts import (
     SECTIONS,
     JudgedPart,

@@ -1,7 +1,5 @@
 """Words have the numbers of their first appearance, however many there are and whoever asks."""
 
-import gc
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -12,16 +10,14 @@ from hypothesis import strategies as st
 from recon.matching.frames import coding
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import coded, only_word
-from recon.matching.frames.remembered import Remembered
 
 WORDS = st.sampled_from(["", "EUR", "SEK", "capture", "refund", "é"])
 
 
 @pytest.fixture(autouse=True)
 def _any_number_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A column of two rows is long, and three words of it are still few."""
+    """A column of two rows is long."""
     monkeypatch.setattr(coding, "FEW_ROWS", 1)
-    monkeypatch.setattr(coding, "FEW_WORDS", 3)
 
 
 def column(words: list[str | None]) -> "pd.Series[str]":
@@ -43,27 +39,6 @@ def test_columns_share_the_numbers_of_first_appearance(columns: list[list[str | 
         codes, words = coded(series)
         assert words.to_pylist() == expected
         assert [[expected[code] for code in part] for part in codes] == said
-
-
-def test_whoever_changes_the_numbers_changes_nobody_elses() -> None:
-    """What is remembered of a column is handed out as a copy."""
-    words = column(["a", "b", "a"])
-    coded([words]).codes[0][:] = 7
-
-    assert coded([words]).codes[0].tolist() == [0, 1, 0]
-
-
-def test_what_is_remembered_of_a_column_goes_with_it() -> None:
-    """It is asked for once, and takes no memory when the column is gone."""
-    remembered: Remembered[int] = Remembered()
-    text = pa.chunked_array([["a", "b"]])
-    asked = [remembered.of(text, make=len) for _ in range(2)]
-    again = remembered.of(text, make=lambda _: 0)
-    held = len(remembered)
-    del text
-    gc.collect()
-
-    assert (asked, again, held, len(remembered)) == ([2, 2], 2, 1, 0)
 
 
 def said_by(columns: list["pd.Series[str]"]) -> list[list[str]]:

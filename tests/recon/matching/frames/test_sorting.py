@@ -12,12 +12,6 @@ BY = [*LEADING, "transaction_id", "currency"]
 WORDS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uffee"])
 
 
-@pytest.fixture(autouse=True)
-def _any_number_is_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every frame is sorted the way of large ones."""
-    monkeypatch.setattr(sorting, "MANY_ROWS", 1)
-
-
 @settings(max_examples=80)
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS, WORDS), max_size=12))
 def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[str, ...]]) -> None:
@@ -30,7 +24,7 @@ def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[str, ...]]) -> None
 
 
 def test_other_columns_are_sorted_too() -> None:
-    """Without the leading columns nothing is assumed of them."""
+    """By any columns."""
     frame = pd.DataFrame({"b": ["2", "1"], "a": ["1", "1"]}, dtype="str")
 
     assert in_order(frame, by=["a", "b"])["b"].tolist() == ["1", "2"]

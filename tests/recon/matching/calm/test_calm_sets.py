@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.exact import calm_sets
-from recon.matching.exact.aside import set_aside
-from recon.matching.exact.calm_sets import Calm
+from recon.matching.calm import calm_sets
+from recon.matching.calm.calm_sets import Calm, set_aside
 from recon.matching.frames.sources import Sources
 from recon.model.words import Flag
 from recon.proof.control_totals import Proof, control_totals
@@ -20,8 +19,8 @@ from recon.proof.engine import concluded, prove
 from tests.planted import planted
 from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
+from tests.recon.matching.calm.test_aside import RULES_OF_NIGHTS, assert_same, random_night
 from tests.recon.matching.conftest import LONG_AGO
-from tests.recon.matching.exact.test_aside import RULES_OF_NIGHTS, assert_same, random_night
 from tests.recon.matching.turned import turned
 
 SEEDS = int(os.environ.get("CALM_SEEDS", "1"))
@@ -39,11 +38,11 @@ def small_nights_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def how_many(proof: Proof) -> int:
     """How many sets were judged in parts."""
-    return len(proof.exact.calm.sets) if proof.exact.calm else 0
+    return len(proof.aside.calm.sets)
 
 
 def items_of_result(proof: Proof) -> list[dict[str, Any]]:
-    """The items of a result, those that agree exactly left out, in one order."""
+    """The items of a result, in one order."""
     rows = concluded(proof, as_of=AS_OF).items.to_pylist()
     return sorted(rows, key=lambda row: [str(row[name]) for name in sorted(row)])
 
@@ -68,8 +67,8 @@ def with_open_sets(night: Sources) -> Sources:
 
 def calm_of(case: Any) -> int:
     """How many sets of a case are judged by themselves."""
-    exact = set_aside(case.sources(), rules=case.rules, previous=case.previous, as_of=AS_OF)
-    return len(exact.calm.sets) if exact.calm else 0
+    aside = set_aside(case.sources(), rules=case.rules, previous=case.previous, as_of=AS_OF)
+    return len(aside.calm.sets)
 
 
 def open_set(case: Any) -> Any:
@@ -93,7 +92,6 @@ LEFT: dict[str, Callable[[Any], Any]] = {
     "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
     "rejected-row": lambda c: open_set(c).reject(),
     "break": lambda c: c.order().payment("cancelled"),
-    "exact": lambda c: c.order().payment().entry(),
     "other-reference": lambda c: c.order("authorised", transaction_id="T9").payment("authorised"),
     "other-reference-ends-soon": lambda c: (
         c.order("authorised", transaction_id="T9").payment("authorised").ruled(authorisation=SOON)
@@ -108,6 +106,7 @@ def test_what_others_may_speak_of_is_left(case: Any, name: str) -> None:
 
 
 CALM: dict[str, Callable[[Any], Any]] = {
+    "exact": lambda c: c.order().payment().entry(),
     "authorised": open_set,
     "cancelled": lambda c: c.order("cancelled").payment("cancelled"),
     "asked": lambda c: open_set(c).asked("A1"),
@@ -200,6 +199,8 @@ def one_part_spoilt(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     together = calm_sets._together
 
     def spoilt(parts: list[Calm], **options: Any) -> Calm:
+        if not parts:
+            return together(parts, **options)
         assert len(parts) > 1
         pairs = zip(parts, SPOILT[request.param](parts), strict=True)
         return together([replace(part, frames=shown) for part, shown in pairs], **options)

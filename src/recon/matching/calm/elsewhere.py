@@ -20,7 +20,7 @@ class Elsewhere:
     """What a part must know of all others."""
 
     words: frozenset[str]
-    """See exact.aside.loose_words."""
+    """See spoken_sets.loose_words."""
     entries: Words
     """Numbers of ids that several entries of the ledger may have, sorted."""
     transactions: Words
