@@ -42,4 +42,4 @@ SETTLED_FACTS = file(
     key=("line",),
     folder=FOLDER,
 )
-"""The lines that a settlement file brought, without those that another file told already."""
+"""The lines that a settlement file brought."""

@@ -324,7 +324,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """An order row that could not be read and still stands for its order."""
+    """A row of an order, or of its settlement, that could not be read and still stands for it."""
 
     reject_id: int
     merchant_id: str

@@ -1,13 +1,12 @@
-"""Settlement files as a night keeps them: planned, then stored in one turn."""
+"""Settlement files as a night keeps them: written, then stored in one turn."""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
-from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Reject, SourceFile
 from recon.store.database.engine import Store
-from recon.store.nights import settlement_plan, settlement_rows
+from recon.store.nights import settlement_rows
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import AT
@@ -21,10 +20,11 @@ def keep_lines(
     source: SourceFile,
     storages: StorageOf,
     rejects: Sequence[Reject] = (),
-) -> LoadCounts:
+) -> None:
     """Keep one version of a file with these lines (SETTLEMENT_COLUMNS)."""
+    storage = storages((run.merchant_id, run.account_id))
+    settled = settlement_rows.written(lines, run=run, storage=storage)
     with store.writing() as connection:
-        planned = settlement_plan.plan(
-            connection, run, lines=lines, source=source, storages=storages
+        settlement_rows.save_file(
+            connection, run, source=source, settled=settled, rejects=rejects, at=AT
         )
-        return settlement_rows.save_file(connection, run, planned=planned, rejects=rejects, at=AT)

@@ -213,6 +213,9 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
         became = order_steps(
             connection, run, since=since, older=older, until=until, environment=environment
         )
+        settled = settlement_rows.taken(
+            connection, run, storages=storages_of(environment), until=until
+        )
         own = Sources(
             orders=orders,
             gateway=gateway,
@@ -224,7 +227,7 @@ def sources_of(run: Run, *, inputs: Inputs, rules: Rules, environment: Environme
             universe=universe,
             exported=inputs.exported,
             agreed_write_offs=inputs.agreed_write_offs,
-            merged_rows=with_taken(loaded, became=became),
+            merged_rows=with_taken(loaded, taken={**became.taken, **settled}),
             settlement=lines,
             settled=days,
             volumes=volumes,

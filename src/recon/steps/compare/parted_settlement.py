@@ -70,7 +70,7 @@ def parted_settlement(
     if rules.fee_contract is not None and rules.fee_contract.asks_months:
         priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
         each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
-        volumes = month_volumes(connection, run, days=each, until=until)
+        volumes = month_volumes(connection, lines, days=each, until=until)
     paid = pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))
     made = {
         name: partial(_table, name, lines, telling=telling)

@@ -23,11 +23,11 @@ from recon.steps.files.arrived_rows import order_steps, with_steps, with_taken
 from recon.steps.files.lacking_orders import orders_lack_since
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER
-from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest
+from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.steps.ground.window import window_start
 from recon.store import Connection
-from recon.store.nights import facts_rows, order_rows
+from recon.store.nights import facts_rows, order_rows, settlement_rows
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.order_bridge import OrderSteps
 from recon.store.nights.runs import Run
@@ -101,12 +101,13 @@ def _small(
     became = _steps(
         connection, run, parted=parted, until=until, sealed=sealed, environment=environment
     )
+    settled = settlement_rows.taken(connection, run, storages=storages_of(environment), until=until)
     give_back()
     small = replace(
         parted.small,
         exported=inputs.exported,
         agreed_write_offs=inputs.agreed_write_offs,
-        merged_rows=with_taken(loaded, became=became),
+        merged_rows=with_taken(loaded, taken={**became.taken, **settled}),
         unread_batches=unread_batches(connection, run, inputs=inputs),
         orders_lack_since=orders_lack_since(
             connection, run, until=until, calendar=environment.settings.rules.business_calendar

@@ -41,4 +41,4 @@ def settlement_of(
     if contract is None or not contract.asks_months:
         return lines, days, None
     priced = lines["settled_on"][is_word(lines["entry_type"], *PRICED)]
-    return lines, days, month_volumes(connection, run, days=priced, until=until)
+    return lines, days, month_volumes(connection, asked_for, days=priced, until=until)

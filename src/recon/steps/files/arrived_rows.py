@@ -45,10 +45,10 @@ def order_steps(
 
 
 def with_taken(
-    loaded: Iterable[tuple[SourceFile, LoadCounts]], *, became: OrderSteps
+    loaded: Iterable[tuple[SourceFile, LoadCounts]], *, taken: Mapping[str, LoadCounts]
 ) -> dict[str, LoadCounts]:
     """Name of each file -> which of its rows were new, repeats, or took another's place."""
-    return {source.name: became.taken.get(source.name, counts) for source, counts in loaded}
+    return {source.name: taken.get(source.name, counts) for source, counts in loaded}
 
 
 def declared_accounts(environment: Environment) -> frozenset[Account]:

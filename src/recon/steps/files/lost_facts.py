@@ -29,7 +29,7 @@ from recon.model.nights import StepSummary
 from recon.model.words import SourceKind
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at, storages_of
-from recon.store.nights import facts_rows, order_rows, runs, settlement_plan
+from recon.store.nights import facts_rows, order_rows, runs, settlement_rows
 from recon.store.nights.facts_rows import Account, StoredFacts
 from recon.store.nights.order_facts import UNREAD, problems_of
 from recon.store.nights.settlement_rows import NAME_PREFIX
@@ -141,10 +141,10 @@ def _read_again(path: str, *, notes: list[str], environment: Environment) -> str
 def _planned_again(
     stored: StoredFacts, *, source: Path, environment: Environment
 ) -> StoredFacts | None:
-    """Write the facts of a file once more; lines are held against those of their day."""
+    """Write the facts of a file once more."""
     account = environment.settings.account(stored.inbox[0], account_id=stored.inbox[1])
     rules, name = environment.settings.rules, stored.name
-    until, storages = stored.file_id - 1, storages_of(environment)
+    storage = storage_at(stored.inbox, environment=environment)
     with environment.store.reading() as connection:
         run = runs.get(connection, stored.run_id)
         if stored.kind is SourceKind.ORDERS:
@@ -155,19 +155,12 @@ def _planned_again(
                     source=read.facts.source_file,
                     parts=read.parts,
                     sender=stored.sender,
-                    storage=storages(stored.inbox),
+                    storage=storage,
                 ).facts
         layouts = account.settlement.layouts if account.settlement else ()
         layout = layout_of(name.removeprefix(NAME_PREFIX), layouts=layouts)
-        lines, facts = settlement_file(source, rules=rules, layout=layout)
-        settled = settlement_plan.plan(
-            connection,
-            run,
-            lines=lines,
-            source=replace(facts.source_file, name=name),
-            storages=storages,
-            until=until,
-        ).settled
+        lines, _ = settlement_file(source, rules=rules, layout=layout)
+        settled = settlement_rows.written(lines, run=run, storage=storage)
         return settled.facts if settled else None
 
 

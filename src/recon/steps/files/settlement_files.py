@@ -5,10 +5,9 @@ or that was expected and is not there, stands among the sources of the night as 
 verdict is INCOMPLETE, and until it comes right no payment of its days is called unsettled.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -21,21 +20,17 @@ from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.reader import settlement_file
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
-from recon.model.errors import SourceMissingError, SourceUnreadableError, StoreLockedError
+from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import arrivals, left, unreadable
 from recon.steps.files.breaking_files import guarded
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.night_folder import storage_of
 from recon.store.database.engine import Turn
-from recon.store.nights import settlement_plan, settlement_rows
+from recon.store.nights import settlement_rows
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import KnownFiles
-
-PLANNED_MAX = 10
-"""So often a file is planned anew because another one came."""
 
 
 def ingest_settlement(
@@ -67,22 +62,19 @@ def ingest_settlement(
         waiting.files, account=account, layouts=folder.layouts, environment=environment
     )
     read = partial(_ingest_file, folder=folder, run=run, environment=environment, figures=figures)
-    known, looked_at, words = _known_files(run, environment=environment), set[Path](), ""
+    with environment.store.reading() as connection:
+        known = settlement_rows.contents(connection, run)
     sources: list[SourceFile] = []
-    # Again: a version that came tonight may leave lines out that another file told as well.
-    for is_again, path in product((False, True), waiting.files):
-        if path in looked_at or (is_again and _name_of(path) not in known.doubtful):
-            continue
+    words = ""
+    for path in waiting.files:
         problem = growing.get(path, "")
         if not problem and _taken_before(path, known=known, archive=account.archive):
             continue
-        looked_at.add(path)
         source, sentence = read(path, problem=problem)
-        known, words = _known_files(run, environment=environment), words + sentence
+        words += sentence
         sources += [source] if source else []
     what = _counted(sources, waiting=waiting.files, figures=figures)
-    doubtful = _doubtful_told(known, here=waiting.files)
-    return what + words + doubtful + left(waiting) + came.sentence()
+    return what + words + left(waiting) + came.sentence()
 
 
 def _counted(
@@ -97,24 +89,19 @@ def _counted(
     return f" {new} new settlement files with {rows} lines accepted; {known} known or refused."
 
 
-def _known_files(run: Run, *, environment: Environment) -> KnownFiles:
-    with environment.store.reading() as connection:
-        return KnownFiles.of(connection, run, storages=storages_of(environment))
-
-
-def _taken_before(path: Path, *, known: KnownFiles, archive: Path | None) -> bool:
+def _taken_before(path: Path, *, known: Mapping[str, str], archive: Path | None) -> bool:
     """Whether this very content was read in an earlier night, and is kept if it is to be.
 
     Files that stay in their folder would otherwise cost each night what they cost the first.
     """
     name = _name_of(path)
-    if name not in known.contents or name in known.doubtful:
+    if name not in known:
         return False
     try:
         sha256 = sha256_of(path)
     except (SourceMissingError, SourceUnreadableError):
         return False  # whoever reads it says so
-    if not known.has(name=name, sha256=sha256):
+    if known[name] != sha256:
         return False
     return archive is None or is_kept(path, sha256=sha256, archive=archive)
 
@@ -122,16 +109,6 @@ def _taken_before(path: Path, *, known: KnownFiles, archive: Path | None) -> boo
 def _name_of(path: Path) -> str:
     """Under which the database knows it."""
     return f"{settlement_rows.NAME_PREFIX}{shown_name(path.name)}"
-
-
-def _doubtful_told(known: KnownFiles, *, here: Sequence[Path]) -> str:
-    """Files that are to be read once more and lie in their folder no more."""
-    gone = known.doubtful - {*map(_name_of, here)}
-    return "".join(
-        f" Some lines of {name} counted in another file, which says something else now: put it "
-        "into the folder of settlement files again, so that none is lost."
-        for name in sorted(gone)
-    )
 
 
 def _ingest_file(
@@ -182,34 +159,22 @@ def _save(
 ) -> SourceFile | None:
     """Store a file that was read whole; nothing when its content was read before.
 
-    Its lines are held against all others, and written, before anybody waits for it; where another
-    file comes meanwhile, once more.
+    Its lines are written before anybody waits for it.
     """
-    store, storages = environment.store, storages_of(environment)
-    source = replace(source, name=name)
-    rejects = [_under(reject, name=name) for reject in rejects]
-    for _ in range(PLANNED_MAX):
-        with store.reading() as connection:
-            known = KnownFiles.of(connection, run, storages=storages)
-            if known.has(name=name, sha256=source.sha256):
-                return None
-            planned = settlement_plan.plan(
-                connection, run, lines=lines, source=source, storages=storages
-            )
-        environment.crash_point("archived the lines")
-        with store.writing(turn=Turn.ORDERS) as connection:
-            if settlement_plan.is_stale(connection, run, planned):
-                continue
-            settlement_rows.save_file(
-                connection, run, planned=planned, rejects=rejects, at=environment.clock()
-            )
-        return source
-    msg = (
-        f"{name} was not stored: {PLANNED_MAX} other settlement files came while it was looked "
-        "at, one after the other; start the night again"
-    )
-    raise StoreLockedError(msg)
-
-
-def _under(reject: Reject, *, name: str) -> Reject:
-    return replace(reject, source=name)
+    store, source = environment.store, replace(source, name=name)
+    storage = storage_of(run, environment=environment)
+    with store.reading() as connection:
+        if settlement_rows.contents(connection, run).get(name) == source.sha256:
+            return None
+    settled = settlement_rows.written(lines, run=run, storage=storage)
+    environment.crash_point("archived the lines")
+    with store.writing(turn=Turn.ORDERS) as connection:
+        settlement_rows.save_file(
+            connection,
+            run,
+            source=source,
+            settled=settled,
+            rejects=[replace(reject, source=name) for reject in rejects],
+            at=environment.clock(),
+        )
+    return source

@@ -69,10 +69,13 @@ def lines_of_night(
 
 
 def month_volumes(
-    connection: Connection, run: Run, *, days: Iterable[str], until: int
+    connection: Connection, lines: NightLines, *, days: Iterable[str], until: int
 ) -> pd.DataFrame:
     """What the months came to that price the lines of some days."""
+    run, repeats = lines.run, lines.repeats
     first = min(days, default=run.business_date.isoformat())
     oldest = date.fromisoformat(first).replace(day=1)
     since = (oldest - timedelta(days=1)).replace(day=1)
-    return settlement_volumes.volumes_of(connection, run, since=since.isoformat(), until=until)
+    return settlement_volumes.volumes_of(
+        connection, run, since=since.isoformat(), repeats=repeats, until=until
+    )

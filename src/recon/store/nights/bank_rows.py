@@ -35,13 +35,13 @@ from recon.store.database.bulk_rows import among
 from recon.store.database.frames import frame_of_select, rows_of
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_sums import lines_once
 from recon.store.schema import (
     bank_entry,
     bank_statement,
     order_file,
     reject,
     settled_sum,
-    settlement_line,
 )
 
 NAME_PREFIX = "bank/"
@@ -168,22 +168,23 @@ def payouts_of(
     connection: Connection, *, accounts: Collection[Account], until: int | None
 ) -> pd.DataFrame:
     """SETTLEMENT_COLUMNS of the pay-out rows of these accounts, in the newest of their files."""
-    line = settlement_line
+    files = _newest(SourceKind.SETTLEMENT, accounts=accounts, until=until)
+    line = lines_once(files).c
     query = (
         select(
-            *(line.c[name] for name in SETTLEMENT_COLUMNS if name != "source"),
+            *(line[name] for name in SETTLEMENT_COLUMNS if name != "source"),
             order_file.c.name.label("source"),
         )
-        .join(order_file, order_file.c.file_id == line.c.file_id)
-        .where(
-            line.c.file_id.in_(_newest(SourceKind.SETTLEMENT, accounts=accounts, until=until)),
-            line.c.entry_type == EntryType.PAYOUT.value,
-            line.c.own_reference == "",
-            line.c.merchant_id == order_file.c.merchant_id,
-            line.c.account_id == order_file.c.account_id,
-            _of(accounts, table=line),
+        .join(
+            order_file,
+            and_(
+                order_file.c.file_id == line.file_id,
+                order_file.c.merchant_id == line.merchant_id,
+                order_file.c.account_id == line.account_id,
+            ),
         )
-        .order_by(line.c.line_id)
+        .where(line.entry_type == EntryType.PAYOUT.value, line.own_reference == "")
+        .order_by(line.line_id)
     )
     return frame_of_select(connection, query, columns=SETTLEMENT_COLUMNS)
 

@@ -21,7 +21,14 @@ from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import StoredFacts
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import PLAIN, is_of, lines_named, tables_of
+from recon.store.nights.settled_lines import (
+    PLAIN,
+    Repeats,
+    is_of,
+    lines_named,
+    repeats_of,
+    tables_of,
+)
 from recon.store.nights.settled_sums import files_of, of_account
 from recon.store.schema import settled_sum
 
@@ -57,6 +64,8 @@ class NightLines:
     """Those with lines settled since then."""
     older: pa.Table
     """SETTLEMENT_COLUMNS of those settled before `since`: few."""
+    repeats: Repeats
+    """Lines of the files that do not count."""
     storages: StorageOf
 
     @classmethod
@@ -86,12 +95,13 @@ class NightLines:
         day = settled_sum.c.settled_on
         recent = files_of(connection, run, until=until, where=day >= since)
         files = facts_rows.of_files(connection, recent)
-        lines = cls(run, since, files, PLAIN.empty_table(), storages)
+        repeats = repeats_of(connection, run, storages=storages, until=until)
+        lines = cls(run, since, files, PLAIN.empty_table(), repeats, storages)
         before = files_of(connection, run, until=until, where=day < since)
         if not before:
             return lines
         listed = lines._listed(connection, before, asked=asked)
-        sums = _sums(connection, run, since=since, until=until)
+        sums = _sums(connection, run, since=since, repeats=repeats, until=until)
         sums.take(listed)
         if asked.by_payment:
             # Which fees are of which payment no sum says: all files of before are read.
@@ -125,10 +135,15 @@ class NightLines:
         tables = [self.older.select(asked)]
         yield _chosen(tables[0], entry_types=entry_types, telling=telling).select([*columns])
         for file in self.files:
-            for table in tables_of(file, storages=self.storages, columns=asked):
+            for table in self._of_file(file, columns=asked):
                 recent = pc.greater_equal(table["settled_on"], self.since)
                 own = table.filter(pc.and_(is_of(table, self.run), recent))
                 yield _chosen(own, entry_types=entry_types, telling=telling).select([*columns])
+
+    def _of_file(
+        self, file: StoredFacts, *, columns: Sequence[str] = (*SETTLEMENT_COLUMNS,)
+    ) -> Iterator[pa.Table]:
+        return tables_of(file, storages=self.storages, repeats=self.repeats, columns=columns)
 
     def frame(self) -> pd.DataFrame:
         """SETTLEMENT_COLUMNS of all of them."""
@@ -140,7 +155,12 @@ class NightLines:
         """The older lines that stand there by themselves."""
         wanted = {"order_no": asked.order_nos, "transaction_id": asked.transactions}
         table = lines_named(
-            connection, self.run, wanted=wanted, files=files, storages=self.storages
+            connection,
+            self.run,
+            wanted=wanted,
+            files=files,
+            repeats=self.repeats,
+            storages=self.storages,
         )
         # Of older pay-outs nobody asks: what booked them lies outside the window, too.
         rows = pc.and_(
@@ -155,7 +175,7 @@ class NightLines:
             for each in (asked.order_nos, asked.transactions)
         )
         for file in files:
-            for table in tables_of(file, storages=self.storages):
+            for table in self._of_file(file):
                 rows = pc.and_(is_of(table, self.run), pc.less(table["settled_on"], self.since))
                 own = table.filter(pc.and_(rows, pc.not_equal(table["fee"], 0)))
                 own = own.filter(pc.equal(_kinds(own), EARLIER))
@@ -246,8 +266,10 @@ class _Sums:
         return pa.Table.from_pylist([{**blank, **row} for row in rows], schema=PLAIN)
 
 
-def _sums(connection: Connection, run: Run, *, since: str, until: int | None) -> _Sums:
-    """Those of all older lines."""
+def _sums(
+    connection: Connection, run: Run, *, since: str, repeats: Repeats, until: int | None
+) -> _Sums:
+    """Those of all older lines that count."""
     table, sums = settled_sum, _Sums()
     columns = [table.c[name] for name in (*_GROUP, "entry_type", "is_own")]
     amounts = [func.sum(table.c[name]).label(name) for name in ("line_count", *_AMOUNTS)]
@@ -256,10 +278,13 @@ def _sums(connection: Connection, run: Run, *, since: str, until: int | None) ->
         .where(*of_account(run, until=until), table.c.settled_on < since)
         .group_by(*columns)
     )
-    for row in connection.execute(query).mappings():
-        kind = _kind(row["entry_type"], is_own=bool(row["is_own"]))
-        key = (*(row[name] for name in _GROUP), kind, "", "")
-        sums.add_sum(key, [int(row[name]) for name in ("line_count", *_AMOUNTS)])
+    twice = repeats.sums.filter(is_of(repeats.sums, run))
+    twice = twice.filter(pc.less(twice["settled_on"], since))
+    for sign, rows in ((1, connection.execute(query).mappings()), (-1, twice.to_pylist())):
+        for row in rows:
+            kind = _kind(row["entry_type"], is_own=bool(row["is_own"]))
+            key = (*(row[name] for name in _GROUP), kind, "", "")
+            sums.add_sum(key, [sign * int(row[name]) for name in ("line_count", *_AMOUNTS)])
     return sums
 
 

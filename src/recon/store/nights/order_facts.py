@@ -1,8 +1,8 @@
 """The rows of files of facts, and what is the matter with one."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,24 @@ MEMORY_MB = 256
 FEW_ROWS = 50_000
 """For so few in all no better plan of a statement is looked for."""
 LOST = "rows of an order file are not as they were kept"
+
+
+ANSWERS_KEPT = 6
+"""A night asks the same several times."""
+_ANSWERED: dict[Hashable, Any] = {}
+"""The newest of them, and no archive beside them."""
+Answer = TypeVar("Answer")
+
+
+def answered(question: Hashable, *, ask: Callable[[], Answer]) -> Answer:
+    """What is known of facts, looked up once: files never change, their hashes name them."""
+    if question not in _ANSWERED:
+        found = ask()
+        if len(_ANSWERED) >= ANSWERS_KEPT:
+            _ANSWERED.pop(next(iter(_ANSWERED)))
+        _ANSWERED[question] = found
+    known: Answer = _ANSWERED[question]
+    return known
 
 
 @contextmanager

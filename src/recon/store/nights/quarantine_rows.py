@@ -1,7 +1,8 @@
-"""Order rows that could not be read, until their order is delivered or a person decides.
+"""Rows of orders that could not be read, until they are delivered or a person decides.
 
 A rejected row says that an order exists and nothing more. Its night is over tomorrow; the order is
 not: as long as nobody brought the row again, a payment of that order is no payment without order.
+A settlement line that names its order stands until a newer version of its file comes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -49,6 +50,19 @@ _OF_ORDERS = and_(
     reject.c.merchant_id.in_(["", order_file.c.merchant_id]),
     reject.c.file_id <= bindparam("last_file"),
 )
+_NEWER = order_file.alias("newer_version")
+_OF_LINES = and_(
+    reject.c.kind == SourceKind.SETTLEMENT.value,
+    reject.c.line > 0,
+    reject.c.order_no != "",
+    reject.c.merchant_id == order_file.c.merchant_id,
+    reject.c.file_id <= bindparam("last_file"),
+    ~exists().where(
+        *(_NEWER.c[name] == order_file.c[name] for name in ("merchant_id", "account_id", "name")),
+        _NEWER.c.file_id > reject.c.file_id,
+        _NEWER.c.file_id <= bindparam("last_file"),
+    ),
+)
 
 
 @dataclass(slots=True)
@@ -75,7 +89,7 @@ class Arrived:
 def outstanding(
     connection: Connection, run: Run, *, last_file: int = LATEST, last_end: int = LATEST
 ) -> tuple[Quarantined, ...]:
-    """The rejected order rows that stand for orders of the account, the oldest first.
+    """The rejected rows that stand for orders of the account, the oldest first.
 
     Args:
         connection: the store.
@@ -90,7 +104,7 @@ def outstanding(
         (reject.c.account_id == "") & (order_file.c.account_id == run.account_id),
     )
     values = {"last_file": last_file, "last_end": last_end}
-    rows = connection.execute(_standing(of_account), values).mappings()
+    rows = connection.execute(_standing(of_account & or_(_OF_ORDERS, _OF_LINES)), values).mappings()
     return tuple(_quarantined(row) for row in rows)
 
 
@@ -98,7 +112,7 @@ def _standing(which: ColumnElement[bool]) -> Select[Any]:
     return (
         select(reject, order_file.c.merchant_id.label("merchant_of_inbox"))
         .join(order_file, order_file.c.file_id == reject.c.file_id)
-        .where(_OF_ORDERS, which, _NEVER_ENDED)
+        .where(which, _NEVER_ENDED)
         .order_by(reject.c.reject_id)
     )
 
@@ -118,7 +132,7 @@ def arriving(connection: Connection, *, file_id: int) -> Arrived:
     merchant_id = connection.execute(this).scalar_one()
     values = {"last_file": file_id - 1, "last_end": LATEST}
     waiting: dict[str, list[tuple[int, str, str]]] = {}
-    for row in connection.execute(_standing(reject.c.order_no != ""), values):
+    for row in connection.execute(_standing(_OF_ORDERS & (reject.c.order_no != "")), values):
         is_any = row.merchant_id == "" and row.merchant_of_inbox == merchant_id
         identity = (row.reject_id, "" if is_any else row.merchant_of_inbox, row.account_id)
         waiting.setdefault(row.order_no, []).append(identity)

@@ -1,7 +1,10 @@
 """Lines of settlement files, some at a time, from the files of facts that have them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection
@@ -14,9 +17,9 @@ from recon.model.errors import ArchiveError, ConfigurationError
 from recon.model.words import SourceKind
 from recon.store.nights import facts_rows, settled_sums
 from recon.store.nights.facts_rows import StoredFacts
-from recon.store.nights.order_facts import StorageOf, in_sql
+from recon.store.nights.order_facts import Bools, StorageOf, answered, in_sql
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_sums import STORED
+from recon.store.nights.settled_sums import AMOUNTS, BY, STORED, TOLD
 from recon.store.schema import settled_sum
 
 LINES_AT_ONCE = 50_000
@@ -35,16 +38,79 @@ KEYS = ("order_no", "transaction_id", "own_reference")
 Wanted = Mapping[str, pa.Array]
 """Of KEYS: the texts that lines are looked for by; a blank one names nothing."""
 NO_TEXTS = pa.array([], pa.string())
+_RULE = Path(__file__).with_suffix(".sql")
+
+
+class Repeats(NamedTuple):
+    """Lines of the newest files that do not count: a line counts as often as one file tells it."""
+
+    rows: pa.Table
+    """Number of the file, and of the row in it."""
+    sums: pa.Table
+    """What they come to, as rows of settled_sum: file by file."""
+
+    def of(self, file: StoredFacts) -> Bools:
+        """Which lines of a file they are."""
+        which = np.zeros(file.row_count, dtype=bool)
+        of_file = pc.equal(self.rows["file_id"], file.file_id)
+        which[self.rows["row"].filter(of_file).to_numpy()] = True
+        return which
+
+
+NO_REPEATS = Repeats(
+    pa.schema([("file_id", pa.int64()), ("row", pa.int64())]).empty_table(),
+    pa.schema(
+        [("file_id", pa.int64()), *((name, pa.string()) for name in BY)]
+        + [(name, pa.int64()) for name in ("is_own", "line_count", *AMOUNTS)]
+    ).empty_table(),
+)
+
+
+def repeats_of(
+    connection: Connection, run: Run, *, storages: StorageOf, until: int | None = None
+) -> Repeats:
+    """The repeats in the account's files up to one; nothing is decided when a file arrives.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    files, batches = settled_sums.told_by_several(connection, run, until=until)
+    if not files:
+        return NO_REPEATS
+    having = tuple(facts_rows.of_files(connection, files))
+
+    def ask() -> Repeats:
+        with in_sql(having, storages=storages) as (sql, paths):
+            sql.register("batches", pa.table({"batch_id": pa.array(sorted(batches))}))
+            rule = _RULE.read_text(encoding="utf-8")
+            rule = rule.replace("{told}", ", ".join(TOLD)).replace("{by}", ", ".join(BY))
+            looking, *asking = rule.split(";")
+            sql.execute(looking, {"paths": [*dict.fromkeys(paths)]})
+            found = (sql.execute(each).to_arrow_table() for each in asking)
+            rows, sums = (
+                table.select(empty.column_names).cast(empty.schema)
+                for table, empty in zip(found, NO_REPEATS, strict=True)
+            )
+        return Repeats(rows, sums)
+
+    return answered(("settlement", having, frozenset(batches)), ask=ask)
 
 
 def tables_of(
-    file: StoredFacts, *, storages: StorageOf, columns: Sequence[str] = (*SETTLEMENT_COLUMNS,)
+    file: StoredFacts,
+    *,
+    storages: StorageOf,
+    repeats: Repeats = NO_REPEATS,
+    columns: Sequence[str] = (*SETTLEMENT_COLUMNS,),
 ) -> Iterator[pa.Table]:
     """Columns of SETTLEMENT_COLUMNS of a file's lines as PLAIN has them, in the order of the file.
+
+    Without `repeats`.
 
     Raises:
         ArchiveError: it cannot be read, or is not the one whose hash the database has.
     """
+    counts, at = ~repeats.of(file), 0
     content = whole_facts(storages(file.inbox), file.rows, doing=UNREAD)
     stored = [name for name in columns if name != "source"]
     fields = [PLAIN.field(name) for name in columns]
@@ -61,7 +127,9 @@ def tables_of(
             else rows[each.name].cast(each.type)
             for each in fields
         ]
-        yield pa.table(cells, schema=pa.schema(fields))
+        table = pa.table(cells, schema=pa.schema(fields))
+        yield table.filter(pa.array(counts[at : at + rows.num_rows]))
+        at += rows.num_rows
 
 
 def is_of(table: pa.Table, run: Run) -> pa.ChunkedArray:
@@ -86,7 +154,13 @@ def settled_since(
 
 
 def lines_named(
-    connection: Connection, run: Run, *, wanted: Wanted, files: Collection[int], storages: StorageOf
+    connection: Connection,
+    run: Run,
+    *,
+    wanted: Wanted,
+    files: Collection[int],
+    repeats: Repeats,
+    storages: StorageOf,
 ) -> pa.Table:
     """SETTLEMENT_COLUMNS of the account's lines that some texts name, as they came.
 
@@ -95,6 +169,7 @@ def lines_named(
         run: of the account.
         wanted: the texts.
         files: numbers of those that are looked through.
+        repeats: lines that do not count.
         storages: where they lie.
 
     Raises:
@@ -107,6 +182,7 @@ def lines_named(
     with in_sql(having, storages=storages) as (sql, paths):
         for name, each in texts.items():
             sql.register(f"wanted_{name}", pa.table({"text": each}))
+        sql.register("repeated", repeats.rows)
         account = {"merchant": run.merchant_id, "account": run.account_id}
         sql.execute(_NAMED, {"paths": [*dict.fromkeys(paths)], **account})
         return sql.to_arrow_table().select(PLAIN.names).cast(PLAIN)
@@ -119,6 +195,8 @@ WHERE merchant_id = $merchant AND account_id = $account AND (
     order_no IN (FROM wanted_order_no)
     OR transaction_id IN (FROM wanted_transaction_id)
     OR own_reference IN (FROM wanted_own_reference))
+    AND NOT EXISTS (
+        FROM repeated WHERE repeated.file_id = arrivals.file_id AND repeated.row = file_row_number)
 ORDER BY file_id, file_row_number
 """
 

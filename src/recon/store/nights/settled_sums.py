@@ -7,23 +7,24 @@ history beside the file of facts that has the lines.
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import ColumnElement, Connection, Select, Table, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, Subquery, Table, and_, insert, select
 from sqlalchemy import func as sql
 
 from recon.config.fee_contract import FACTS
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceKind
-from recon.store.database.bulk_rows import among, insert_rows, with_constant
+from recon.store.database.bulk_rows import insert_rows, with_constant
 from recon.store.nights.runs import Run
 from recon.store.schema import order_file, settled_sum, settlement_line
 
 STORED = tuple(name for name in SETTLEMENT_COLUMNS if name != "source")
 """What a file of facts says of a line."""
+TOLD = tuple(name for name in STORED if name not in {*FACTS, "line"})
+"""What makes a line a repeat of another; one that tells the brand as well settles nothing more."""
 CHARGED_BACK = (EntryType.CHARGEBACK.value, EntryType.CHARGEBACK.value + REVERSAL_SUFFIX)
 """Their gross amounts, signed, come to what the shopper's bank took back."""
 ROWS = (*CHARGED_BACK, EntryType.PAYOUT.value)
@@ -34,21 +35,21 @@ Digests = dict[str, str]
 """Of what the database says of a file: name -> SHA-256."""
 
 _READ = order_file.alias("read_file")
-_BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", *FACTS, "currency")
-_AMOUNTS = ("gross", "fee", "net", "base")
-_OF_SUM = ("position", *_BY, "is_own", "line_count", *_AMOUNTS)
+BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", *FACTS, "currency")
+AMOUNTS = ("gross", "fee", "net", "base")
+_OF_SUM = ("position", *BY, "is_own", "line_count", *AMOUNTS)
 
 
 def sums_of(lines: pa.Table) -> list[Sum]:
     """What lines (STORED) come to by account, batch, day, entry type, tariff and currency."""
-    columns = {name: lines[name].cast(pa.string()) for name in _BY}
+    columns = {name: lines[name].cast(pa.string()) for name in BY}
     columns["is_own"] = pc.not_equal(lines["own_reference"], "").cast(pa.int64())
-    amounts = {name: lines[name] for name in _AMOUNTS[:-1]}
+    amounts = {name: lines[name] for name in AMOUNTS[:-1]}
     table = pa.table({**columns, **amounts, "base": pc.abs(lines["gross"])})
     sums = table.group_by([*columns], use_threads=False).aggregate(
-        [*((name, "sum") for name in _AMOUNTS), ("gross", "count")]
+        [*((name, "sum") for name in AMOUNTS), ("gross", "count")]
     )
-    names = {**{f"{name}_sum": name for name in _AMOUNTS}, "gross_count": "line_count"}
+    names = {**{f"{name}_sum": name for name in AMOUNTS}, "gross_count": "line_count"}
     named = sums.rename_columns([names.get(name, name) for name in sums.column_names])
     ordered = named.sort_by([(name, "ascending") for name in columns])
     return [{"position": at, **row} for at, row in enumerate(ordered.to_pylist())]
@@ -57,25 +58,6 @@ def sums_of(lines: pa.Table) -> list[Sum]:
 def rows_of_lines(lines: pa.Table) -> pa.Table:
     """Those of lines (STORED) that the database has one by one."""
     return lines.filter(pc.is_in(lines["entry_type"].cast(pa.string()), value_set=pa.array(ROWS)))
-
-
-def days_of(sums: Iterable[Sum]) -> dict[tuple[str, str], tuple[int, datetime, datetime]]:
-    """Merchant and account -> lines, and midnight of their first and last day."""
-    by_account: dict[tuple[str, str], list[Sum]] = defaultdict(list)
-    for row in sums:
-        by_account[str(row["merchant_id"]), str(row["account_id"])].append(row)
-    return {
-        account: (
-            sum(int(row["line_count"]) for row in rows),
-            _midnight(min(str(row["settled_on"]) for row in rows)),
-            _midnight(max(str(row["settled_on"]) for row in rows)),
-        )
-        for account, rows in by_account.items()
-    }
-
-
-def _midnight(day: str) -> datetime:
-    return datetime.combine(date.fromisoformat(day), time(), UTC)
 
 
 def save_sums(connection: Connection, sums: Sequence[Sum], *, file_id: int) -> None:
@@ -140,8 +122,8 @@ def _digests(sums: list[str], lines: list[str]) -> Digests:
     }
 
 
-def newest(run: Run, *, until: int | None, but: str = "") -> Select[Any]:
-    """The newest version of each settlement file of the account, but for one name."""
+def newest(run: Run, *, until: int | None) -> Select[Any]:
+    """The newest version of each settlement file of the account."""
     read = () if until is None else (_READ.c.file_id <= until,)
     return (
         select(sql.max(_READ.c.file_id))
@@ -149,7 +131,6 @@ def newest(run: Run, *, until: int | None, but: str = "") -> Select[Any]:
             _READ.c.merchant_id == run.merchant_id,
             _READ.c.account_id == run.account_id,
             _READ.c.kind == SourceKind.SETTLEMENT.value,
-            _READ.c.name != but,
             *read,
         )
         .group_by(_READ.c.name)
@@ -173,27 +154,38 @@ def files_of(
     return {*connection.execute(query).scalars()}
 
 
-def telling_of(
-    connection: Connection,
-    run: Run,
-    *,
-    batches: Collection[str],
-    but: str,
-    until: int | None = None,
-) -> set[int]:
-    """The newest files up to `until`, but for one name, that tell of some batches."""
-    query = select(settled_sum.c.file_id).where(
-        settled_sum.c.file_id.in_(newest(run, until=until, but=but)),
-        among(connection, settled_sum.c.batch_id, [*batches]),
+def told_by_several(
+    connection: Connection, run: Run, *, until: int | None
+) -> tuple[set[int], set[str]]:
+    """Files and batches with lines of which another file tells some that may be the same."""
+    of = [settled_sum.c[name] for name in BY if name in TOLD]
+    several = (
+        select(*of)
+        .where(settled_sum.c.file_id.in_(newest(run, until=until)))
+        .group_by(*of)
+        .having(sql.count(settled_sum.c.file_id.distinct()) > 1)
+        .subquery()
     )
-    return {*connection.execute(query.distinct()).scalars()}
+    query = (
+        select(settled_sum.c.file_id, settled_sum.c.batch_id)
+        .join(several, and_(*(column == several.c[column.name] for column in of)))
+        .where(settled_sum.c.file_id.in_(newest(run, until=until)))
+        .distinct()
+    )
+    rows = connection.execute(query).all()
+    return {row.file_id for row in rows}, {row.batch_id for row in rows}
 
 
-def last_file(connection: Connection, run: Run) -> int:
-    """The newest settlement file of the account; 0 without one."""
-    query = select(sql.max(order_file.c.file_id)).where(
-        order_file.c.merchant_id == run.merchant_id,
-        order_file.c.account_id == run.account_id,
-        order_file.c.kind == SourceKind.SETTLEMENT.value,
-    )
-    return connection.execute(query).scalar() or 0
+def lines_once(files: Select[Any]) -> Subquery:
+    """Rows of settlement_line of some files, each as often as the file has it that does most often.
+
+    The files are those of one account each; a row stands for the account of its own file.
+    """
+    line = settlement_line.c
+    columns = [line[name] for name in TOLD]
+    nth = sql.row_number().over(partition_by=[*columns, line.file_id], order_by=line.line_id)
+    every = select(settlement_line, nth.label("nth")).where(line.file_id.in_(files)).subquery()
+    same = [every.c[name] for name in (*TOLD, "nth")]
+    before = sql.row_number().over(partition_by=same, order_by=every.c.file_id)
+    ranked = select(every, before.label("before")).subquery()
+    return select(ranked).where(ranked.c.before == 1).subquery()

@@ -1,120 +1,148 @@
 """Settlement files as the database knows them: what the newest version of each of them says.
 
 A file is kept as an order file is, under a name that no order file can have. A newer version of a
-name takes the place of the older one whole. A line that another file told already, to the last
-column, is a repeat: it is counted and not stored, so that a file sent twice settles nothing twice.
+name takes the place of the older one whole. A line that several files tell, to the last column,
+counts as often as one of them does (`settled_lines.repeats_of`): that is looked up in what arrived.
 The lines lie in files of facts; the database has what they come to, and a few of them.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import NamedTuple
+from datetime import UTC, date, datetime, time
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, func, select, true, union
 
+from recon.archive.facts_files import write_facts
+from recon.archive.facts_schemas import FOLDER, SETTLED_FACTS
+from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.instructions.resolution import SettledLine
 from recon.matching.frames.sources import LoadCounts
-from recon.model.words import Reject, SourceKind
-from recon.store.nights import order_rows, settled_lines, settled_sums, settlement_plan
+from recon.model.words import Reject, SourceFile
+from recon.proof.night_tables import table_of_schema
+from recon.store.nights import facts_rows, order_rows, settled_lines, settled_sums
+from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_sums import CHARGED_BACK, newest, of_account
-from recon.store.nights.settlement_plan import PlannedLines, is_told_still
-from recon.store.schema import order_file, reject, settled_sum, settlement_line
+from recon.store.nights.settled_sums import (
+    CHARGED_BACK,
+    STORED,
+    Sum,
+    newest,
+    of_account,
+)
+from recon.store.schema import order_file, reject, settled_sum
 
 NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
 
 
+UNWRITTEN = (
+    "the lines of a settlement file could not be kept, so nothing of it was stored and nothing was "
+    f"sent: {MAKE_WRITABLE}"
+)
+
+
 @dataclass(frozen=True, slots=True)
-class KnownFiles:
-    """Settlement files of an account that were read."""
+class SettledFacts:
+    """Lines that were written, and what the database says of them."""
 
-    contents: Mapping[str, str]
-    """Name -> SHA-256 of its newest version.
-
-    The same content under another name is stored again, all of it repeats: days on which nothing
-    was settled have files that are equal, and each of them was waited for."""
-    doubtful: frozenset[str]
-    """Names of those some of whose lines another file told when they were read, and a newer version
-    of that one tells some lines no more: only reading them says whether they do."""
-
-    @classmethod
-    def of(cls, connection: Connection, run: Run, *, storages: StorageOf) -> "KnownFiles":
-        """As they stand now.
-
-        Raises:
-            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-        """
-        file = order_file.c
-        rows = connection.execute(
-            select(file.name, file.file_id, file.sha256, file.rows_repeat)
-            .where(
-                file.merchant_id == run.merchant_id,
-                file.account_id == run.account_id,
-                file.kind == SourceKind.SETTLEMENT.value,
-            )
-            .order_by(file.file_id)
-        )
-        versions: dict[str, list[_Version]] = defaultdict(list)
-        for name, *version in rows:
-            versions[name].append(_Version(*version))
-        resting = {name: every[-1] for name, every in versions.items() if every[-1].repeats}
-        replaced = {
-            name: {
-                before.file_id
-                for other, every in versions.items()
-                if other != name and (before := _replaced(every, since=newest.file_id))
-            }
-            for name, newest in resting.items()
-        }
-        gone = {
-            file_id
-            for file_id in set[int]().union(*replaced.values())
-            if not is_told_still(connection, run, file_id=file_id, storages=storages)
-        }
-        doubtful = frozenset(name for name, before in replaced.items() if before & gone)
-        return cls({name: every[-1].sha256 for name, every in versions.items()}, doubtful)
-
-    def has(self, *, name: str, sha256: str) -> bool:
-        """Whether a file of this content need not be read again."""
-        return self.contents.get(name) == sha256 and name not in self.doubtful
+    facts: StoredFacts
+    sums: Sequence[Sum]
+    rows: pa.Table
+    """The lines that the database has, too."""
 
 
-class _Version(NamedTuple):
-    """Of a settlement file."""
+def written(
+    lines: pd.DataFrame, *, run: Run, storage: Storage, doing: str = UNWRITTEN
+) -> SettledFacts | None:
+    """Write SETTLEMENT_COLUMNS of a file's lines; None: it has none.
 
-    file_id: int
-    sha256: str
-    repeats: int
-    """Lines that were left out, for another file told them."""
+    Raises:
+        ArchiveError: the archive cannot be written.
+        OutputError: there is no room to lay the lines aside.
+    """
+    if lines.empty:
+        return None
+    whole = table_of_schema(lines[[*STORED]], schema=SETTLED_FACTS.columns).combine_chunks()
+    folder = f"{FOLDER}/settlement/{run.business_date:%Y/%m}"
+    rows = write_facts(storage, [whole], folder=folder, schema=SETTLED_FACTS, doing=doing)
+    facts = StoredFacts(
+        folder=folder,
+        rows_sha256=rows.sha256,
+        size_bytes=rows.size_bytes,
+        row_count=whole.num_rows,
+    )
+    return SettledFacts(facts, settled_sums.sums_of(whole), settled_sums.rows_of_lines(whole))
 
 
-def _replaced(versions: Sequence[_Version], *, since: int) -> _Version | None:
-    """The version before a number, where the newest one has other content."""
-    before = [version for version in versions if version.file_id < since]
-    return before[-1] if before and before[-1].sha256 != versions[-1].sha256 else None
+def contents(connection: Connection, run: Run) -> dict[str, str]:
+    """Name -> SHA-256 of the newest version of each settlement file of the account.
+
+    The same content under another name is stored again: days on which nothing was settled have
+    files that are equal, and each of them was waited for.
+    """
+    file = order_file.c
+    rows = connection.execute(
+        select(file.name, file.sha256).where(file.file_id.in_(newest(run, until=None)))
+    )
+    return {row.name: row.sha256 for row in rows}
 
 
 def save_file(
     connection: Connection,
     run: Run,
     *,
-    planned: PlannedLines,
+    source: SourceFile,
+    settled: SettledFacts | None,
     rejects: Sequence[Reject],
     at: datetime,
-) -> LoadCounts:
-    """Store one settlement file whole, as it was planned (see `settlement_plan`)."""
-    counts = planned.counts
-    file_id = order_rows.insert_file(connection, run, source=planned.source, at=at, counts=counts)
+) -> None:
+    """Store one settlement file whole, whose lines are written."""
+    counts = LoadCounts(source.rows_accepted, source.rows_accepted, 0, 0)
+    file_id = order_rows.insert_file(connection, run, source=source, at=at, counts=counts)
     order_rows.insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
-    if planned.settled is not None:
-        settled_sums.save_rows(connection, planned.settled.rows, file_id=file_id)
-        settlement_plan.bind(connection, planned.settled, file_id=file_id, at=at)
+    if settled is None:
+        return
+    settled_sums.save_rows(connection, settled.rows, file_id=file_id)
+    settled_sums.save_sums(connection, settled.sums, file_id=file_id)
+    facts_rows.save(
+        connection,
+        settled.facts,
+        file_id=file_id,
+        accounts=_accounts(settled.sums),
+        at=at,
+        beside=settled_sums.digests_of(settled.sums, settled.rows.to_pylist()),
+    )
+
+
+def _accounts(sums: Sequence[Sum]) -> list[OfAccountRows]:
+    """What a file has of each account."""
+    accounts: dict[Account, OfAccountRows] = {}
+    for row in sums:
+        account = str(row["merchant_id"]), str(row["account_id"])
+        day = datetime.combine(date.fromisoformat(str(row["settled_on"])), time(), UTC)
+        lines = OfAccountRows(*account, int(row["line_count"]), day, day)
+        accounts[account] = lines.with_more(accounts.get(account))
+    return [*accounts.values()]
+
+
+def taken(
+    connection: Connection, run: Run, *, storages: StorageOf, until: int
+) -> dict[str, LoadCounts]:
+    """Name of a file of the night -> how many of its lines another file told as well.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    repeats = settled_lines.repeats_of(connection, run, storages=storages, until=until)
+    repeating = facts_rows.of_files(connection, {*repeats.rows["file_id"].to_pylist()})
+    counts = {}
+    for file in repeating:
+        twice = int(repeats.of(file).sum())
+        counts[file.name] = LoadCounts(file.row_count, file.row_count - twice, twice, 0)
     return counts
 
 
@@ -255,28 +283,23 @@ def evidence_of(
         "own_reference": pa.array(sorted({*references}), pa.string()),
     }
     files = settled_sums.files_of(connection, run, until=None, where=true())
+    repeats = settled_lines.repeats_of(connection, run, storages=storages)
     named = settled_lines.lines_named(
-        connection, run, wanted=wanted, files=files, storages=storages
+        connection, run, wanted=wanted, files=files, repeats=repeats, storages=storages
     )
     return [SettledLine(**row) for row in named.select([*_EVIDENCE]).to_pylist()]
 
 
 def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str], int]:
     """Transaction and currency -> minor units that the account's files show as charged back."""
-    line = settlement_line
+    line = settled_sums.lines_once(newest(run, until=None)).c
     rows = connection.execute(
-        select(line.c.transaction_id, line.c.currency, func.sum(line.c.gross).label("gross"))
-        .where(*_rows_of(run), line.c.entry_type.in_(CHARGED_BACK))
-        .group_by(line.c.transaction_id, line.c.currency)
+        select(line.transaction_id, line.currency, func.sum(line.gross).label("gross"))
+        .where(
+            line.merchant_id == run.merchant_id,
+            line.account_id == run.account_id,
+            line.entry_type.in_(CHARGED_BACK),
+        )
+        .group_by(line.transaction_id, line.currency)
     )
     return {(row.transaction_id, row.currency): -int(row.gross) for row in rows}
-
-
-def _rows_of(run: Run) -> tuple[ColumnElement[bool], ...]:
-    """Lines of the account in the newest version of each of its files."""
-    line = settlement_line
-    return (
-        line.c.file_id.in_(newest(run, until=None)),
-        line.c.merchant_id == run.merchant_id,
-        line.c.account_id == run.account_id,
-    )

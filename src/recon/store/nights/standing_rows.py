@@ -6,6 +6,7 @@ than one row, out of the files that have them.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,12 +61,6 @@ class _Question(NamedTuple):
     numbers: tuple[str, ...] | None
 
 
-ANSWERS_KEPT = 4
-"""A night asks the same several times."""
-_ANSWERED: dict[_Question, Looked] = {}
-"""The newest of them, and no archive beside them."""
-
-
 def looked_up(
     connection: Connection,
     run: Run,
@@ -99,11 +94,7 @@ def looked_up(
         # Of so few all are looked up at once, and the next question finds them answered.
         of, texts = frozenset(file.file_id for file in arrivals), None
     asked = _Question(tuple(arrivals), of, texts)
-    if (looked := _ANSWERED.get(asked)) is None:
-        looked = _looked_up(asked, storages=storages)
-        if len(_ANSWERED) >= ANSWERS_KEPT:
-            _ANSWERED.pop(next(iter(_ANSWERED)))
-        _ANSWERED[asked] = looked
+    looked = order_facts.answered(asked, ask=partial(_looked_up, asked, storages=storages))
     return [file for file in files if file.file_id in looked.having], looked
 
 

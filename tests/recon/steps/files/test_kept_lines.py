@@ -15,7 +15,6 @@ from recon.model.errors import (
     ArchiveBrokenError,
     ArchiveError,
     HistoryBrokenError,
-    StoreLockedError,
 )
 from recon.steps.care.verify import verify
 from recon.steps.files import settlement_files
@@ -24,7 +23,7 @@ from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.ground.environment import Environment
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
-from recon.store.nights import runs, settlement_plan
+from recon.store.nights import runs
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.files.test_kept_orders import archive_folder, capture, past_the_code
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
@@ -150,17 +149,13 @@ def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(
     assert settling.effects() == []
 
 
-def test_lost_lines_are_read_again_without_those_that_another_file_told_then(
-    settling: Merchant,
-) -> None:
-    """Each file as it was on its day, whatever later versions of others say."""
+def test_lost_lines_are_read_again_whatever_other_files_tell(settling: Merchant) -> None:
+    """Each file as it came, with the lines that another one told as well."""
     settlement_ingested(settling)
     send(settling, "S2.csv", *(line(each) for each in in_euro(settling)[:3]))
     settlement_ingested(settling, "run-2")
-    send(settling, "S3.csv", *(line(each) for each in in_euro(settling)[2:4]))
-    settlement_ingested(settling, "run-3")
     kept = {path: path.read_bytes() for path in facts_of(settling)}
-    assert len(kept) == 3
+    assert len(kept) == 2
     for path in kept:
         path.unlink()
 
@@ -216,44 +211,6 @@ def test_rows_of_a_settlement_file_that_are_not_in_its_file_close_the_gate(
         assert "T2" in gate_of(run, environment=environment).closed_because
 
 
-def test_a_file_that_others_overtake_is_held_against_them(
-    settling: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its lines are those that no other file told, however late that one came."""
-    real, came = settlement_plan.plan, []
-
-    def plan(*given: Any, **named: Any) -> Any:
-        planned = real(*given, **named)
-        if not came:
-            came.append("S2")
-            (place(settling) / "S1.csv").rename(place(settling) / "kept")
-            text = (place(settling) / "kept").read_text()
-            (place(settling) / "S2.csv").write_text(text)
-            with settling.environment() as environment, environment.store.reading() as connection:
-                run = runs.get(connection, "run-1")
-            ingest_settlement(run, figures={"refused": 0}, environment=environment, sleep=print)
-        return planned
-
-    monkeypatch.setattr(settlement_files.settlement_plan, "plan", plan)
-    settlement_ingested(settling)
-    rows = "SELECT name, rows_new, rows_repeat FROM order_file WHERE kind = 'settlement'"
-    assert sorted(asked(settling, rows)) == [
-        ("settlement/S1.csv", 0, 3),
-        ("settlement/S2.csv", 3, 0),
-    ]
-
-
-def test_a_file_that_is_always_overtaken_ends_the_night(
-    settling: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing of it is stored, and the sentence says so."""
-    monkeypatch.setattr(settlement_files.settlement_plan, "is_stale", lambda *_: True)
-    with pytest.raises(StoreLockedError, match=r"settlement/S1.csv was not stored: 10 other"):
-        settling.night()
-    assert asked(settling, "SELECT count(*) FROM settled_sum") == [(0,)]
-    assert settling.effects() == []
-
-
 def test_a_file_that_was_read_is_not_read_again(
     settling: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,39 +225,3 @@ def test_a_file_that_was_read_is_not_read_again(
     (place(settling) / "S1.csv").write_text("changed")
     with pytest.raises(AssertionError):
         settlement_ingested(settling, "run-3")
-
-
-@pytest.mark.parametrize(("replaced", "repeating"), [("S1.csv", "S2.csv"), ("S2.csv", "S1.csv")])
-def test_lines_that_a_newer_version_leaves_out_count_in_the_file_that_tells_them_still(
-    settling: Merchant, replaced: str, repeating: str
-) -> None:
-    """In the same night, whichever of the two is read first; afterwards nothing is read again."""
-    first, second, third = in_euro(settling)[:3]
-    (place(settling) / "S1.csv").unlink()
-    send(settling, replaced, line(first), line(second))
-    settlement_ingested(settling)
-    send(settling, repeating, line(first), line(third))
-    settlement_ingested(settling, "run-2")
-    send(settling, replaced, line(second))
-    newest = "SELECT max(file_id) FROM order_file WHERE kind = 'settlement' GROUP BY name"
-    counting = f"SELECT sum(line_count) FROM settled_sum WHERE file_id IN ({newest})"  # noqa: S608 - ours
-    for night in ("run-3", "run-4"):
-        settlement_ingested(settling, night)
-        assert asked(settling, counting) == [(3,)], night
-    read = "SELECT name, version FROM order_file WHERE kind = 'settlement'"
-    names = (f"settlement/{replaced}", f"settlement/{repeating}")
-    assert sorted(asked(settling, read)) == sorted(
-        (name, version) for name in names for version in (1, 2)
-    )
-
-
-def test_of_lines_that_nobody_can_read_again_it_is_said(settling: Merchant) -> None:
-    """The file that told them lies in its folder no more."""
-    first, second = in_euro(settling)[:2]
-    send(settling, "S2.csv", line(first))
-    settlement_ingested(settling)
-    (place(settling) / "S2.csv").unlink()
-    send(settling, "S1.csv", line(second))
-    with begun(settling, "run-2") as (run, environment):
-        words = ingest_settlement(run, figures={"refused": 0}, environment=environment, sleep=print)
-    assert "Some lines of settlement/S2.csv counted in another file, which says something" in words

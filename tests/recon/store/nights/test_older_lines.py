@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,7 +37,6 @@ def some_lines(chance: random.Random, run: Run, *, name: str) -> list[Line]:
             "entry_type": chance.choice(TYPES),
             "order_no": chance.choice(("", "", *"ABCDEF")),
             "transaction_id": chance.choice(("", "", *"ABCDEF")),
-            # No two files tell the same line: repeats are another rule.
             "reference_no": f"{name}-{at}",
             "own_reference": chance.choice(("", "", "ours")),
             "method": chance.choice(("", "card")),
@@ -73,12 +72,17 @@ def modelled(
     """What a night has, row by row: sums, older lines, and those of its window."""
     newest = dict(files)
     last = {name: at for at, (name, _) in enumerate(files)}
+    counted = Counter[str]()
     sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
     older, recent = [], []
     for name in sorted(newest, key=lambda each: last[each]):
+        told_here = Counter[str]()
         for line in newest[name]:
-            if line["account_id"] != run.account_id:
+            same = str([line[each] for each in sorted({*line} - {"line", "method"})])
+            told_here[same] += 1
+            if line["account_id"] != run.account_id or told_here[same] <= counted[same]:
                 continue
+            counted[same] += 1
             told = _row({**line, "source": f"settlement/{name}"})
             is_asked = any(line[key] and line[key] in asked[key] for key in asked)
             if line["settled_on"] >= SINCE:
@@ -137,6 +141,14 @@ def test_a_night_has_what_a_plain_model_says(
     for at in range(7):
         name = f"S{chance.randrange(5)}"
         lines = some_lines(chance, run, name=f"{name}-{at}")
+        # Others tell some of them again, some twice, with the tariff or without.
+        lines += [
+            {**chance.choice(before), "line": 100 + number, "method": chance.choice(("", "card"))}
+            for number, (_, before) in enumerate(chance.choices(files, k=8) if files else ())
+            if before
+        ]
+        chance.shuffle(lines)
+        lines = [{**line, "line": number} for number, line in enumerate(lines)]
         stored(store, run, name, lines, of=storages)
         files.append((name, lines))
     for by_payment in (False, True):

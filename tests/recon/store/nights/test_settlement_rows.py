@@ -4,7 +4,7 @@ from datetime import date
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import settlement_rows
+from recon.store.nights import bank_rows, settlement_rows
 from recon.store.nights.night_lines import OLDER, AskedFor, NightLines
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
@@ -15,7 +15,7 @@ WHOLE = "(whole file)"
 
 def save(
     store: Store, run: Run, storages: StorageOf, name: str, *lines: dict[str, object], bad: str = ""
-) -> LoadCounts:
+) -> None:
     """Store a settlement file; `bad` is why it stands for something that is not there."""
     plain = {"batch_id": "B1", "merchant_id": run.merchant_id, "account_id": run.account_id}
     plain |= {"settled_on": "2026-11-20", "entry_type": "capture", "currency": "EUR"}
@@ -26,7 +26,7 @@ def save(
         SourceKind.SETTLEMENT, name, str(hash(str(rows))), 9, len(rows), len(rows), 0, 0
     )
     frame = frame_of(rows, columns=SETTLEMENT_COLUMNS)
-    return keep_lines(store, run, frame, source=source, storages=storages, rejects=rejects)
+    keep_lines(store, run, frame, source=source, storages=storages, rejects=rejects)
 
 
 def told(store: Store, run: Run, storages: StorageOf, *, until: int | None = None) -> list[str]:
@@ -48,15 +48,16 @@ def test_a_newer_version_takes_the_place_of_the_older_one_whole(
     assert told(store, run, storages, until=1) == ["A", "B"]
 
 
-def test_lines_that_another_file_told_are_repeats(
+def test_a_line_counts_as_often_as_one_file_tells_it(
     store: Store, run: Run, storages: StorageOf
 ) -> None:
-    """As many as it told; one more of the same is a movement of its own."""
+    """Two of the same in one file are two movements, whichever file came first."""
     save(store, run, storages, "settlement/1", {"order_no": "A"})
-    assert save(store, run, storages, "settlement/2", *({"order_no": "A"},) * 2) == LoadCounts(
-        2, 1, 1, 0
-    )
+    save(store, run, storages, "settlement/2", *({"order_no": "A"},) * 2)
     assert told(store, run, storages) == ["A", "A"]
+    with store.reading() as connection:
+        counts = settlement_rows.taken(connection, run, storages=storages, until=2)
+    assert counts == {"settlement/2": LoadCounts(2, 1, 1, 0)}
 
 
 def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(
@@ -64,14 +65,27 @@ def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(
 ) -> None:
     """What a contract may go by is kept, and makes no repeat a line of its own."""
     facts = {"method": "card", "brand": "visa", "region": "EEA"}
-    assert save(store, run, storages, "settlement/1", {"order_no": "A", **facts}) == LoadCounts(
-        1, 1, 0, 0
-    )
-    assert save(store, run, storages, "settlement/2", {"order_no": "A"}) == LoadCounts(1, 0, 1, 0)
+    save(store, run, storages, "settlement/1", {"order_no": "A", **facts})
+    save(store, run, storages, "settlement/2", {"order_no": "A"})
     with store.reading() as connection:
         lines = NightLines.of(connection, run, since="", asked=AskedFor.of(), storages=storages)
         found = lines.frame()
     assert found[[*facts]].to_dict("records") == [facts]
+
+
+def test_what_is_charged_back_and_paid_out_is_counted_once(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """Whichever files tell it, and as often as one of them does."""
+    back = {"entry_type": "chargeback", "transaction_id": "T", "gross": -100, "net": -101}
+    paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
+    save(store, run, storages, "settlement/1", back, paid)
+    save(store, run, storages, "settlement/2", back, back, paid, {**back, "gross": -30})
+    account = run.merchant_id, run.account_id
+    with store.reading() as connection:
+        assert settlement_rows.charged_back(connection, run) == {("T", "EUR"): 230}
+        paid_out = bank_rows.payouts_of(connection, accounts=[account], until=None)
+    assert paid_out[["net", "source"]].to_numpy().tolist() == [[50, "settlement/1"]]
 
 
 def test_older_lines_come_only_with_what_is_asked_about(
@@ -148,6 +162,7 @@ def test_evidence_is_found_by_transaction_and_by_our_own_reference(
         {"transaction_id": "other", "own_reference": "", "reference_no": "neither"},
     )
     save(store, run, storages, "settlement/1", *lines)
+    save(store, run, storages, "settlement/2", *lines[:2])
     with store.reading() as connection:
         both, alone, none = (
             settlement_rows.evidence_of(
@@ -159,55 +174,3 @@ def test_evidence_is_found_by_transaction_and_by_our_own_reference(
     assert [each.reference_no for each in both] == ["by transaction", "by reference"]
     assert [each.reference_no for each in alone] == ["by reference"]
     assert none == []
-
-
-def test_a_file_is_read_again_when_what_told_its_lines_says_something_else(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """Its repeats were left out because of lines that are gone; read again, none is lost."""
-    both = ({"order_no": "A"}, {"order_no": "C"})
-    save(store, run, storages, "settlement/1", {"order_no": "A"}, {"order_no": "B"})
-    save(store, run, storages, "settlement/2", *both)
-    assert doubtful(store, run, storages) == set()
-    save(store, run, storages, "settlement/1", {"order_no": "B"})
-    assert doubtful(store, run, storages) == {"settlement/2"}
-    save(store, run, storages, "settlement/2", *both)
-
-    assert doubtful(store, run, storages) == set()
-    assert sorted(told(store, run, storages)) == ["A", "B", "C"]
-
-
-def test_files_that_were_read_again_are_not_read_for_ever(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """The same content once more changes nothing of what others told."""
-    lines = ({"order_no": "A"}, {"order_no": "B"})
-    save(store, run, storages, "settlement/1", *lines)
-    for name in ("settlement/2", "settlement/3"):
-        save(store, run, storages, name, *lines)
-    save(store, run, storages, "settlement/1", {"order_no": "B"})
-    assert doubtful(store, run, storages) == {"settlement/2", "settlement/3"}
-    for name in ("settlement/2", "settlement/3"):
-        save(store, run, storages, name, *lines)
-
-    assert doubtful(store, run, storages) == set()
-    assert sorted(told(store, run, storages)) == ["A", "B"]
-
-
-def test_a_file_that_grows_makes_no_other_doubtful(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """A month to date tells all that it told before: what repeats it is not read again."""
-    lines = [{"order_no": each} for each in "ABC"]
-    for day in range(1, 4):
-        save(store, run, storages, "settlement/month", *lines[:day])
-        save(store, run, storages, f"settlement/{day}", lines[day - 1])
-        assert doubtful(store, run, storages) == set()
-    save(store, run, storages, "settlement/month", *lines[1:])
-    assert doubtful(store, run, storages) == {f"settlement/{day}" for day in (1, 2, 3)}
-
-
-def doubtful(store: Store, run: Run, storages: StorageOf) -> set[str]:
-    """Names of files that are to be read once more."""
-    with store.reading() as connection:
-        return {*settlement_rows.KnownFiles.of(connection, run, storages=storages).doubtful}

@@ -5,13 +5,19 @@ from recon.store.database.engine import Store
 from recon.store.nights import settlement_volumes
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_lines import repeats_of
 from tests.recon.store.nights.test_settlement_rows import save
 
 
-def days(store: Store, run: Run, *, until: int | None = None) -> list[tuple[str, str, int, int]]:
+def days(
+    store: Store, run: Run, storages: StorageOf, *, until: int | None = None
+) -> list[tuple[str, str, int, int]]:
     """Day, entry type, whether it came late, and what it comes to."""
     with store.reading() as connection:
-        frame = settlement_volumes.volumes_of(connection, run, since="2026-11-01", until=until)
+        repeats = repeats_of(connection, run, storages=storages, until=until)
+        frame = settlement_volumes.volumes_of(
+            connection, run, since="2026-11-01", repeats=repeats, until=until
+        )
     names = ("settled_on", "entry_type", "late", "base")
     return [*zip(*(frame[name].tolist() for name in names), strict=True)]
 
@@ -29,7 +35,10 @@ def test_days_are_summed_up_by_what_the_newest_files_tell(
     )
     save(store, run, storages, "settlement/1", *lines)
     save(store, run, storages, "settlement/2", lines[0])
-    assert days(store, run) == [("2026-11-20", "capture", 0, 200), ("2026-11-20", "refund", 0, 30)]
+    assert days(store, run, storages) == [
+        ("2026-11-20", "capture", 0, 200),
+        ("2026-11-20", "refund", 0, 30),
+    ]
 
 
 def test_late_is_what_tells_of_days_that_were_told_before(
@@ -40,8 +49,8 @@ def test_late_is_what_tells_of_days_that_were_told_before(
     save(store, before, storages, "settlement/1", {"order_no": "A", "settled_on": "2026-11-18"})
     late, new = {"settled_on": "2026-11-17"}, {"settled_on": "2026-11-19"}
     save(store, run, storages, "settlement/2", {"order_no": "B", **late}, {"order_no": "C", **new})
-    assert days(store, run, until=1) == [("2026-11-18", "capture", 0, 100)]
-    assert days(store, run) == [
+    assert days(store, run, storages, until=1) == [("2026-11-18", "capture", 0, 100)]
+    assert days(store, run, storages) == [
         ("2026-11-17", "capture", 1, 100),
         ("2026-11-18", "capture", 0, 100),
         ("2026-11-19", "capture", 0, 100),
