@@ -123,6 +123,11 @@ def test_the_list_must_be_the_one_that_was_seen(
         say(yes, who=("jo", code("jo")), place=Place(environment, drawings))
 
 
+def test_only_words_about_files_are_anybodys_at_a_sandbox_without_people() -> None:
+    """Everything else is said by a declared person."""
+    assert OF_FILES == ["dismiss-file", "read-again"]
+
+
 @pytest.mark.parametrize("act", OF_FILES)
 def test_nobody_speaks_of_files_where_people_are_declared(
     begun: Callable[[Any], Any], act: str
