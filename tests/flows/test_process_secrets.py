@@ -286,7 +286,7 @@ def files_with(folder: Path, *, secrets: Mapping[str, str]) -> set[tuple[str, st
 def test_each_secret_is_where_it_must_be_and_nowhere_else(machine: Machine) -> None:
     """In no command line; in the variables of its one program; in its file of mode 0600 alone."""
     ended = machine.night()
-    assert "nothing waits" in machine.said()
+    assert "look again with `recon approve`" in machine.said()
     machine.walk.look()
     seen = (machine.walk.spoken, machine.walk.held)
     at_rest = files_with(machine.folder, secrets=machine.secrets)
