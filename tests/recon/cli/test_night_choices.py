@@ -13,6 +13,7 @@ from typer.main import get_command
 from recon import cli
 from recon.cli.commands import app
 from recon.cli.night_choices import closed_day, named_night, run_of
+from recon.cli.people_commands import command_of
 from recon.model.errors import ConfigurationError
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -29,12 +30,13 @@ WITHOUT_NIGHT: Mapping[str, str] = {"verify": "everything that is stored"}
 
 
 def commands() -> Iterator[tuple[str, Any]]:
-    """Every command of the program, by its words."""
+    """Every command of the program, by its words; of acts the whole one."""
     open_groups: list[tuple[str, Any]] = [("", get_command(app))]
     for words, command in open_groups:
         inner = getattr(command, "commands", None)
         if inner is None:
-            yield words, command
+            model = getattr(command.callback, "model", "")
+            yield words, command_of(words, model) if model else command
             continue
         open_groups.extend((f"{words} {name}".strip(), below) for name, below in inner.items())
 
@@ -49,7 +51,12 @@ TAKING_RUNS = {
 def filled(command: Any, folder: Path) -> list[str]:
     """What a command needs beside its night."""
     needed = [parameter for parameter in command.params if parameter.required]
-    return [word for parameter in needed for word in (parameter.opts[0], str(folder / "x"))]
+    words = {"role": "reviewer"}
+    return [
+        word
+        for parameter in needed
+        for word in (parameter.opts[0], words.get(parameter.name, str(folder / "x")))
+    ]
 
 
 @pytest.mark.parametrize(
