@@ -1,4 +1,4 @@
-"""Automations of Prefect that ring for people: made, and made right again, by one command.
+"""Automations of Prefect that ring for people: made, or put back, by one command.
 
 They inform and tidy up; none moves money or lifts a lock. A run that an automation calls crashed
 may still work: its lock in recon's database holds until its process ends.
@@ -90,13 +90,11 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
         if not standing:
             client.create_automation(wanted)
             yield wanted.name, "made"
-        elif _same(standing[0], wanted) and len(standing) == 1:
-            yield wanted.name, "as it must be"
-        else:
-            client.update_automation(standing[0].id, wanted)
-            for more in standing[1:]:
-                client.delete_automation(more.id)
-            yield wanted.name, "put right"
+            continue
+        client.update_automation(standing[0].id, wanted)
+        for more in standing[1:]:
+            client.delete_automation(more.id)
+        yield wanted.name, "as it must be"
 
 
 def missing_automations(client: "SyncPrefectClient") -> list[str]:
@@ -123,17 +121,6 @@ def _block_id(client: "SyncPrefectClient", block: str) -> UUID:
     return document.id
 
 
-def _same(standing: AutomationCore, wanted: AutomationCore) -> bool:
-    return _told(standing) == _told(wanted)
-
-
-def _told(automation: AutomationCore) -> dict[str, Any]:
-    """What it says, without the server's own ids; events as sets, which have no order."""
-    names = set(AutomationCore.model_fields)
-    document = automation.model_dump(include=names, exclude={"trigger": {"id"}})
-    return {name: document[name] for name in names if name in document}
-
-
 def _automation(
     name: str, events: set[str], action: SendNotification, **changed: Any
 ) -> AutomationCore:
@@ -147,7 +134,7 @@ def _automation(
     )
     return AutomationCore(
         name=name,
-        description="Made by `recon prefect automations`.",
+        description="Made by `python -m flows apply`.",
         enabled=True,
         trigger=trigger.model_copy(update=changed),
         actions=[action],
@@ -159,7 +146,7 @@ def _zombie() -> AutomationCore:
     beat = "prefect.flow-run.heartbeat"
     return AutomationCore(
         name=ZOMBIE,
-        description="Made by `recon prefect automations`.",
+        description="Made by `python -m flows apply`.",
         enabled=True,
         trigger=EventTrigger(
             after={beat},

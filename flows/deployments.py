@@ -1,11 +1,11 @@
 """Deployments made from the merchants: one night per account, and the forms of people.
 
 What `prefect deploy --all` reads is written from merchants.toml and retention.toml, so that no
-account is forgotten and none is left behind; `compared` says where a file differs from them.
+account is forgotten and none is left behind.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -21,11 +21,10 @@ BY_SCHEDULE = "schedule"
 """Who the history says has deleted, when nobody has started it."""
 
 HEAD = """\
-# Deployments of the flows, written by `recon prefect deployments` from merchants.toml (and, for
+# Deployments of the flows, written by `python -m flows files` from merchants.toml (and, for
 # housekeeping, retention.toml): change a schedule there and write this file anew; with `--all` it
 # has the forms of parts of a night, too. `prefect --no-prompt deploy --all` reads it, and
-# `recon prefect schedules` takes away what it no longer has; first comes `recon prefect pool` and
-# what it prints.
+# `python -m flows apply` takes away what it no longer has; first comes the pool, as that prints.
 #
 # Module entrypoints need the installed package, not a checkout, so nothing is pulled: an absent or
 # null `pull` would make every run change into the folder of the machine that deployed. There is no
@@ -156,24 +155,6 @@ def text_of(
     return f"{HEAD}{body}"
 
 
-def compared(
-    text: str,
-    *,
-    accounts: Mapping[str, AccountSettings],
-    retention: Retention,
-    parts: bool = False,
-) -> list[str]:
-    """Where the text of a prefect.yaml differs from the configuration, a sentence each."""
-    try:
-        document = yaml.safe_load(text)
-        named = {entry["name"]: entry for entry in document["deployments"]}
-    except (yaml.YAMLError, KeyError, TypeError):
-        return ["it is no prefect.yaml with deployments"]
-    project = project_of(accounts, retention=retention, parts=parts)
-    wanted = {entry["name"]: entry for entry in project["deployments"]}
-    return [*_names_differ(named, wanted=wanted), *_entries_differ(named, wanted=wanted)]
-
-
 def pool_text() -> str:
     """The template of the work pool: what a run may say of the process that it gets, nothing.
 
@@ -185,24 +166,6 @@ def pool_text() -> str:
         "variables": {"type": "object", "properties": {}, "additionalProperties": False},
     }
     return json.dumps(template, indent=2) + "\n"
-
-
-def _names_differ(standing: Iterable[str], *, wanted: Iterable[str]) -> Iterator[str]:
-    for name in sorted({*wanted} - {*standing}):
-        yield f"{name} is missing"
-    for name in sorted({*standing} - {*wanted}):
-        yield f"{name} stands there, but no merchant or form is called so"
-
-
-def _entries_differ(standing: Mapping[str, Any], *, wanted: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted({*standing} & {*wanted}):
-        keys = sorted(
-            key
-            for key in {*standing[name], *wanted[name]}
-            if standing[name].get(key) != wanted[name].get(key)
-        )
-        if keys:
-            yield f"{name} differs in {', '.join(keys)}"
 
 
 def _night(key: str, account: AccountSettings) -> dict[str, Any]:

@@ -28,10 +28,9 @@ HTTP_NO_TOKENS = 422
 OPENING_VARIABLES = ("command", "env", "working_dir")
 """By which a run could bring a program of its own."""
 DEPLOYMENTS_COMMANDS = (
-    "`recon prefect deployments`, `prefect --no-prompt deploy --all`, then "
-    "`recon prefect schedules`"
+    "`python -m flows files`, `prefect --no-prompt deploy --all`, then `python -m flows apply`"
 )
-AUTOMATIONS_COMMAND = "`recon prefect automations` makes them"
+AUTOMATIONS_COMMAND = "`python -m flows apply` makes them"
 
 
 def health_checks() -> Iterator[tuple[str, Callable[[], str]]]:
@@ -75,7 +74,7 @@ def _doors() -> str:
     if taken:
         msg = (
             f"the pool {WORK_POOL} lets a run bring {', '.join(taken)}, and so a program of its "
-            "own: `recon prefect pool`, then the command that it prints"
+            "own: `python -m flows files`, then the command that it prints"
         )
         raise ReconError(msg)
     return f"asks for a password, no other origin, a token for changes; {WORK_POOL} is fixed"
@@ -136,7 +135,7 @@ def _works() -> str:
         try:
             workers = client.read_workers_for_work_pool(WORK_POOL)
         except ObjectNotFound:
-            msg = f"there is no work pool {WORK_POOL}: `recon prefect pool`, then what it prints"
+            msg = f"there is no work pool {WORK_POOL}: `python -m flows files`, then what it prints"
             raise ReconError(msg) from None
     online = [worker.name for worker in workers if worker.status is WorkerStatus.ONLINE]
     if not online:

@@ -41,7 +41,7 @@ COMMAND_TIMEOUT_SECONDS = 300
 PAUSE_SECONDS = 0.2
 PROCESSES = "processes.json"
 
-PREFECT = (sys.executable, "-m", "prefect")
+PREFECT, FLOWS = (sys.executable, "-m", "prefect"), (sys.executable, "-m", "flows")
 RECON = (str(Path(sys.executable).with_name("recon")),)
 """The programs of this environment, whatever PATH says."""
 
@@ -89,28 +89,19 @@ def _start_all(folder: Path, *, port: int) -> None:
     of_prefect = prefect_variables(home, api_url=server.api_url)
     variables = {**recon, **of_prefect}
     server.wait()
-    template = folder / "pool.json"
-    _run([*RECON, "prefect", "pool", "--out", str(template)], variables, folder)
+    _run([*FLOWS, "files", "--all", "--out", str(folder)], variables, folder)
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
-    _run([*PREFECT, *pool, "--base-job-template", str(template)], of_prefect, folder)
-    _deploy(folder, variables=variables, of_prefect=of_prefect)
+    _run([*PREFECT, *pool, "--base-job-template", str(folder / "pool.json")], of_prefect, folder)
+    deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(folder / "prefect.yaml")]
+    _run([*PREFECT, *deploy], of_prefect, folder)
     # Whom to ring for nobody has said yet; what needs no bell is there from the start.
-    _run([*RECON, "prefect", "automations"], variables, folder)
+    _run([*FLOWS, "apply"], variables, folder)
     worker = [*PREFECT, "worker", "start", "--pool", WORK_POOL, "--type", "process"]
     _start(folder, name="worker", command=worker, variables=variables)
     _say(f"Prefect:  {server.url}  (asks for {server.auth})")
     _say(f"sandbox:  {recon['RECON_GATEWAY_BASE_URL']}/_sandbox/")
     _say(f"reports:  {folder / 'demo' / 'reports'}")
     _say("`make stop` ends them all; their logs are in " + str(folder))
-
-
-def _deploy(folder: Path, *, variables: Mapping[str, str], of_prefect: Mapping[str, str]) -> None:
-    """The deployments of the demo's configuration, and no schedule of an earlier one."""
-    project = folder / "prefect.yaml"
-    _run([*RECON, "prefect", "deployments", "--all", "--out", str(project)], variables, folder)
-    deploy = ["--no-prompt", "deploy", "--all", "--prefect-file", str(project)]
-    _run([*PREFECT, *deploy], of_prefect, folder)
-    _run([*RECON, "prefect", "schedules"], variables, folder)
 
 
 def _start_sandbox(folder: Path, *, recon: Mapping[str, str]) -> None:

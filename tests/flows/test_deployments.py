@@ -20,7 +20,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
-from flows.deployments import compared, project_of, text_of
+from flows.deployments import project_of, text_of
 from flows.prefect_server import PrefectServer
 from recon.config.retention import Retention
 from recon.config.settings import load_file_settings
@@ -62,7 +62,6 @@ def test_the_project_file_is_made_from_merchants(tmp_path: Path) -> None:
     text = text_of(accounts, retention=Retention(schedule=WEEKLY))
 
     assert text == (ROOT / "prefect.yaml").read_text()
-    assert compared(text, accounts=accounts, retention=Retention(schedule=WEEKLY)) == []
 
 
 def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
@@ -78,9 +77,6 @@ def test_the_default_set_is_what_people_need_every_day(tmp_path: Path) -> None:
     every = ["ingest", "query", "settle", "payouts", "reconcile", "report", "resolve"]
     every.append("what-if")
     assert names(parts=True) == [*names(parts=False), *every]
-    text = text_of(accounts, retention=Retention(), parts=True)
-    assert compared(text, accounts=accounts, retention=Retention(), parts=True) == []
-    assert len(compared(text, accounts=accounts, retention=Retention())) == len(every)
 
 
 @pytest.mark.parametrize(
@@ -102,26 +98,6 @@ def test_housekeeping_deletes_by_itself_only_where_that_is_declared(
     assert "parameters" not in entry
     assert [one["parameters"] for one in schedules] == ([planned] if planned else [])
     assert all((one["cron"], one["timezone"]) == (*WEEKLY.values(),) for one in schedules)
-
-
-def test_a_project_file_that_differs_is_told_line_by_line(tmp_path: Path) -> None:
-    """An account without its night, a night without its account, and another schedule."""
-    keeps = {"retention": Retention()}
-    text = text_of(_accounts(tmp_path, a1="30 2 * * *", a2="30 2 * * *"), **keeps)
-    accounts = _accounts(tmp_path, a2="31 2 * * *", a3="30 2 * * *")
-
-    assert compared(text, accounts=accounts, **keeps) == [
-        "100042-3 is missing",
-        "100042-1 stands there, but no merchant or form is called so",
-        "100042-2 differs in description, schedules, tags",
-    ]
-    assert compared("deployments: 1", accounts=accounts, **keeps) == [
-        "it is no prefect.yaml with deployments"
-    ]
-    other = {"retention": Retention(schedule=WEEKLY)}
-    assert compared(text_of(accounts, **other), accounts=accounts, **keeps) == [
-        "housekeeping differs in description, schedules, tags"
-    ]
 
 
 def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_path: Path) -> None:

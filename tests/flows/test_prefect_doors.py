@@ -296,7 +296,7 @@ def test_the_doctor_names_a_pool_that_takes_programs(
     monkeypatch.setattr(prefect_health, "_auth", lambda: server.auth)
     try:
         api.patch("/work_pools/recon", json={"base_job_template": opened}).raise_for_status()
-        with pytest.raises(ReconError, match=r"command, env.*recon prefect pool"):
+        with pytest.raises(ReconError, match=r"command, env.*flows files"):
             dict(prefect_health.health_checks())["Prefect's doors"]()
     finally:
         api.patch("/work_pools/recon", json={"base_job_template": kept}).raise_for_status()

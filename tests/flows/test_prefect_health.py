@@ -154,7 +154,7 @@ def test_missing_automations_are_named_with_the_command(
     """Which bells would not ring, and what makes them."""
     look = lines["Prefect's automations"]
     monkeypatch.setattr(prefect_health, "missing_automations", lambda _: ["recon: bell"])
-    with pytest.raises(ReconError, match=r"recon: bell.*recon prefect automations"):
+    with pytest.raises(ReconError, match=r"recon: bell.*flows apply"):
         look()
     monkeypatch.setattr(prefect_health, "missing_automations", lambda _: [])
 

@@ -127,7 +127,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "doctor": upkeep.doctor,
         "db": database,
         "housekeeping": upkeep.housekeeping,
-        "prefect": upkeep.prefect,
         "demo": demo.demo,
     },
 }

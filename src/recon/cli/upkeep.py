@@ -1,10 +1,13 @@
-"""What an operator does around nights: `db`, `doctor`, `housekeeping`, `prefect`.
+"""What an operator does around nights: `db`, `doctor`, `housekeeping`.
 
 And what runs until Ctrl-C: the sandbox gateway, the signer, the receiver of notifications.
 """
 
+import json
 import os
-from collections.abc import Callable, Iterable
+import subprocess
+import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,11 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recon.cli.speaking import AsJson, complain, say, show_json
-from recon.privacy.own_files import write_result
 
 if TYPE_CHECKING:
-    from recon.config.retention import Retention
-    from recon.config.settings import AccountSettings
+    from recon.steps.care.doctor import Check
 
 DOCTOR_FAILED_EXIT_CODE = 2
 
@@ -61,12 +62,12 @@ def grants(
 
 def doctor(*, as_json: AsJson = False) -> None:
     """Look at variables, files, folders, database and gateway; one line each, nothing changes."""
-    from recon.steps.care.doctor import checked, checks
+    from recon.steps.care.doctor import checks
     from recon.steps.ground.environment import system_clock
 
     rows: list[dict[str, object]] = []
     answers = checks(os.environ, clock=system_clock, randomness=SystemRandom())
-    for check in (*answers, *(checked(name, look) for name, look in _of_prefect())):
+    for check in (*answers, *_of_prefect()):
         rows.append({"name": check.name, "ok": check.ok, "sentence": check.sentence})
         if not as_json:
             say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
@@ -76,16 +77,22 @@ def doctor(*, as_json: AsJson = False) -> None:
         raise typer.Exit(DOCTOR_FAILED_EXIT_CODE)
 
 
-def _of_prefect() -> Iterable[tuple[str, Callable[[], str]]]:
-    """Lines about Prefect; one that says so where no server is named."""
+def _of_prefect() -> "Iterator[Check]":
+    """Lines about Prefect, from its own process; one that says so where no server is named."""
+    from recon.steps.care.doctor import Check
+
     if not os.environ.get("PREFECT_API_URL", "").strip():
         sentence = (
             "PREFECT_API_URL is not set: nights start from the command line or another scheduler"
         )
-        return [("Prefect", lambda: sentence)]
-    from flows.prefect_health import health_checks
-
-    return health_checks()
+        yield Check("Prefect", ok=True, sentence=sentence)
+        return
+    asked = [sys.executable, "-m", "flows", "doctor"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    if told.returncode:
+        yield Check("Prefect", ok=False, sentence=told.stderr.strip() or "it could not be asked")
+        return
+    yield from (Check(**row) for row in json.loads(told.stdout))
 
 
 def housekeeping(
@@ -213,107 +220,3 @@ def notifications(
             say(f"{base_url}/notifications/{key}")
 
     receive_until_ended(settings, host=host, port=port, clock=system_clock, ready=ready)
-
-
-DIFFERS_EXIT_CODE = 1
-
-prefect = typer.Typer(
-    help="Deployments and automations of Prefect, made from the configuration.",
-    no_args_is_help=True,
-)
-
-
-@prefect.command("deployments")
-def deployments(
-    out: Annotated[Path, typer.Option(help="The file to write or to compare.")] = Path(
-        "prefect.yaml"
-    ),
-    *,
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; say where the file differs.")
-    ] = False,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="With the forms of parts of a night, and of doubts, too."),
-    ] = False,
-) -> None:
-    """Write prefect.yaml from the configuration: a night per account, and forms of every day."""
-    from flows.deployments import compared, text_of
-    from recon.model.errors import SourceMissingError
-
-    accounts, retention = _declared()
-    if not check:
-        write_result(out, text_of(accounts, retention=retention, parts=every))
-        deploy = "prefect --no-prompt deploy --all, then recon prefect schedules"
-        say(f"{out}: {len(accounts)} accounts. Now: {deploy}")
-        return
-    if not out.is_file():
-        msg = f"{out} does not exist; without --check it is written"
-        raise SourceMissingError(msg)
-    text = out.read_text(encoding="utf-8")
-    wrong = compared(text, accounts=accounts, retention=retention, parts=every)
-    for sentence in wrong or [f"{out} is as the configuration has it"]:
-        say(sentence)
-    if wrong:
-        raise typer.Exit(DIFFERS_EXIT_CODE)
-
-
-def _declared() -> "tuple[dict[str, AccountSettings], Retention]":
-    """Accounts and retention, of which the deployments are made."""
-    from recon.config.retention import retention_of
-    from recon.config.settings import config_dir_of, load_file_settings, load_tables
-
-    tables = load_tables("retention", config_dir=config_dir_of(os.environ))
-    return load_file_settings(os.environ).accounts, retention_of(tables)
-
-
-@prefect.command("schedules")
-def schedules() -> None:
-    """Take away the schedules on Prefect's server that the configuration lacks; safe to repeat.
-
-    A deploy leaves beside its own what was declared under another name or for another account.
-    """
-    from prefect.client.orchestration import get_client
-
-    from flows.deployments import project_of
-    from flows.standing_schedules import take_away
-
-    accounts, retention = _declared()
-    with get_client(sync_client=True) as client:
-        gone = take_away(client, project=project_of(accounts, retention=retention))
-    for surplus in gone:
-        say(f"taken away: {surplus}")
-    if not gone:
-        say("every schedule on the server is as the configuration has it")
-
-
-@prefect.command("pool")
-def pool(
-    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("pool.json"),
-) -> None:
-    """Write the template of the work pool: a run cannot bring a program, variables or a folder."""
-    from flows.deployments import WORK_POOL, pool_text
-
-    write_result(out, pool_text())
-    create = f"prefect work-pool create {WORK_POOL} --type process --overwrite"
-    say(f"{out}: now: {create} --base-job-template {out}")
-
-
-@prefect.command("automations")
-def automations(
-    block: Annotated[
-        str,
-        typer.Option(
-            help="The notification block that rings, such as slack-webhook/operators; without it "
-            "only the automation is made that needs none."
-        ),
-    ] = "",
-) -> None:
-    """Make the automations on Prefect's server, or put them right; safe to repeat."""
-    from prefect.client.orchestration import get_client
-
-    from flows.automations import establish
-
-    with get_client(sync_client=True) as client:
-        for name, done in establish(client, block=block):
-            say(f"{name}: {done}")

@@ -1,0 +1,106 @@
+"""`python -m flows`: what Prefect's server has of the configuration, written, applied, looked at.
+
+Each is safe to repeat, and is repeated after a change of accounts or schedules.
+"""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from prefect.client.orchestration import get_client
+
+from flows.automations import establish
+from flows.deployments import WORK_POOL, pool_text, project_of, text_of
+from flows.prefect_health import health_checks
+from flows.standing_schedules import take_away
+from recon.config.retention import Retention, retention_of
+from recon.config.settings import AccountSettings, config_dir_of, load_file_settings, load_tables
+from recon.model.errors import ReconError
+from recon.privacy.own_files import write_result
+from recon.steps.care.doctor import checked
+
+app = typer.Typer(
+    help="Prefect's server, made from the configuration.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.command("files")
+def files(
+    out: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),
+    *,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="With the forms of parts of a night, and of doubts, too."),
+    ] = False,
+) -> None:
+    """Write prefect.yaml (a night per account, and forms of every day) and pool.json.
+
+    By the template of the pool a run cannot bring a program, variables or a folder.
+    """
+    accounts, retention = _declared()
+    project, pool = out / "prefect.yaml", out / "pool.json"
+    write_result(project, text_of(accounts, retention=retention, parts=every))
+    write_result(pool, pool_text())
+    create = f"prefect work-pool create {WORK_POOL} --type process --overwrite"
+    typer.echo(f"{project}: {len(accounts)} accounts. Now:")
+    typer.echo(f"  {create} --base-job-template {pool}")
+    typer.echo(f"  prefect --no-prompt deploy --all --prefect-file {project}")
+    typer.echo("  python -m flows apply")
+
+
+@app.command("apply")
+def apply(
+    block: Annotated[
+        str,
+        typer.Option(
+            help="The notification block that rings, such as slack-webhook/operators; without it "
+            "only the automation is made that needs none."
+        ),
+    ] = "",
+) -> None:
+    """Take away the schedules that the configuration lacks, and make the automations.
+
+    A deploy leaves beside its own what was declared under another name or for another account.
+    """
+    accounts, retention = _declared()
+    with get_client(sync_client=True) as client:
+        for surplus in take_away(client, project=project_of(accounts, retention=retention)):
+            typer.echo(f"taken away: {surplus}")
+        for name, done in establish(client, block=block):
+            typer.echo(f"{name}: {done}")
+
+
+@app.command("doctor")
+def doctor() -> None:
+    """Look at the server, its doors, worker, deployments and automations; JSON, a row each."""
+    rows = []
+    for name, look in health_checks():
+        rows.append(checked(name, look))
+        if not rows[0].ok:
+            break  # the server does not answer: nothing else can be asked
+    typer.echo(json.dumps([asdict(row) for row in rows]))
+
+
+def _declared() -> tuple[dict[str, AccountSettings], Retention]:
+    """Accounts and retention, of which the deployments are made."""
+    tables = load_tables("retention", config_dir=config_dir_of(os.environ))
+    return load_file_settings(os.environ).accounts, retention_of(tables)
+
+
+def main() -> int:
+    """Run one command; the exit code of the process."""
+    try:
+        app()
+    except ReconError as error:
+        typer.echo(str(error), err=True)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
