@@ -88,11 +88,11 @@ def _of_prefect() -> "Iterator[Check]":
         yield Check("Prefect", ok=True, sentence=sentence)
         return
     asked = [sys.executable, "-m", "flows", "doctor"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    if told.returncode:
-        yield Check("Prefect", ok=False, sentence=told.stderr.strip() or "it could not be asked")
+    answer = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    if answer.returncode:
+        yield Check("Prefect", ok=False, sentence=answer.stderr.strip() or "it could not be asked")
         return
-    yield from (Check(**row) for row in json.loads(told.stdout))
+    yield from (Check(**row) for row in json.loads(answer.stdout))
 
 
 def housekeeping(
