@@ -286,6 +286,16 @@ class Merchant:
         with urllib.request.urlopen(self.sandbox.base_url + path) as reply:  # noqa: S310 - loopback
             return str(reply.read().decode())
 
+    def refund_for_two(self, people: str) -> None:
+        """A night whose refund of 1.00 none of these people (approvers.toml) has approved."""
+        (self.folder / "config" / "approvers.toml").write_text(people)
+        path = self.folder / "config" / "merchants.toml"
+        path.write_text(path.read_text() + "auto_approve = false\n")
+        one = next(p for p in self.payments("captured") if p.currency == "EUR")
+        asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
+        self.drop("orders.csv", self.order(one, action="refund", **asked))
+        self.night()
+
 
 def assert_adds_up(told: Sequence[StepSummary]) -> None:
     """What was to be sent was sent or waits; nobody takes anything back while a test's night runs.

@@ -48,13 +48,7 @@ OF_FILES = sorted(act for act, model in HEARD.items() if not model.moves_money)
 
 def wait_for_two(merchant: Any) -> None:
     """A refund of 1.00 that nobody has approved, and two people with codes."""
-    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text() + "auto_approve = false\n")
-    one = next(p for p in merchant.payments("captured") if p.currency == "EUR")
-    asked = {"status": "partially_refunded", "refund_amount": "1.00", "action_amount": "1.00"}
-    merchant.drop("orders.csv", merchant.order(one, action="refund", **asked))
-    merchant.night()
+    merchant.refund_for_two(PEOPLE)
 
 
 @contextmanager

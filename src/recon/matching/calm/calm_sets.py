@@ -149,7 +149,7 @@ def set_aside(
     if np.count_nonzero(alone) >= few:
         words = elsewhere.words if elsewhere else loose_words(marks, belongs=belongs)
         is_part = elsewhere is not None
-        alone &= ~spoken_of(marks, keys=keys, words=words, rules=rules, is_part=is_part)
+        alone &= ~spoken_of(frames, keys=keys, words=words, rules=rules, is_part=is_part)
     chosen = np.flatnonzero(alone)
     whole = _Whole(
         sources=sources,

@@ -111,7 +111,7 @@ def named(numbers: Codes) -> Codes:
 
 
 def spoken_of(
-    whole: Sources,
+    legs: Mapping[str, pd.DataFrame],
     *,
     keys: WholeKeys,
     words: frozenset[str],
@@ -121,41 +121,40 @@ def spoken_of(
     """The keys of which a row of another set may speak, or that say nothing usable (grain: key).
 
     Args:
-        whole: marked sources.
+        legs: their frames in marked sources, by name.
         keys: the numbers of their rows.
         words: see `loose_words`; of all rows there are.
         rules: how they are judged.
         is_part: whether these are some of the rows of a night.
     """
     spoken = np.zeros(keys.size, dtype=np.bool_)
-    for name, of_rows in _spoken_for(whole, words=words, rules=rules, is_part=is_part).items():
+    for name, of_rows in _spoken_for(legs, words=words, rules=rules, is_part=is_part).items():
         spoken[named(keys.of[name][of_rows])] = True
     if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
         # An order of one account may have its payment in another one of the merchant.
-        spoken[_in_several_accounts(whole, keys=keys)] = True
+        spoken[_in_several_accounts(legs, keys=keys)] = True
     return spoken
 
 
 def _spoken_for(
-    whole: Sources, *, words: frozenset[str], rules: Rules, is_part: bool
+    legs: Mapping[str, pd.DataFrame], *, words: frozenset[str], rules: Rules, is_part: bool
 ) -> dict[str, Bools]:
     """The same for each leg (grain: row)."""
-    frames = {name: getattr(whole, name) for name in belonging(whole)}
-    spoken = {name: _by_loose(frame, words=words) for name, frame in frames.items()}
-    gateway = whole.gateway
+    spoken = {name: _by_loose(frame, words=words) for name, frame in legs.items()}
+    gateway, ledger = legs["gateway"], legs.get("ledger")
     unmapped = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     )
     spoken["gateway"] |= ~is_word(gateway["answer"], KeyAnswer.FOUND) | unmapped.astype(np.bool_)
     spoken["gateway"] |= gateway[SHARED].to_numpy(dtype=np.bool_)
     spoken["gateway"] |= _beyond_bounds(gateway, rules=rules)
-    if whole.ledger is not None:
-        spoken["ledger"] |= ~whole.ledger[ALONE].to_numpy(dtype=np.bool_)
-    if is_part and whole.settlement is not None:
-        spoken["settlement"] |= refunds_of_others(whole.settlement, gateway=gateway)
-        if whole.ledger is not None:
+    if ledger is not None:
+        spoken["ledger"] |= ~ledger[ALONE].to_numpy(dtype=np.bool_)
+    if is_part and "settlement" in legs:
+        spoken["settlement"] |= refunds_of_others(legs["settlement"], gateway=gateway)
+        if ledger is not None:
             # What such an entry closes is a group of all lines, or it is of its order.
-            spoken["ledger"] |= is_base_type(whole.ledger["entry_type"], *CLOSERS)
+            spoken["ledger"] |= is_base_type(ledger["entry_type"], *CLOSERS)
     return spoken
 
 
@@ -178,16 +177,15 @@ def _by_loose(frame: pd.DataFrame, *, words: frozenset[str]) -> Bools:
     return meant
 
 
-def _in_several_accounts(whole: Sources, *, keys: WholeKeys) -> Rows:
+def _in_several_accounts(legs: Mapping[str, pd.DataFrame], *, keys: WholeKeys) -> Rows:
     """The keys whose order number another account has as well."""
-    frames = {name: getattr(whole, name) for name in belonging(whole)}
-    codes, words = coded([frame["order_no"] for frame in frames.values()])
+    codes, words = coded([frame["order_no"] for frame in legs.values()])
     word_of = np.zeros(keys.size, dtype=np.intp)
-    for name, code in zip(frames, codes, strict=True):
+    for name, code in zip(legs, codes, strict=True):
         inside = keys.of[name] != NO_KEY
         word_of[keys.of[name][inside]] = code[inside]
     there = np.zeros(keys.size, dtype=np.bool_)
-    for name in frames:
+    for name in legs:
         there[named(keys.of[name])] = True
     several = np.bincount(word_of[there], minlength=len(words)) > 1
     return np.flatnonzero(there & several[word_of])

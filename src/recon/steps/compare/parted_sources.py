@@ -10,19 +10,22 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.archive.answer_schemas import ANSWERS, REPLIES
 from recon.archive.fields import INSTANT
 from recon.archive.rows_file import row_batches
+from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.model.freed_memory import give_back
 from recon.proof.bridge import FROM_OTHERS
+from recon.proof.night_tables import table_of
 from recon.steps.compare.inputs import unread_batches
-from recon.steps.compare.parted_answers import parted_answers
 from recon.steps.compare.parted_inputs import PartedInputs, parted_inputs
 from recon.steps.compare.parted_ledger import arrived_ledger, older_entries
 from recon.steps.files.arrived_rows import order_steps, with_steps, with_taken
 from recon.steps.files.lacking_orders import orders_lack_since
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER
+from recon.steps.ground.newest_answers import newest_of_run
 from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.steps.ground.window import window_start
@@ -33,6 +36,8 @@ from recon.store.nights.order_bridge import OrderSteps
 from recon.store.nights.runs import Run
 
 _OF_ORDERS = ("account_id", "order_no", "ordered_at")
+_ANSWERS = SCHEMAS[ANSWERS].columns
+_SHARED = tuple(name for name in _ANSWERS.names if name in REPLIES.columns.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +54,27 @@ class PartedSources:
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """The inputs as they are compared."""
+        return self.parted.tables(answers=self._answers, without=self.unchanged)
 
-        def answers() -> pa.Table:
-            joined = self.parted.joined.gateway
-            return parted_answers(self.run, joined=joined, environment=self.environment)
+    def _answers(self) -> pa.Table:
+        """The run's own answers and those of other accounts that join them.
 
-        return self.parted.tables(answers=answers, without=self.unchanged)
+        As columns: frames (`gateway_frame`) would hold each text of a large night twice more.
+        """
+        with self.environment.store.reading() as connection:
+            newest = newest_of_run(
+                connection, self.run, environment=self.environment, columns=_SHARED
+            )
+        columns = [_of_replies(newest, field=field) for field in _ANSWERS]
+        joined = table_of(self.parted.joined.gateway, name=ANSWERS)
+        return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
+
+
+def _of_replies(replies: pa.Table, *, field: pa.Field) -> pa.ChunkedArray:
+    if field.name in _SHARED:
+        return replies[field.name].cast(field.type)
+    cell = {"source": "gateway", "line": 0}.get(field.name)
+    return pa.chunked_array([pa.repeat(pa.scalar(cell), len(replies)).cast(field.type)])
 
 
 def parted_sources(run: Run, *, inputs: Inputs, environment: Environment) -> PartedSources | None:
