@@ -99,7 +99,8 @@ def form(
         shown_after: whether that is shown again when something was said.
     """
     chooses, shows = choice
-    offered = StrEnum(chooses, {each.upper(): each for each in (shows, *choices)})  # type: ignore[misc]  # of a table
+    # A class of the field's own name would take its title, and Prefect's page would not name it.
+    offered = StrEnum(chooses.title(), {each.upper(): each for each in (shows, *choices)})  # type: ignore[misc]  # of a table
     infos = {
         each: info
         for every in choices.values()
