@@ -117,7 +117,7 @@ def _code(row: Row) -> str:
 
 
 COLUMNS = (
-    Column("Order no", 17, "order_no", wrap=True),
+    Column("Order or batch", 17, lambda row: row["order_no"] or row["about"], wrap=True),
     Column("Ccy", 6, "currency"),
     Column("Money at risk", 13, risk_of_break, "money", tone=_tone),
     Column("What is wrong", 19, what_is_wrong, wrap=True, tone=_tone),

@@ -110,7 +110,7 @@ TO_DO: Mapping[str, str] = {
 }
 """Reference of a control total -> what to do and where."""
 TELL_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
-_NAMES = ("order_no", "transaction_id", "entry_id")
+_NAMES = ("order_no", "transaction_id", "entry_id", "about")
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ class Shop:
         newest = max((self.folder / "reports").glob("reconciliation-*.xlsx"))
         rows = values_of(newest.read_bytes(), "Breaks")
         header = next(row for row in rows if "Key" in row)
-        order_no, said, why = map(header.index, ("Order no", "Code, severity, since", "Why"))
+        order_no, said, why = map(header.index, ("Order or batch", "Code, severity, since", "Why"))
         listed = (row for row in rows[rows.index(header) + 1 :] if row[said])
         return {row[order_no]: (*row[said].split(" · ")[:2], row[why]) for row in listed}
 

@@ -11,7 +11,7 @@ from tests.scenarios.runner.play import Night, facts
 from tests.scenarios.runner.sheets import Results
 
 BREAKS = [
-    ("Order no", "Code", "Ccy", "Money at risk", "Why", "Key"),
+    ("Order or batch", "Code", "Ccy", "Money at risk", "Why", "Key"),
     (
         "A-1",
         "AMOUNT_OVER",

@@ -538,6 +538,7 @@ _BREAK = (
     text("reason", "the sentence for people"),
     money_or_blank("bank_amount", "of a pay-out: what the bank has of it"),
     money_or_blank("effect_bank", "of a pay-out: the bank less what was paid out"),
+    text("about", "of what a break without an order is: batches, group of the books, entry"),
 )
 _OPENING = file("opening", *_BREAK, key=("break_id",), folder="compared")
 

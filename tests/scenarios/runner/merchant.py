@@ -265,7 +265,7 @@ class PlayedMerchant:
         )
         columns = {str(cell.value): cell.column or 0 for cell in header}
         for row in range((header[0].row or 0) + 1, sheet.max_row + 1):
-            if stated["order"] in {sheet.cell(row, columns["Order no"]).value, "every"}:
+            if stated["order"] in {sheet.cell(row, columns["Order or batch"]).value, "every"}:
                 for title, value in stated.items():
                     if title != "order":
                         sheet.cell(row, columns[title]).value = value

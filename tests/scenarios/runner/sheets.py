@@ -12,7 +12,7 @@ from openpyxl import load_workbook
 
 Row = Mapping[str, str]
 SHEETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "breaks": ("Breaks", ("Order no", "Key")),
+    "breaks": ("Breaks", ("Order or batch", "Key")),
     "pending": ("Pending", ("Result", "Order no")),
     "unverified": ("Pending", ("Result", "Order no")),
     "matched": ("Matched", ("Order no", "Match key")),
@@ -31,7 +31,7 @@ NOTES, PERSON = "notes", "Needs a person"
 """What page one must say beside its figures, and the title below it."""
 RESULTS = {"pending": "Waiting", "unverified": "Not verified"}
 """Two tables share a sheet, and a column tells them apart."""
-TITLES = {"order no": "order", "money at risk": "at risk", "ref.": "id"}
+TITLES = {"order no": "order", "order or batch": "order", "money at risk": "at risk", "ref.": "id"}
 """Shorter words for a few titles."""
 CODE_LINE = "Code, severity, since"
 """A column of Breaks that says three things, the first ones of several."""

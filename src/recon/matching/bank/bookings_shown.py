@@ -109,6 +109,7 @@ def _break_row(one: Booking, *, rules: Rules, today: date, seen: dict[str, str])
         "reason": booking_reason(one),
         "bank_amount": one.group.arrived,
         "effect_bank": None,
+        "about": " ".join(one.group.batches),
     }
 
 

@@ -15,7 +15,7 @@ from recon.matching.bank.expected import expected_payouts
 from recon.matching.bank.naming import named_receipts
 from recon.matching.bank.pairing import Paired, pair
 from recon.matching.bank.receipts import Receipt, receipts_of
-from recon.matching.bank.sentences import reason_of
+from recon.matching.bank.sentences import about_of, reason_of
 from recon.matching.bank.statements import Cover, JudgedStatements, judge_statements
 from recon.matching.bank.weighing import Finding
 from recon.matching.breaks.broken_sets import business_date
@@ -266,6 +266,7 @@ def _break_row(
         "reason": reason_of(found),
         "bank_amount": found.bank_amount,
         "effect_bank": found.effect,
+        "about": about_of(found),
     }
 
 

@@ -26,6 +26,11 @@ def reason_of(finding: Finding) -> str:
     return in_words(sentence, facts=finding, words=_WORDS)
 
 
+def about_of(finding: Finding) -> str:
+    """Of which batches a finding is; of an entry that nobody expects, which."""
+    return " ".join(one.batch_id for one in finding.payouts) or _where(finding)
+
+
 def _money(amount: int, *, currency: str) -> str:
     return f"{format_minor_units(amount, currency=currency)} {currency}"
 
@@ -49,7 +54,7 @@ def _entry(one: Receipt) -> str:
 
 
 def _where(finding: Finding) -> str:
-    (one,) = finding.receipts
+    one = finding.receipts[0]
     return f"entry {one.entry_no} of statement {one.statement_no}"
 
 

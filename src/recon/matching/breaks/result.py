@@ -44,6 +44,7 @@ BREAK_COLUMNS = (
     "reason",
     "bank_amount",
     "effect_bank",
+    "about",
 )
 EFFECT_COLUMNS = ("break_id", "merchant_id", "account_id", "leg", "currency", "amount")
 MATCH_COLUMNS = (

@@ -30,13 +30,14 @@ def _money(amount: int, *, facts: SimpleNamespace) -> str:
     return f"{format_minor_units(amount, currency=facts.currency)} {facts.currency}"
 
 
-def _group(facts: SimpleNamespace) -> str:
-    words = _NAMES[facts.what]
-    return f"{words} of {facts.name}" if facts.name else f"all {words} since the opening"
+def group_of(what: str, *, name: str) -> str:
+    """Of which group of the books a finding is, in words."""
+    words = _NAMES[what]
+    return f"{words} of {name}" if name else f"all {words} since the opening"
 
 
 _WORDS: Mapping[str, Callable[[SimpleNamespace], str]] = {
-    "group": _group,
+    "group": lambda facts: group_of(facts.what, name=facts.name),
     "name": lambda facts: str(facts.name),
     "since": lambda facts: str(facts.since),
     # What was charged, kept or paid out, below 0 where it was given back; then how far apart.

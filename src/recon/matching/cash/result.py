@@ -29,7 +29,7 @@ from recon.matching.cash.cash_findings import (
     findings_of_groups,
     findings_of_held,
 )
-from recon.matching.cash.cash_sentences import reason_of
+from recon.matching.cash.cash_sentences import group_of, reason_of
 from recon.matching.causes.journal_parts import BookingPart
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.sorting import in_order
@@ -268,7 +268,7 @@ def _shown(findings: Arrays) -> Arrays:
 def _broken(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Arrays:
     """Breaks with their age, their severity and their reason."""
     today = business_date(as_of, rules=rules)
-    ages, severities, seen, reasons = [], [], [], []
+    ages, severities, seen, reasons, about = [], [], [], [], []
     known = _known(previous)
     for row in _rows(rows):
         age = rules.business_calendar.business_days_between(
@@ -285,12 +285,14 @@ def _broken(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous |
         )
         seen.append(known.get(row["id"], today.isoformat()))
         reasons.append(reason_of(row))
+        about.append(row["name"] or group_of(row["what"], name=""))
     return rows.assign(
         age_days=np.array(ages, dtype=np.int64),
         severity=np.array(severities, dtype=object),
         first_seen=np.array(seen, dtype=object),
         reason=np.array(reasons, dtype=object),
         cause=filled("", size=len(rows)),
+        about=np.array(about, dtype=object),
     )
 
 

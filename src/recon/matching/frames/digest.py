@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 from recon.matching.frames.grouping import amounts_of, given, instants_of
 
 _BETWEEN = "\x1f"
-LATER_COLUMNS = frozenset({"bank_amount", "effect_bank"})
-"""Columns that nights of earlier releases did not have: blank throughout, they change no digest."""
 
 
 class Columns(Protocol):
@@ -37,7 +35,7 @@ def digest_of(frames: Iterable[Columns | pd.DataFrame]) -> str:
     """SHA-256 over the columns of every frame in their order, blanks told from zeros."""
     sum_of_all = hashlib.sha256()
     for frame in frames:
-        columns = [name for name in frame.columns if _counts(frame, name)]
+        columns = list(frame.columns)
         sum_of_all.update(f"{columns}{len(frame)}".encode())
         for name in columns:
             column = frame[name]
@@ -45,10 +43,6 @@ def digest_of(frames: Iterable[Columns | pd.DataFrame]) -> str:
             for part in _parts(column):
                 sum_of_all.update(part)
     return sum_of_all.hexdigest()
-
-
-def _counts(frame: Columns | pd.DataFrame, name: str) -> bool:
-    return name not in LATER_COLUMNS or bool(given(frame[name]).any())
 
 
 def _parts(column: "pd.Series[Any]") -> Iterator[Any]:

@@ -19,7 +19,6 @@ from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import GatewayState
 from recon.steps.compare.result_files import BREAKS, CLOSED_BREAKS, OUT_OF_SIGHT, SUMMARY
 
-OF_THE_BANK = frozenset({"bank_amount", "effect_bank"})
 _SEEN_STATES = (BREAKS, "matches.csv", "pending.csv", "unverified.csv")
 
 
@@ -61,12 +60,8 @@ def _as_of(summary: Mapping[str, object], *, path: Path) -> datetime:
 
 
 def _breaks(path: Path) -> pd.DataFrame:
-    written = tuple(name for name in BREAK_COLUMNS if name not in OF_THE_BANK)
-    raw = _raw(path, columns=written)
-    columns = {name: _column(raw, name, path=path) for name in written}
-    # The columns of the bank are needed of no earlier run.
-    blank = pd.Series([pd.NA] * len(raw.lines), dtype=MINOR_UNITS_OR_BLANK)
-    return pd.DataFrame({name: columns.get(name, blank) for name in BREAK_COLUMNS})
+    raw = _raw(path, columns=BREAK_COLUMNS)
+    return pd.DataFrame({name: _column(raw, name, path=path) for name in BREAK_COLUMNS})
 
 
 def _raw(path: Path, *, columns: tuple[str, ...]) -> RawTable:

@@ -28,7 +28,7 @@ def rows_of_breaks(breaks: pd.DataFrame, *, at_most: int | None = None) -> list[
 def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
     currency = str(row["currency"])
     return {
-        "order": str(row["order_no"]),
+        "order": str(row["order_no"] or row["about"]),
         "code": str(row["code"]),
         "severity": str(row["severity"]),
         "currency": currency,

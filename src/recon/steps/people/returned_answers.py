@@ -280,10 +280,13 @@ def _covered(
 
 
 def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[ReturnedRow]:
-    """The other rows whose break has the cause of this one's."""
-    cause = night.breaks[row.break_id]["cause"]
-    alike = {break_id for break_id, row in night.breaks.items() if cause and row["cause"] == cause}
-    return [answer for answer in returned.rows if answer.break_id in alike - {row.break_id}]
+    """The other rows whose break has the cause of this one's: its code where no cause is known.
+
+    They are those that the sheet counts as alike.
+    """
+    causes = {break_id: row["cause"] or row["code"] for break_id, row in night.breaks.items()}
+    others = (answer for answer in returned.rows if answer.break_id != row.break_id)
+    return [answer for answer in others if causes[answer.break_id] == causes[row.break_id]]
 
 
 def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterator[WorkbookRefusal]:
@@ -291,7 +294,7 @@ def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterat
     others = _of_cause(row, returned=returned, night=night)
     if not others:
         problem = (
-            "no other break is known to have the same cause; the answer was taken for this break "
+            "no other break has the same cause or code; the answer was taken for this break "
             "alone: answer each of the others in its own row"
         )
         yield WorkbookRefusal(row.cells["Applies to"], row.scope, problem)
@@ -316,11 +319,11 @@ def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Ni
 
 
 def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
-    order_no = str(night.breaks[new_answer.break_id]["order_no"])
+    broken = night.breaks[new_answer.break_id]
     return Taken(
         *(
             new_answer.break_id,
-            order_no,
+            str(broken["order_no"] or broken["about"]),
             new_answer.answer,
             new_answer.version,
             new_answer.sheet_row,

@@ -61,7 +61,7 @@ def _answer(merchant: Any, order_no: str) -> None:
     (row,) = [
         row
         for row in range(HEADER_ROW + 1, sheet.max_row + 1)
-        if sheet.cell(row, columns["Order no"]).value == order_no
+        if sheet.cell(row, columns["Order or batch"]).value == order_no
     ]
     answer = {"Owner": "Jo Hill", "Comment": "seen", "Resolution": "Order corrected"}
     for title, text in answer.items():

@@ -150,7 +150,7 @@ def test_an_answer_to_what_is_no_longer_so_is_refused_and_the_others_are_kept(
     back = Returned(workbook)
     back.answer(resolution)
     same = back.answer("Refunded", row=1)
-    order_no = back.sheet.cell(HEADER_ROW + 1, back.columns["Order no"]).value
+    order_no = back.sheet.cell(HEADER_ROW + 1, back.columns["Order or batch"]).value
     (paid,) = [one for one in desk.payments("captured") if one.order_no == order_no]
     saved = back.save("answered.xlsx")
     desk.drop("more.csv", desk.order(paid, updated_at="2026-11-21T10:00:00Z"))
@@ -180,7 +180,7 @@ def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(
     back = Returned(workbook)
     key = back.answer("Order corrected")
     back.book.save(back.path.with_name("answered.xlsx"))
-    order_no = back.sheet.cell(HEADER_ROW + 1, back.columns["Order no"]).value
+    order_no = back.sheet.cell(HEADER_ROW + 1, back.columns["Order or batch"]).value
     (paid,) = [one for one in desk.payments("captured") if one.order_no == order_no]
     with (desk.folder / "ledger.csv").open("a") as ledger:
         booked = f"{paid.currency},{paid.amount},{paid.ordered_at}"
@@ -259,7 +259,7 @@ def test_rows_of_which_a_part_was_sorted_are_not_taken(desk: Any, workbook: Path
     back.answer("Order corrected")
     back.answer("Refunded", row=1)
     first, second = HEADER_ROW + 1, HEADER_ROW + 2
-    for column in range(back.columns["Order no"], back.columns["Applies to"] + 1):
+    for column in range(back.columns["Order or batch"], back.columns["Applies to"] + 1):
         one, other = back.sheet.cell(first, column), back.sheet.cell(second, column)
         one.value, other.value = other.value, one.value
 
@@ -450,7 +450,8 @@ def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
     merchant.night(workbooks=workbooks())
     back = Returned(next(merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")))
     orders = [
-        back.sheet.cell(HEADER_ROW + 1 + row, back.columns["Order no"]).value for row in range(4)
+        back.sheet.cell(HEADER_ROW + 1 + row, back.columns["Order or batch"]).value
+        for row in range(4)
     ]
     chosen = orders.index(paid[0].order_no)
     back.answer("Order corrected", row=chosen)
@@ -464,20 +465,29 @@ def test_one_answer_covers_every_break_of_its_cause(merchant: Any) -> None:
     assert "3 answers taken, 2 of them with the answer to another break" in sentence_of(done)
 
 
-def test_an_answer_for_every_break_of_no_cause_says_that_it_is_for_one(merchant: Any) -> None:
-    """Two breaks alike have no cause that was found: the other one stays open, and it is told."""
+def test_where_no_cause_is_known_all_breaks_of_its_code_are_answered(merchant: Any) -> None:
+    """Two breaks that the sheet counts as alike get one answer; one of another code stays open."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
-    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
-    rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid]
-    merchant.drop("minor.csv", *rows)
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
+    rows = [merchant.order(one, amount=f"{Decimal(one.amount) * 100:.2f}") for one in paid[:2]]
+    merchant.drop("minor.csv", *rows, merchant.order(paid[2], currency="USD"))
     merchant.night(workbooks=workbooks())
     back = Returned(next(merchant.folder.joinpath("reports").glob("reconciliation-*.xlsx")))
-    back.answer("Order corrected", row=0)
-    back.write("Applies to", WHOLE_CAUSE, row=0)
+    orders = [
+        back.sheet.cell(HEADER_ROW + 1 + row, back.columns["Order or batch"]).value
+        for row in range(3)
+    ]
+    for chosen in (paid[0], paid[2]):
+        back.answer("Order corrected", row=orders.index(chosen.order_no))
+        back.write("Applies to", WHOLE_CAUSE, row=orders.index(chosen.order_no))
 
     done = take(merchant, back.save("answered.xlsx"))
 
-    assert len(done.taken) == 1
+    assert {one.order_no: one.covers_cause for one in done.taken} == {
+        paid[0].order_no: False,
+        paid[1].order_no: True,
+        paid[2].order_no: False,
+    }
     (refusal,) = done.refusals
     assert refusal.value == WHOLE_CAUSE
     assert "was taken for this break alone" in refusal.reason
