@@ -1,22 +1,38 @@
-"""A layout for files like some samples: its keys, what must be asked, what no column is."""
+"""A layout for files like some samples: its keys, what must be asked, what no column is.
 
+As the TOML that merchants.toml takes; with an open question it is refused there.
+"""
+
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.files.proposing.answers import set_answer
-from recon.files.proposing.filled_columns import fill_required, place_account
-from recon.files.proposing.layout_draft import LayoutDraft, draft_of
-from recon.files.proposing.meant_words import decide_words
-from recon.files.proposing.sample import sample_of
-from recon.files.proposing.sides import decide_captures, decide_sign
-from recon.files.proposing.total_line import decide_trailer
-from recon.files.proposing.vocabulary import names_of_column
-from recon.files.proposing.written_days import decide_times
-from recon.files.proposing.written_money import decide_amounts, decide_turned
-from recon.files.typing.table_schema import TableSchema
+from recon.files.proposing.money_signs import (
+    columns_of,
+    decide_amounts,
+    decide_captures,
+    decide_sign,
+    decide_trailer,
+    decide_turned,
+)
+from recon.files.proposing.ranked_columns import Draft, draft_of
+from recon.files.proposing.sample import joined, sample_of
+from recon.files.proposing.vocabulary import MEANINGS, names_of_column, plain_words
+from recon.files.proposing.written_cells import SeenCell, decided_times
+from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
+from recon.files.typing.written_times import standard_time
+from recon.model.errors import UsageError
+from recon.model.money import is_currency
+from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
+
+_ZONES = {"utc": "UTC", "gmt": "UTC"}
+_BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_DIGITS = re.compile(r"[0-9]+(?:[-_.]?[0-9]+)*")
+_FIRST = ("files", "delimiter", "quote", "encoding", "preamble", "columns", "constants", "words")
 
 
 class Proposal(NamedTuple):
@@ -57,38 +73,153 @@ def proposal_of(
     if not any(sample.rows for sample in samples):
         why = "a column is known by what it holds, too"
         refuse(samples[0].name, f"has a header and no row; {why}: give a sample with rows")
-    draft = draft_of(samples, schema=schema, answers=answers)
-    place_account(draft, known=constants)
-    fill_required(draft)
-    decide_words(draft)
-    decide_amounts(draft)
-    decide_sign(draft)
-    decide_turned(draft)
-    decide_captures(draft)
-    decide_times(draft)
-    decide_trailer(draft)
-    return _proposed(draft)
-
-
-def _proposed(draft: LayoutDraft) -> Proposal:
-    """The keys of a draft together, with what a person decided in its place."""
-    ranked = draft.ranked
-    columns = {ours: their for ours, their in ranked.columns.items() if ours != their}
-    layout = draft.keys | {
-        key: value
-        for key, value in (
-            ("columns", columns),
-            ("debit", ranked.debit),
-            ("clock", ranked.clock),
-            ("constants", draft.constants),
-        )
-        if value
-    }
-    for key, text in draft.answers.items():
-        if key.removeprefix("columns.") not in ranked.debit:  # a pair holds both of its columns
-            set_answer(layout, key, text)
+    draft = draft_of(joined(samples), schema=schema, known=constants, answers=answers)
+    for decide in (
+        _decide_words,
+        decide_amounts,
+        decide_sign,
+        decide_turned,
+        decide_captures,
+        _decide_times,
+        decide_trailer,
+    ):
+        decide(draft)
+    columns = {ours: their for ours, their in draft.columns.items() if ours != their}
+    mapped = {"columns": columns, "debit": draft.debit, "clock": draft.clock}
+    mapped["constants"] = draft.constants
+    layout = draft.keys | {key: value for key, value in mapped.items() if value}
+    for key, text in answers.items():
+        if key.removeprefix("columns.") not in draft.debit:  # a pair holds both of its columns
+            _set_answer(layout, key, text)
         draft.questions.pop(key, None)
-    read = {*ranked.columns.values(), *ranked.debit.values(), *ranked.clock.values()}
+    read = {*draft.columns.values(), *draft.debit.values(), *draft.clock.values()}
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
-    not_read = [scrubbed(name) for name in draft.samples[0].header if name not in read]
-    return Proposal(layout, draft.questions, tuple(draft.blank), tuple(not_read))
+    not_read = tuple(scrubbed(name) for name in draft.sample.header if name not in read)
+    blank = tuple(ours for ours, text in draft.constants.items() if not text)
+    return Proposal(layout, draft.questions, blank, not_read)
+
+
+def _decide_words(draft: Draft) -> None:
+    """The key `words`: of columns that hold some words, and of currencies in small letters."""
+    words: dict[str, dict[str, str]] = {}
+    for column in draft.schema.columns:
+        lines = {cell.text: cell.line for cell in reversed(draft.cells_of(column.name))}
+        if isinstance(column.cell, frozenset) and not set(lines) <= column.cell:
+            words[column.name] = _meant(draft, lines, column=column, ours=column.cell)
+    # What is no currency stays a row that a night refuses.
+    cells = draft.cells_of("currency")
+    codes = {cell.text for cell in cells if is_currency(cell.text.upper())}
+    if any(code.upper() != code for code in codes):
+        words["currency"] = {code: code.upper() for code in sorted(codes)}
+    if words:
+        draft.keys["words"] = words
+
+
+def _meant(
+    draft: Draft, lines: Mapping[str, int], *, column: TableColumn, ours: frozenset[str]
+) -> dict[str, str]:
+    """Their word -> ours; a word that could mean several things is asked."""
+    table = "kind" if column.name == "action" else column.name
+    known = MEANINGS.get("bank_status" if draft.schema.kind is SourceKind.BANK else table, {})
+    meant = {}
+    for word, line in sorted(lines.items(), key=lambda pair: pair[1]):
+        if (named := known.get(plain_words(word), word)) in ours:
+            meant[word] = named
+            continue
+        shown = f".{word}" if scrubbed(word) == word else ""
+        which = ", ".join(sorted(ours))
+        draft.ask(f"words.{column.name}{shown}", f"line {line}: which of {which} is it?")
+    return meant
+
+
+def _decide_times(draft: Draft) -> None:
+    """The keys `times` and `zone`; a column that need not be there is left where it differs."""
+    instants, dates = (
+        [c for c in draft.schema.columns if c.cell is cell and c.name in draft.columns]
+        for cell in (Cell.INSTANT, Grammar.DATE)
+    )
+    cells = []
+    for column in (*instants, *dates):
+        their, clock = draft.columns[column.name], draft.clock.get(column.name)
+        for row in draft.sample.rows if column.required else ():
+            text = f"{row.cells[their]} {row.cells[clock]}" if clock else row.cells[their]
+            cells += [SeenCell(row.line, text.strip())] if row.cells[their] else []
+    names = [draft.theirs[draft.columns[c.name]].words for c in instants if c.required]
+    zones = {_ZONES[word] for name in names for word in name.split(" ") if word in _ZONES}
+    decided = decided_times(
+        cells,
+        dates=bool(dates),
+        zone_of_name=zones.pop() if len(zones) == 1 else "",
+        zone_matters=any(c.required for c in instants),
+        answers=draft.answers,
+    )
+    draft.take(decided)
+    times = draft.keys.get("times", "")
+    for column in instants:
+        cells = [*draft.cells_of(column.name)]
+        if times:
+            fits = draft.sample.typed or all(standard_time(c.text, times=times) for c in cells)
+        else:
+            fits = not decided_times(
+                cells, dates=False, zone_of_name="UTC", zone_matters=False, answers={}
+            ).keys
+        if not column.required and not fits:
+            del draft.columns[column.name]
+
+
+def _set_answer(layout: dict[str, Any], key: str, text: str) -> None:
+    """Put what a person decided where it belongs; `words.status.on hold` has no more points."""
+    table, _, rest = key.partition(".")
+    if rest and not isinstance(layout.get(table, {}), dict):
+        msg = f"{key}: {table} is one text and has no parts"
+        raise UsageError(msg)
+    column, _, part = rest.partition(".")
+    if not rest:
+        layout[key] = text
+    elif table in {"words", "sign"}:
+        if table == "words" or part:  # which amount a column of signs is of is decided by now
+            layout.setdefault(table, {}).setdefault(column, {})[part] = text
+    elif table == "turned_rows":
+        layout.setdefault(table, {})[rest] = columns_of(text)
+    elif table != "columns" or rest != text:
+        layout.setdefault(table, {})[rest] = text
+
+
+def pattern_of(names: list[str]) -> str:
+    """Which names are of the layout: what is a number in them may be another one."""
+    patterns = {_DIGITS.sub("*", re.sub(r"[*?\[\]]", "?", name)) for name in names}
+    return min(patterns, key=len) if len(patterns) == 1 else f"*.{names[0].rpartition('.')[2]}"
+
+
+def layout_text(proposal: Proposal, *, table: str, files: str) -> str:
+    """The table of a layout; `table` is its header with brackets, `files` the pattern or ""."""
+    keys: dict[str, Any] = ({"files": files} if files else {}) | proposal.layout
+    lines = [table]
+    if proposal.blank:
+        lines.append(f"# blank in every row, for no column is it: {', '.join(proposal.blank)}")
+    if proposal.not_read:
+        lines.append(f"# not read: {', '.join(proposal.not_read)}")
+    ordered = [*(k for k in _FIRST if k in keys), *(k for k in keys if k not in _FIRST)]
+    lines += [f"{key} = {_value(keys[key])}" for key in ordered]
+    if proposal.questions:
+        lines.append(
+            "# Decide each, set its key, take its question away: until then it is refused."
+        )
+        lines.append(f"questions = {_value(proposal.questions)}")
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case dict():
+            parts = (f"{_key(key)} = {_value(inner)}" for key, inner in value.items())
+            return f"{{ {', '.join(parts)} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(_value, value))}]"
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def _key(text: str) -> str:
+    return text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -1,29 +1,27 @@
-"""Which column of a sample is which of ours: by its name, then by what its cells can be."""
+"""Which column of a sample is which of ours: by its name, then by what its cells can be.
+
+What no column is known to be is the same in every row, left blank, or asked.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from recon.files.proposing.readings_of_cells import (
+from recon.files.proposing.sample import Row, Sample
+from recon.files.proposing.vocabulary import NAMES, STAND_INS, names_of_column, plain_words
+from recon.files.proposing.written_cells import (
+    Decided,
     SeenCell,
+    currency_beside,
     looks_like_amount,
     looks_like_day,
     looks_like_time,
 )
-from recon.files.proposing.sample import Sample
-from recon.files.proposing.vocabulary import (
-    CLOCKS,
-    CREDITS,
-    DATES,
-    DAYS_OF_ROWS,
-    DEBITS,
-    STAND_INS,
-    names_of_column,
-    plain_words,
-)
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.model.errors import UsageError
 from recon.model.money import is_currency
+from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
 
 _FIT_SHARE_MIN = 9
@@ -31,39 +29,19 @@ _FIT_SHARE_MIN = 9
 _WORDS_MAX = 30
 """Different words of a column of words."""
 _WORD_CHARACTERS_MAX = 50
-_UNITS = frozenset(
-    {
-        "eur",
-        "usd",
-        "gbp",
-        "chf",
-        "pln",
-        "jpy",
-        "utc",
-        "gmt",
-        "cet",
-        "nc",
-        "gc",
-        "lc",
-        "cents",
-        "cent",
-    }
-    | {
-        "minor",
-        "units",
-        "centimes",
-        "incl",
-        "gross",
-        "in",
-        "local",
-        "time",
-        "centimos",
-        "centesimi",
-    }
-)
-"""Words behind a name that do not change what it names."""
-OF_STATEMENT = frozenset({"statement_no", "from_date", "to_date"})
+_OF_STATEMENT = frozenset({"statement_no", "from_date", "to_date"})
 """Columns of ours that may share one of theirs: a day of entries may be a statement."""
+_OF_ACCOUNT = ("merchant_id", "account_id")
+_SPARED = frozenset({"transaction_id", "reference_no", "opening", "closing"})
+"""Columns that many programs do not have: blank where no column is them, and said so."""
+_WHERE_NONE_IS = {
+    "query_result": "constants.query_result=1 where each row is a payment that the gateway has"
+}
+"""Columns that no portal has -> what a person may decide instead."""
+_CANDIDATES_MAX = 6
+"""Columns that a question names."""
+_SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK, SourceKind.LEDGER})
+"""Kinds whose amounts may stand in two columns."""
 _CLOCK = re.compile(
     r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?: ?[AaPp][Mm])?", re.ASCII
 )
@@ -81,207 +59,268 @@ class TheirColumn(NamedTuple):
     """No cell is blank."""
 
     @property
+    def bare(self) -> str:
+        """Its words without the units behind them."""
+        parts = self.words.split(" ")
+        while len(parts) > 1 and parts[-1] in NAMES["units"]:
+            parts.pop()
+        return " ".join(parts)
+
+    @property
     def all_differ(self) -> bool:
         """No two cells are alike, as those of a number that names a row."""
         return len({cell.text for cell in self.cells}) == len(self.cells)
 
+    def all(self, of: Callable[[str], object]) -> bool:
+        """Whether nearly all cells are so: one bad row of a sample must not hide a column."""
+        different = {cell.text for cell in self.cells}
+        return sum(bool(of(text)) for text in different) * 10 >= len(different) * _FIT_SHARE_MIN
 
-class Ranked(NamedTuple):
-    """Our columns as they were found in a sample."""
+    def is_named(self, names: frozenset[str]) -> bool:
+        """Whether its name is one of them, with or without a unit behind."""
+        return self.words in names or self.bare in names
 
-    columns: dict[str, str]
-    debit: dict[str, str]
-    clock: dict[str, str]
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A layout while its keys are decided; each step adds to it by what was decided before."""
+
+    sample: Sample
+    schema: TableSchema
+    answers: Mapping[str, str]
+    """What a person decided: key of the layout -> text."""
+    theirs: Mapping[str, TheirColumn]
+    keys: dict[str, Any]
     questions: dict[str, str]
+    columns: dict[str, str]
+    """Ours -> theirs, and so are the next two."""
+    debit: dict[str, str] = field(default_factory=dict)
+    clock: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    """Ours -> what every row has there; "" where no column of the samples is it."""
+
+    def take(self, decided: Decided) -> None:
+        """Keep what was decided and what is to be asked."""
+        self.keys.update(decided.keys)
+        self.questions.update(decided.questions)
+
+    def ask(self, key: str, question: str) -> None:
+        """Leave a key to a person."""
+        self.questions[key] = question
+
+    def cells_of(self, ours: str) -> tuple[SeenCell, ...]:
+        """The filled cells of the column that is ours."""
+        their = self.theirs.get(self.columns.get(ours, ""))
+        return () if their is None else their.cells
+
+    def cell(self, row: Row, ours: str) -> str:
+        """What a row has in the column that is ours, or what all have, as far as it is known."""
+        if (their := self.columns.get(ours)) is not None:
+            return row.cells[their]
+        return self.constants.get(ours, self.answers.get(f"constants.{ours}", ""))
+
+    def amount_columns(self) -> list[TableColumn]:
+        """Our columns of amounts that a column of the samples is."""
+        columns = self.schema.columns
+        return [c for c in columns if c.cell is Cell.AMOUNT and c.name in self.columns]
 
 
-def their_columns(samples: Sequence[Sample]) -> dict[str, TheirColumn]:
-    """Name -> column, over all samples."""
-    columns = {}
-    for at, name in enumerate(samples[0].header):
-        if not name or scrubbed(name) != name or samples[0].header.count(name) > 1:
-            continue  # a layout cannot name it, or a person must not read it
-        cells, full = [], True
-        for sample in samples:
-            for row in sample.rows:
-                if row.cells[at]:
-                    cells.append(SeenCell(row.line, row.cells[at]))
-                full = full and bool(row.cells[at])
-        columns[name] = TheirColumn(name, plain_words(name), tuple(cells), full)
-    return columns
+def draft_of(
+    sample: Sample, *, schema: TableSchema, known: Mapping[str, str], answers: Mapping[str, str]
+) -> Draft:
+    """A draft with the columns that names and cells tell; what more than one could be is asked.
 
-
-def ranked_columns(
-    theirs: Mapping[str, TheirColumn],
-    *,
-    schema: TableSchema,
-    answers: Mapping[str, str],
-    signed: bool,
-) -> Ranked:
-    """The columns of a schema among theirs; what more than one could be is asked.
-
-    `answers` holds `columns.<ours>` where a person decided; `signed`: amounts may be split.
+    `known`: merchant and account, as far as they are; `answers` holds what a person decided.
 
     Raises:
-        UsageError: what a person decided is none of theirs.
+        UsageError: a person named a column that the samples do not have.
     """
-    chosen = _chosen(answers, theirs)
-    ranked = Ranked(chosen, {}, {}, {})
-    if signed:
-        _split(schema, theirs, ranked=ranked)
-    left = [column for column in schema.columns if column.name not in ranked.columns]
-    # A name that is ours to the letter is taken before another column may claim it.
-    for exact in (True, False):
-        for column in sorted(left, key=lambda column: not column.required):
-            if column.name in ranked.columns or column.name in ranked.questions:
-                continue
-            taken = {their for ours, their in ranked.columns.items() if ours not in OF_STATEMENT}
-            free = [their for their in theirs.values() if their.name not in taken]
-            fitting = [t for t in free if t.name == column.name] if exact else _best(free, column)
-            fitting = [their for their in fitting if fits(their, column)]
-            if len(fitting) == 1:
-                ranked.columns[column.name] = fitting[0].name
-            elif fitting and column.required:
-                names = " or ".join(repr(their.name) for their in fitting)
-                ranked.questions[f"columns.{column.name}"] = f"is it {names}?"
-    _ask_of_dates(ranked, theirs, schema=schema)
-    _beside_days(ranked, theirs, schema=schema)
-    return ranked
-
-
-def _chosen(answers: Mapping[str, str], theirs: Mapping[str, TheirColumn]) -> dict[str, str]:
-    """Ours -> theirs, where a person decided."""
-    chosen = {}
-    for key, name in answers.items():
-        if not key.startswith("columns."):
-            continue
+    theirs = {}
+    for name in sample.header:
+        if scrubbed(name) == name:  # else a person must not read it
+            cells = tuple(SeenCell(r.line, r.cells[name]) for r in sample.rows if r.cells[name])
+            full = len(cells) == len(sample.rows)
+            theirs[name] = TheirColumn(name, plain_words(name), cells, full)
+    chosen = {k.removeprefix("columns."): t for k, t in answers.items() if k[:8] == "columns."}
+    for ours, name in chosen.items():
         if name not in theirs:
-            msg = f"{key}: the samples have no column {name!r} that can be named"
+            msg = f"columns.{ours}: the samples have no column {name!r} that can be named"
             raise UsageError(msg)
-        chosen[key.removeprefix("columns.")] = name
-    return chosen
+    draft = Draft(sample, schema, answers, theirs, dict(sample.keys), {**sample.questions}, chosen)
+    _split(draft)
+    _rank(draft)
+    _ask_of_days(draft)
+    _place_account(draft, known=known)
+    _fill_required(draft)
+    return draft
 
 
-def _best(free: Iterable[TheirColumn], column: TableColumn) -> list[TheirColumn]:
-    """The columns whose name means ours: whole names before such with a unit behind."""
-    names = names_of_column(column.name)
-    known = list(free)
-    if column.cell is Cell.INSTANT or column.cell is Grammar.DATE:
-        # Of two days each may be ours, also where one says its zone.
-        return [their for their in known if _is_named(their, names)]
-    whole = [their for their in known if their.words in names]
-    if any(fits(their, column) for their in whole):
-        return whole
-    others = STAND_INS.get(column.name, frozenset())
-    return [their for their in known if _bare(their.words) in names] or [
-        their for their in known if _bare(their.words) in others and their.full and their.all_differ
-    ]
-
-
-def _is_named(their: TheirColumn, names: frozenset[str]) -> bool:
-    return their.words in names or _bare(their.words) in names
-
-
-def _bare(words: str) -> str:
-    """A name without the units behind it."""
-    parts = words.split(" ")
-    while len(parts) > 1 and (parts[-1] in _UNITS):
-        parts.pop()
-    return " ".join(parts)
-
-
-def _split(schema: TableSchema, theirs: Mapping[str, TheirColumn], *, ranked: Ranked) -> None:
+def _split(draft: Draft) -> None:
     """Amounts that stand in two columns, `Gross Debit` and `Gross Credit`, or Soll and Haben.
 
     Who decided for one side of them decided for both.
     """
-    for column in schema.columns:
-        pair = _pair(column, theirs) if column.cell is Cell.AMOUNT else None
-        if pair and ranked.columns.get(column.name, pair[1]) in pair:
-            ranked.debit[column.name], ranked.columns[column.name] = pair
-
-
-def _pair(column: TableColumn, theirs: Mapping[str, TheirColumn]) -> tuple[str, str] | None:
-    own = "" if column.name == "amount" else f"{column.name} "
-    sides: list[str] = []
-    for side in (DEBITS, CREDITS):
-        names = [
-            their.name
-            for their in theirs.values()
-            if _bare(their.words) in {own + word for word in side}
-            and _all(their, looks_like_amount)
+    for column in draft.schema.columns if draft.schema.kind in _SIGNED else ():
+        own = "" if column.name == "amount" else f"{column.name} "
+        sides = [
+            [
+                their
+                for their in draft.theirs.values()
+                if their.bare in {own + word for word in NAMES[side]}
+                and their.all(looks_like_amount)
+            ]
+            for side in ("debits", "credits")
         ]
-        if len(names) != 1:
-            return None
-        sides += names
-    if all(theirs[name].full and all(map(_is_some, theirs[name].cells)) for name in sides):
-        return None  # numbers of two accounts
-    return sides[0], sides[1]
+        if column.cell is not Cell.AMOUNT or [len(named) for named in sides] != [1, 1]:
+            continue
+        (debit,), (credit,) = sides
+        if all(
+            side.full and all(any(d in cell.text for d in "123456789") for cell in side.cells)
+            for side in (debit, credit)
+        ):
+            continue  # numbers of two accounts
+        if draft.columns.get(column.name, credit.name) in {debit.name, credit.name}:
+            draft.debit[column.name], draft.columns[column.name] = debit.name, credit.name
 
 
-def _is_some(cell: SeenCell) -> bool:
-    return any(digit in cell.text for digit in "123456789")
+def _rank(draft: Draft) -> None:
+    """A name that is ours to the letter is taken before another column may claim it."""
+    left = [column for column in draft.schema.columns if column.name not in draft.columns]
+    for exact in (True, False):
+        for column in sorted(left, key=lambda column: not column.required):
+            if column.name in draft.columns:
+                continue
+            taken = {their for ours, their in draft.columns.items() if ours not in _OF_STATEMENT}
+            free = [their for their in draft.theirs.values() if their.name not in taken]
+            fitting = [t for t in free if t.name == column.name] if exact else _best(free, column)
+            fitting = [their for their in fitting if _fits(their, column)]
+            if len(fitting) == 1:
+                draft.columns[column.name] = fitting[0].name
+            elif fitting and column.required:
+                draft.ask(f"columns.{column.name}", f"is it {_either(t.name for t in fitting)}?")
 
 
-def _beside_days(ranked: Ranked, theirs: Mapping[str, TheirColumn], *, schema: TableSchema) -> None:
-    """The time of day, where it stands in a column of its own."""
-    clocks = [t for t in theirs.values() if t.words in CLOCKS and t.cells and _all(t, _is_clock)]
-    for column in schema.columns:
-        their = theirs.get(ranked.columns.get(column.name, ""))
-        timed = column.cell is Cell.INSTANT and column.required and len(clocks) == 1
-        if timed and their is not None and not any(":" in cell.text for cell in their.cells):
-            ranked.clock[column.name] = clocks[0].name
+def _best(free: Iterable[TheirColumn], column: TableColumn) -> list[TheirColumn]:
+    """The columns whose name means ours: whole names before such with a unit behind."""
+    names, others = names_of_column(column.name), STAND_INS.get(column.name, frozenset())
+    known = list(free)
+    whole = [their for their in known if their.words in names]
+    is_day = column.cell is Cell.INSTANT or column.cell is Grammar.DATE
+    # Of two days each may be ours, also where one says its zone.
+    if not is_day and any(_fits(their, column) for their in whole):
+        return whole
+    named = [their for their in known if their.is_named(names)]
+    if named or is_day:
+        return named
+    return [t for t in known if t.bare in others and t.full and t.all_differ]
 
 
-def _ask_of_dates(
-    ranked: Ranked,
-    theirs: Mapping[str, TheirColumn],
-    *,
-    schema: TableSchema,
-) -> None:
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(map(repr, names))
+
+
+def _ask_of_days(draft: Draft) -> None:
     """A column that is only named a date may be another day than ours, where there are others.
 
-    So may the day of a settled row, such as its booking: ours is that of the batch.
+    So may the day of a settled row, such as its booking: ours is that of the batch. The time of
+    day may stand in a column of its own.
     """
-    taken = set(ranked.columns.values())
-    others = [
-        their.name
-        for their in theirs.values()
-        if their.name not in taken and their.cells and _all(their, looks_like_day)
-    ]
-    for column in schema.columns:
-        name = ranked.columns.get(column.name, "")
-        timed = column.required and (column.cell is Cell.INSTANT or column.cell is Grammar.DATE)
-        weak = DATES | DAYS_OF_ROWS if column.name == "settled_on" else DATES
-        vague = timed and name in theirs and _is_named(theirs[name], weak)
-        if vague and others and f"columns.{column.name}" not in ranked.questions:
-            names = " or ".join(repr(other) for other in (name, *others))
-            ranked.questions[f"columns.{column.name}"] = f"is it {names}?"
+    taken = set(draft.columns.values())
+    filled = [their for their in draft.theirs.values() if their.cells]
+    others = [t.name for t in filled if t.name not in taken and t.all(looks_like_day)]
+    clocks = [t.name for t in filled if t.words in NAMES["clocks"] and t.all(_CLOCK.fullmatch)]
+    for column in draft.schema.columns:
+        their = draft.theirs.get(draft.columns.get(column.name, ""))
+        is_moment = column.cell is Cell.INSTANT
+        if their is None or not column.required or not (is_moment or column.cell is Grammar.DATE):
+            continue
+        weak = NAMES["dates"]
+        weak |= NAMES["days_of_rows"] if column.name == "settled_on" else frozenset()
+        if their.is_named(weak) and others:
+            draft.ask(f"columns.{column.name}", f"is it {_either((their.name, *others))}?")
+        if is_moment and len(clocks) == 1 and not any(":" in cell.text for cell in their.cells):
+            draft.clock[column.name] = clocks[0]
 
 
-def _is_clock(text: str) -> bool:
-    return _CLOCK.fullmatch(text) is not None
-
-
-def fits(their: TheirColumn, column: TableColumn) -> bool:
+def _fits(their: TheirColumn, column: TableColumn) -> bool:
     """Whether the cells of a column can be what ours means."""
     if not their.cells or not (their.full or column.may_be_blank):
         return not their.cells and column.may_be_blank
     match column.cell:
         case Cell.AMOUNT:
-            return _all(their, looks_like_amount)
+            return their.all(looks_like_amount)
         case Cell.CURRENCY:
-            return _all(their, lambda text: is_currency(text.upper()))
+            return their.all(lambda text: is_currency(text.upper()))
         case Cell.INSTANT | Grammar.DATE:
-            return _all(their, looks_like_time)
+            return their.all(looks_like_time)
         case Grammar() as grammar:
-            pattern = re.compile(grammar.value[0], re.ASCII)
-            return _all(their, lambda text: pattern.fullmatch(text) is not None)
+            return their.all(re.compile(grammar.value[0], re.ASCII).fullmatch)
     different = {cell.text for cell in their.cells}
     return len(different) <= _WORDS_MAX and all(len(t) <= _WORD_CHARACTERS_MAX for t in different)
 
 
-def _all(their: TheirColumn, of: Callable[[str], bool]) -> bool:
-    """Nearly all cells: one bad row of a sample must not hide a column."""
-    different = {cell.text for cell in their.cells}
-    return sum(map(of, different)) * 10 >= len(different) * _FIT_SHARE_MIN
+def _place_account(draft: Draft, *, known: Mapping[str, str]) -> None:
+    """Merchant and account are what the caller knows, unless a column says the same."""
+    for name in (name for name in _OF_ACCOUNT if name in draft.schema.names):
+        their, given = draft.columns.get(name, name), known.get(name, "")
+        sure = f"columns.{name}" in draft.answers or their == name
+        if not sure and (not given or {cell.text for cell in draft.cells_of(name)} != {given}):
+            del draft.columns[name]
+        draft.questions.pop(f"columns.{name}", None)
+        if name not in draft.columns and given:
+            draft.constants[name] = given
+        elif name not in draft.columns:
+            ask = "whose files are they? No column says it (--merchant, --account)"
+            draft.ask(f"constants.{name}", ask)
+
+
+def _fill_required(draft: Draft) -> None:
+    """What every row must have and no column is known to be."""
+    for column in draft.schema.columns:
+        name, key = column.name, f"columns.{column.name}"
+        if name in draft.columns or key in draft.questions or name in _OF_ACCOUNT:
+            continue
+        if not column.required or f"constants.{name}" in draft.answers:
+            continue
+        named = _candidates(draft, column)
+        if name in _SPARED and column.may_be_blank:
+            draft.constants[name] = ""
+        elif column.cell is Cell.CURRENCY:
+            _currency_of_names(draft)
+        elif isinstance(column.cell, frozenset):
+            which = f" (columns.{name} where it is {named})" if named else ""
+            ask = f"no column is known to say it{which}; what is it of every row?"
+            draft.ask(f"constants.{name}", ask)
+        else:
+            ask = f"which column is it{':' * bool(named)} {named}".rstrip() + "?"
+            if name in _OF_STATEMENT and (day := draft.columns.get("booked_on")):
+                ask += f"; {day!r} makes a statement of each day"
+            draft.ask(key, f"{ask} ({_WHERE_NONE_IS.get(name, f'constants.{name} where none is')})")
+
+
+def _candidates(draft: Draft, column: TableColumn) -> str:
+    """Columns of which no required one is read yet, and whose cells could be this one."""
+    needed = {draft.columns.get(name, "") for name in draft.schema.required}
+    taken = {*needed, *draft.debit.values(), *draft.clock.values()}
+    if column.cell is not Cell.AMOUNT:  # what is read as money names and states nothing
+        taken |= {draft.columns[each.name] for each in draft.amount_columns()}
+    free = [
+        their
+        for their in draft.theirs.values()
+        if their.name not in taken and their.cells and _fits(their, column)
+    ]
+    if isinstance(column.cell, Grammar) and column.cell is not Grammar.DATE:
+        free = [their for their in free if their.all_differ] or free
+    return _either([their.name for their in free][:_CANDIDATES_MAX])
+
+
+def _currency_of_names(draft: Draft) -> None:
+    """What names of amounts tell, `Betrag (EUR)`, or the signs beside them; or a question."""
+    names = [draft.columns[column.name] for column in draft.amount_columns()]
+    codes = {part for name in names for part in re.findall(r"\b[A-Z]{3}\b", name)}
+    beside = currency_beside(cell.text for name in names for cell in draft.theirs[name].cells)
+    known = {code for code in {*codes, beside} if is_currency(code)}
+    if len(known) == 1:
+        draft.constants["currency"] = known.pop()
+    else:
+        draft.ask("constants.currency", "no column says the currency; which one is it?")

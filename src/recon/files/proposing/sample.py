@@ -1,19 +1,16 @@
-"""A sample file as cells: encoding, separators, the line of its header, its last record."""
+"""Samples as one table: encoding, separators, header are found, a night's readers do the rest."""
 
 import csv
-import io
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-from recon.config.file_layouts import STANDARD
+from recon.config.file_layouts import FileLayout
 from recon.files.formats.csv_text import SEPARATORS
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import FORMATS, raw_of
 from recon.files.formats.raw_table import EveryColumn, refuse
 from recon.files.formats.xlsx_book import sheet_texts
-from recon.files.formats.xlsx_cells import NumberText
-from recon.files.proposing.vocabulary import TOTALS, plain_words
+from recon.files.proposing.vocabulary import NAMES, plain_words
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
 """One sample; a layout needs no more of a file."""
@@ -25,7 +22,6 @@ COLUMNS_MIN = 3
 HEADER_NAMES_MIN = 2
 """Names of a line that must be known before it is taken for a header."""
 _DETECTED_CHARACTERS = 16_384
-_QUOTES = ('"', "'")
 _ALIKE = ("delimiter", "quote", "preamble")
 """What samples of one layout may not differ in. Who has another encoding is refused by its rows."""
 _ENCODINGS = {
@@ -38,11 +34,11 @@ _ENCODINGS = {
 
 
 class Row(NamedTuple):
-    """One record: where it begins, its cells, which of them were exact numbers."""
+    """One record: where it begins, its cells by column, which of them were exact numbers."""
 
     line: int
-    cells: Sequence[str]
-    numbers: Sequence[bool] = ()
+    cells: Mapping[str, str]
+    numbers: frozenset[str] = frozenset()
 
 
 class Sample(NamedTuple):
@@ -51,22 +47,16 @@ class Sample(NamedTuple):
     name: str
     header: tuple[str, ...]
     rows: tuple[Row, ...]
-    keys: dict[str, object]
+    keys: dict[str, Any]
     trailer: tuple[str, ...] = ()
     """The cells of a last record that is a total."""
-    questions: dict[str, str] = {}  # noqa: RUF012 - a tuple's default is never written to
+    questions: Mapping[str, str] = {}
     typed: bool = False
     """Its cells may be dates and numbers, not text."""
     undecided: frozenset[str] = frozenset()
     """Keys that it reads alike whatever they are: another sample decides them."""
-
-
-class _Reading(NamedTuple):
-    """A file's text with one delimiter."""
-
-    delimiter: str
-    hits: int
-    preamble: int
+    first_rows: int = 0
+    """Of several samples: the rows of the first, whose trailer it is."""
 
 
 def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> Sample:
@@ -80,72 +70,58 @@ def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> 
     name = file.path.name
     if not file.content or file.content.isspace():
         refuse(name, "is empty: give a sample with rows")
+    keys: dict[str, Any] = {}
+    questions: dict[str, str] = {}
+    trailer: tuple[str, ...] = ()
+    undecided = frozenset[str]()
     kind = FORMATS.get(file.path.suffix.lower(), "")
-    if not kind:
-        sample = _of_text(file, known=known, encoding=encoding)
-        return sample._replace(keys={"format": "csv"} | sample.keys)
-    if kind == "xlsx":
-        return _of_sheet(file, known=known)
-    if kind == "csv":
-        return _of_text(file, known=known, encoding=encoding)
     if kind == "xml":
         refuse(name, "is XML: name the element of a row in `record`, its parts are the columns")
-    raw = raw_of(file, wanted=EveryColumn())
-    columns = [raw.columns[column].to_pylist()[:SAMPLE_ROWS_MAX] for column in raw.header]
-    lines = raw.lines.tolist()[:SAMPLE_ROWS_MAX]
-    rows = [Row(line, cells) for line, *cells in zip(lines, *columns, strict=True)]
-    return Sample(name, raw.header, tuple(rows), {}, typed=True)
-
-
-def _of_sheet(file: FileBytes, *, known: frozenset[str]) -> Sample:
-    grid = sheet_texts(file, rows_max=PREAMBLE_MAX + SAMPLE_ROWS_MAX)
-    hits = [_hits(cells, known=known) for _, cells in grid[:PREAMBLE_MAX]]
-    if not hits or max(hits) < HEADER_NAMES_MIN:
-        _refuse_headless(file.path.name)
-    at = hits.index(max(hits))
-    number, cells = grid[at]
-    texts = [text.strip() for text in cells]
-    width = max(index for index, text in enumerate(texts) if text) + 1
+    if kind == "xlsx":
+        grid = sheet_texts(file, rows_max=PREAMBLE_MAX)
+        hits = [_hits(cells, known=known) for _, cells in grid]
+        if max(hits) < HEADER_NAMES_MIN:
+            _refuse_headless(name)
+        above = grid[hits.index(max(hits))][0] - 1
+        keys = {"preamble": above} if above else {}
+    elif kind in {"", "csv"}:
+        texts = _decoded(file.content, name=name)
+        if encoding in texts:
+            texts = {encoding: texts[encoding]}
+        keys, questions = _shape(texts, known=known, name=name)
+        keys = keys if kind else {"format": "csv"} | keys
+        text = texts[keys["encoding"]]
+        undecided = frozenset({"encoding"} if file.content.isascii() else ())
+        undecided |= frozenset(() if '"' in text or "'" in text else {"quote"})
+        last = text.rstrip("\r\n").rpartition("\n")[2].split(keys["delimiter"])
+        trailer = tuple(cell.strip() for cell in last)
+    ended = {"trailer": {"word": trailer[0]}} if _is_total(trailer) else {}
+    raw = raw_of(file, wanted=EveryColumn(), layout=FileLayout.model_validate(keys | ended))
+    if raw.bad_rows and not len(raw.lines):
+        bad = raw.bad_rows[0]
+        refuse(name, f"has no row that can be read: that on line {bad.line} {bad.reason}")
+    columns = [raw.columns[column].to_pylist() for column in raw.header]
+    cells = list(zip(*columns, strict=True))
+    if kind == "xlsx":
+        trailer = cells.pop() if cells and _is_total(cells[-1]) else ()
+    marks = {column: of.to_pylist() for column, of in raw.numbers.items()}
     rows = tuple(
         Row(
             line,
-            [text.strip() for text in row[:width]],
-            [isinstance(text, NumberText) for text in row[:width]],
+            dict(zip(raw.header, of, strict=True)),
+            frozenset(column for column, are in marks.items() if are[at]),
         )
-        for line, row in grid[at + 1 :]
+        for at, (line, of) in enumerate(
+            zip(raw.lines.tolist()[:SAMPLE_ROWS_MAX], cells[:SAMPLE_ROWS_MAX], strict=False)
+        )
     )
-    last = tuple(rows[-1].cells) if rows else ("",)
-    trailer = last if plain_words(last[0]) in TOTALS else ()
-    keys: dict[str, object] = {"preamble": number - 1} if at else {}
-    rows = rows[:-1] if trailer else rows
-    return Sample(file.path.name, tuple(texts[:width]), rows, keys, trailer, typed=True)
+    trailer = trailer if _is_total(trailer) else ()
+    typed = kind not in {"", "csv"}
+    return Sample(name, raw.header, rows, keys, trailer, questions, typed, undecided, len(rows))
 
 
-def _of_text(file: FileBytes, *, known: frozenset[str], encoding: str) -> Sample:
-    name = file.path.name
-    texts = _decoded(file.content, name=name)
-    texts = {encoding: texts[encoding]} if encoding in texts else texts
-    read = {codec: _best(text, known=known) for codec, text in texts.items()}
-    most = max(reading.hits for reading in read.values())
-    if most < HEADER_NAMES_MIN:
-        _refuse_headless(name)
-    fitting = [codec for codec, reading in read.items() if reading.hits == most]
-    encoding, questions = _encoding(file.content, fitting=fitting, texts=texts, read=read)
-    text, reading = texts[encoding], read[encoding]
-    quote = _quote(text)
-    keys: dict[str, object] = {"delimiter": reading.delimiter, "encoding": encoding}
-    keys |= {"quote": quote} if quote != STANDARD.quote else {}
-    keys |= {"preamble": reading.preamble} if reading.preamble else {}
-    records = list(islice(_records(text, reading, quote=quote), SAMPLE_ROWS_MAX + 1))
-    (_, header, _), *rows = records
-    trailer = _trailer(text, delimiter=reading.delimiter) if rows else ()
-    if trailer:
-        rows = rows[:-1]
-    width = len(header)
-    good = tuple(row for row in rows if len(row.cells) == width)
-    undecided = frozenset({"encoding"} if file.content.isascii() else ())
-    undecided |= frozenset(() if any(sign in text for sign in _QUOTES) else {"quote"})
-    return Sample(name, tuple(header), good, keys, trailer, questions, undecided=undecided)
+def _is_total(cells: Sequence[str]) -> bool:
+    return bool(cells) and plain_words(cells[0]) in NAMES["totals"]
 
 
 def _refuse_headless(name: str) -> None:
@@ -158,20 +134,20 @@ def _refuse_headless(name: str) -> None:
 
 def _decoded(content: bytes, *, name: str) -> dict[str, str]:
     """Encoding -> text, of all encodings that it may be in; the same text only once."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return {"utf-16": _in_one(content, "utf-16", name=name)}
-    if content[1::2].count(0) > len(content) // 4:
-        return {"utf-16": _in_one(content, "utf-16", name=name)}
-    try:
-        return {"utf-8": content.decode("utf-8-sig")}
-    except UnicodeDecodeError:
-        pass
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if wide or content[1::2].count(0) > len(content) // 4:
+        try:
+            return {"utf-16": content.decode("utf-16")}
+        except UnicodeError:
+            refuse(name, "is not UTF-16 to its end")
     texts: dict[str, str] = {}
-    for encoding, codec in _ENCODINGS.items():
+    for encoding, codec in {"utf-8": "utf-8-sig", **_ENCODINGS}.items():
         try:
             text = content.decode(codec)
         except UnicodeDecodeError:
             continue
+        if encoding == "utf-8":
+            return {encoding: text}
         # Control characters above ASCII are in no export: it is another encoding.
         if not any("\x80" <= c <= "\x9f" for c in text) and text not in texts.values():
             texts[encoding] = text
@@ -180,107 +156,72 @@ def _decoded(content: bytes, *, name: str) -> dict[str, str]:
     return texts
 
 
-def _in_one(content: bytes, encoding: str, *, name: str) -> str:
-    try:
-        return content.decode(encoding)
-    except UnicodeError:
-        refuse(name, f"is not {encoding.upper()} to its end")
+def _shape(
+    texts: Mapping[str, str], *, known: frozenset[str], name: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The encoding, delimiter and line by which a header has most known names; what is asked."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    most = HEADER_NAMES_MIN
+    for encoding, text in texts.items():
+        lines = [line.rstrip("\r") for line in text.split("\n", PREAMBLE_MAX)[:PREAMBLE_MAX]]
+        for delimiter in SEPARATORS:
+            for number, line in enumerate(lines):
+                cells = next(csv.reader([line], delimiter=delimiter), [])
+                hits = _hits(cells, known=known) if len(cells) >= COLUMNS_MIN else 0
+                if hits > most:
+                    found, most = {}, hits
+                if hits == most:
+                    found.setdefault(encoding, []).append((delimiter, number))
+    if not found:
+        _refuse_headless(name)
+    encoding, *others = found
+    if others:
+        from charset_normalizer import from_bytes
+
+        codecs = [_ENCODINGS[each] for each in found]
+        content = texts[encoding].encode(_ENCODINGS[encoding])
+        best = from_bytes(content, cp_isolation=codecs).best()
+        codec = best.encoding if best else ""
+        encoding = next((each for each in found if _ENCODINGS[each] == codec), encoding)
+    text, ways = texts[encoding], found[encoding]
+    if len({delimiter for delimiter, _ in ways}) > 1:
+        detected = _dialect(text)[0]
+        ways = [way for way in ways if way[0] == detected] or ways
+    delimiter, preamble = ways[0]
+    keys: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
+    # Apostrophes quote cells only where no double quote stands, and pairs of them do.
+    if '"' not in text and "'" in text and _dialect(text)[1] == "'":
+        keys["quote"] = "'"
+    if preamble:
+        keys["preamble"] = preamble
+    if len({texts[each].split("\n", preamble + 1)[preamble] for each in found}) == 1:
+        return keys, {}
+    ask = f"the header on line {preamble + 1} reads differently in {' or '.join(found)}"
+    return keys, {"encoding": ask}
 
 
-def _encoding(
-    content: bytes, *, fitting: list[str], texts: dict[str, str], read: dict[str, _Reading]
-) -> tuple[str, dict[str, str]]:
-    """The encoding, and what is to be asked of it."""
-    if len(fitting) == 1:
-        return fitting[0], {}
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(content, cp_isolation=[_ENCODINGS[name] for name in fitting]).best()
-    codec = best.encoding if best else ""
-    chosen = next((name for name in fitting if _ENCODINGS[name] == codec), fitting[0])
-    headers = {_line(texts[name], read[name].preamble) for name in fitting}
-    if len(headers) == 1:
-        return chosen, {}
-    line = read[chosen].preamble + 1
-    names = " or ".join(fitting)
-    return chosen, {"encoding": f"the header on line {line} reads differently in {names}"}
-
-
-def _line(text: str, number: int) -> str:
-    return text.split("\n", number + 1)[number]
-
-
-def _best(text: str, *, known: frozenset[str]) -> _Reading:
-    """The delimiter whose header has most known names; of several what a dialect detector says."""
-    readings = []
-    lines = text.split("\n", PREAMBLE_MAX)[:PREAMBLE_MAX]
-    for delimiter in SEPARATORS:
-        for number, line in enumerate(lines):
-            cells = next(csv.reader([line.rstrip("\r")], delimiter=delimiter), [])
-            hits = _hits(cells, known=known) if len(cells) >= COLUMNS_MIN else 0
-            readings.append(_Reading(delimiter, hits, number))
-    most = max(reading.hits for reading in readings)
-    best = [reading for reading in readings if reading.hits == most]
-    if len({reading.delimiter for reading in best}) > 1 and most:
-        from clevercsv import Detector
-
-        found_dialect = Detector().detect(
-            text[:_DETECTED_CHARACTERS], verbose=False, delimiters=list(SEPARATORS)
-        )
-        detected = found_dialect.delimiter if found_dialect else ""
-        best = [reading for reading in best if reading.delimiter == detected] or best
-    return best[0]
-
-
-def _quote(text: str) -> str:
-    """The quote of cells: apostrophes only where no double quote stands, and pairs of them do."""
-    if '"' in text or "'" not in text:
-        return '"'
+def _dialect(text: str) -> tuple[str, str]:
+    """Delimiter and quote as the cells of a text tell them, "" where they do not."""
     from clevercsv import Detector
 
-    dialect = Detector().detect(
-        text[:_DETECTED_CHARACTERS], verbose=False, delimiters=list(SEPARATORS)
-    )
-    return "'" if dialect is not None and dialect.quotechar == "'" else '"'
+    some = text[:_DETECTED_CHARACTERS]
+    dialect = Detector().detect(some, verbose=False, delimiters=list(SEPARATORS))
+    return (dialect.delimiter or "", dialect.quotechar or "") if dialect is not None else ("", "")
 
 
 def _hits(cells: Sequence[str], *, known: frozenset[str]) -> int:
-    """How many names of a line are known; 0 of what repeats one or holds a number."""
-    names = [plain_words(cell) for cell in cells]
-    filled = [name for name in names if name]
+    """How many names of a line are known; 0 of what repeats one or holds a number.
+
+    The last word of a name is often a currency, a zone or a unit.
+    """
+    filled = [name for cell in cells if (name := plain_words(cell))]
     if len(set(filled)) < len(filled) or any(name.replace(" ", "").isdigit() for name in filled):
         return 0
-    return sum(name in known or _without_units(name) in known for name in filled)
+    return sum(name in known or name.rpartition(" ")[0] in known for name in filled)
 
 
-def _without_units(name: str) -> str:
-    """A name without its last word, which is often a currency, a zone or a unit."""
-    return name.rpartition(" ")[0]
-
-
-def _records(text: str, reading: _Reading, *, quote: str) -> Iterator[Row]:
-    """The header and all rows behind it, each with the line where it begins."""
-    body = text.split("\n", reading.preamble)[-1]
-    lines = csv.reader(io.StringIO(body, newline=""), delimiter=reading.delimiter, quotechar=quote)
-    begins = reading.preamble + 1
-    try:
-        for cells in lines:
-            if cells:
-                yield Row(begins, [cell.strip() for cell in cells])
-            begins = reading.preamble + lines.line_num + 1
-    except csv.Error:
-        return  # the check behind the proposal says where and why
-
-
-def _trailer(text: str, *, delimiter: str) -> tuple[str, ...]:
-    """The cells of the last line where its first one is a word for totals."""
-    last = text.rstrip("\r\n").rpartition("\n")[2].rstrip("\r")
-    cells = tuple(cell.strip() for cell in last.split(delimiter))
-    return cells if plain_words(cells[0]) in TOTALS else ()
-
-
-def joined_keys(samples: Sequence[Sample]) -> dict[str, object]:
-    """The keys that samples of one layout decide together.
+def joined(samples: Sequence[Sample]) -> Sample:
+    """Samples of one layout as one; its trailer is that of the first.
 
     Raises:
         SourceUnreadableError: one has another header or other separators than the first.
@@ -296,4 +237,8 @@ def joined_keys(samples: Sequence[Sample]) -> dict[str, object]:
         alike = all(keys.get(key) == sample.keys.get(key) for key in decided)
         if sample.header != first.header or not alike:
             refuse(sample.name, f"has another header or other separators than {first.name}")
-    return keys
+    return first._replace(
+        rows=tuple(row for sample in samples for row in sample.rows),
+        keys=keys,
+        questions={key: ask for sample in samples for key, ask in sample.questions.items()},
+    )

@@ -12,8 +12,7 @@ from recon.config.ledger_source import LedgerSource
 from recon.config.mistakes import mistakes_of
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
-from recon.files.proposing.layout_text import layout_text, pattern_of
-from recon.files.proposing.proposal import Proposal
+from recon.files.proposing.proposal import Proposal, layout_text, pattern_of
 from recon.files.reader import (
     bank_facts,
     instruction_file,

@@ -1,7 +1,6 @@
 import tomllib
 
-from recon.files.proposing.layout_text import layout_text, pattern_of
-from recon.files.proposing.proposal import Proposal
+from recon.files.proposing.proposal import Proposal, layout_text, pattern_of
 
 
 def test_a_layout_is_written_as_toml_reads_it() -> None:

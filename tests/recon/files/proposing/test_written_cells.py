@@ -1,6 +1,6 @@
 import pytest
 
-from recon.files.proposing.readings_of_cells import SeenCell, decided_amounts, decided_times
+from recon.files.proposing.written_cells import SeenCell, decided_amounts, decided_times
 
 
 def amounts(*texts: str, currency: str = "EUR", **answers: str) -> tuple[dict, set[str]]:
