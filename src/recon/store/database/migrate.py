@@ -2,13 +2,8 @@
 
 import os
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import OperationalError
 
@@ -17,6 +12,7 @@ from recon.store.database.engine import Store, parse_url
 
 DATABASE_MODE = 0o600
 MIGRATIONS = Path(__file__).parent / "migrations"
+VERSION_TABLE = "alembic_version"
 NEWER = (
     "the database is newer than this program: it is at version {}, and this program knows "
     "versions up to {}; nothing was changed: start the recon that upgraded it, or "
@@ -30,6 +26,10 @@ def upgrade(database_url: str) -> str:
     Raises:
         StoreError: the database cannot be migrated; it stays at the revision that it had.
     """
+    # Only here: it takes as long to import as SQLAlchemy, and every command checks the version.
+    from alembic import command
+    from alembic.config import Config
+
     url = parse_url(database_url)
     if url.get_backend_name() == "sqlite" and url.database:
         folder = Path(url.database).parent
@@ -39,10 +39,11 @@ def upgrade(database_url: str) -> str:
         _make_private(Path(url.database))
     store = Store(url)
     try:
-        configuration = _configuration()
+        configuration = Config()
+        configuration.set_main_option("script_location", str(MIGRATIONS))
         with store.writing() as connection:
             _refuse_foreign(connection)
-            _refuse_unknown(connection, configuration)
+            _refuse_unknown(connection)
             _refuse_orphans(connection, is_sqlite=store.is_sqlite)
         with store.writer.connect() as connection:
             _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
@@ -85,7 +86,7 @@ def _refuse_orphans(connection: Connection, *, is_sqlite: bool) -> None:
 def _refuse_foreign(connection: Connection) -> None:
     """A database that has tables but none of ours belongs to somebody else."""
     tables = set(inspect(connection).get_table_names())
-    if tables and "alembic_version" not in tables:
+    if tables and VERSION_TABLE not in tables:
         msg = (
             f"the database has other tables ({', '.join(sorted(tables)[:3])}) and is not one of "
             "recon's; nothing was changed: name a database of its own"
@@ -93,17 +94,15 @@ def _refuse_foreign(connection: Connection) -> None:
         raise StoreError(msg)
 
 
-def _refuse_unknown(connection: Connection, configuration: Config) -> None:
+def _refuse_unknown(connection: Connection) -> None:
     """A database of an unknown or a newer version is left as it is."""
-    known = [
-        script.revision for script in ScriptDirectory.from_config(configuration).walk_revisions()
-    ]
-    revision = MigrationContext.configure(connection).get_current_revision()
-    if is_newer(revision or "", than=known[0]):
-        raise StoreError(NEWER.format(revision, known[0]))
-    if revision is not None and revision not in known:
+    known = known_revisions()
+    revision = _revision(connection)
+    if is_newer(revision, than=known[-1]):
+        raise StoreError(NEWER.format(revision, known[-1]))
+    if revision and revision not in known:
         msg = (
-            f"the database is at version {revision}, this program knows {known[-1]} to {known[0]} "
+            f"the database is at version {revision}, this program knows {known[0]} to {known[-1]} "
             "only; nothing was changed: upgrade it with the version of recon that made it"
         )
         raise StoreError(msg)
@@ -135,16 +134,21 @@ def is_newer(revision: str, *, than: str) -> bool:
 def revision_of(store: Store) -> str:
     """The revision of a database; "" for one without tables of ours."""
     with store.reading() as connection:
-        return MigrationContext.configure(connection).get_current_revision() or ""
+        return _revision(connection)
 
 
-@cache
+def _revision(connection: Connection) -> str:
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return ""
+    return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) or ""  # noqa: S608
+
+
 def newest_revision() -> str:
-    """The revision this program was written for; its files are read once a process."""
-    return ScriptDirectory.from_config(_configuration()).get_current_head() or ""
+    """The revision this program was written for."""
+    return known_revisions()[-1]
 
 
-def _configuration() -> Config:
-    configuration = Config()
-    configuration.set_main_option("script_location", str(MIGRATIONS))
-    return configuration
+def known_revisions() -> tuple[str, ...]:
+    """The revisions this program knows, oldest first: a migration's file begins with its own."""
+    files = (MIGRATIONS / "versions").glob("[0-9]*.py")
+    return tuple(sorted(file.name.partition("_")[0] for file in files))

@@ -1,6 +1,5 @@
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +19,10 @@ def test_migrations_make_exactly_the_tables_of_the_schema(store: Store) -> None:
     with store.reading() as connection:
         difference = compare_metadata(MigrationContext.configure(connection), run.metadata)
 
+        written = MigrationContext.configure(connection).get_current_revision()
+
     assert difference == []
+    assert written == newest_revision()
 
 
 def test_upgrade_twice_changes_nothing(tmp_path: Path) -> None:
@@ -60,18 +62,14 @@ def upgrade():
 
 
 @pytest.fixture
-def next_release(
-    sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Path]:
+def next_release(sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A database of today and a program of one migration more, which builds a table anew."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.MIGRATIONS, folder)
     text = NEXT.format(newest=newest_revision())
-    (folder / "versions" / "next.py").write_text(text, encoding="utf-8")
+    (folder / "versions" / "9999_next.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(migrate, "MIGRATIONS", folder)
-    newest_revision.cache_clear()
-    yield sqlite_path
-    newest_revision.cache_clear()
+    return sqlite_path
 
 
 INSERT_REJECT = (
