@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +17,7 @@ from recon.archive.answer_schemas import ANSWERS
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.grouping import Rows
+from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     KEY_COLUMNS,
@@ -26,7 +28,7 @@ from recon.matching.frames.sources import (
 )
 from recon.model.freed_memory import give_back
 from recon.model.words import KeyAnswer
-from recon.proof.night_tables import FRAMES, TARIFFS, input_tables, table_of
+from recon.proof.night_tables import FRAMES, TARIFFS, frame_of_table, input_tables, table_of
 from recon.steps.compare.bank_inputs import bank_source
 from recon.steps.compare.coded_rows import coded
 from recon.steps.compare.inputs import instructions_of, of_this_account, quarantined
@@ -41,6 +43,8 @@ from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.newest_answers import newest_of_run
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.window import (
+    NOTHING_BEFORE,
+    BeforeOpening,
     in_question,
     opening,
     window_start,
@@ -63,13 +67,15 @@ class PartedInputs:
     small: Sources
     """What is no row of an order, an answer, an entry or a key that was asked for."""
     asked: pa.Array
-    """What the gateway was asked for, sorted."""
+    """What the gateway was asked for, sorted; without orders of the opening balance."""
     joined: Sources
     """Rows of the merchant's other accounts that complete a lonely key of this one."""
     entries: Rows | None
     """The numbers of the entries of the books that are compared; None: there are no books."""
     is_ledger_whole: bool
     """Whether these are the books as they lie in the archive; then their table has no row here."""
+    before: BeforeOpening
+    """The orders of the opening balance, of which no table has a row."""
     made: Mapping[str, Callable[[], pa.Table]]
     """The tables that are made when they are asked for, by their names."""
 
@@ -104,13 +110,11 @@ class PartedInputs:
 
 def parted_inputs(
     run: Run, *, inputs: Inputs, books_rows: int | None, environment: Environment
-) -> PartedInputs | None:
+) -> PartedInputs:
     """What the run read so far, table by table.
 
     `books_rows`: of the books as they lie in the archive, None where they do not; a ledger that is
     all of them need not be written again.
-
-    None where payments are from before the opening date, which decide over rows of all sources.
 
     Raises:
         ArchiveError: what was kept cannot be read.
@@ -122,13 +126,19 @@ def parted_inputs(
         asked = keys.take(pc.sort_indices(keys))
         read: _Orders = partial(_own_orders, run, asked=asked, inputs=inputs)
         joined = _joined(connection, run, inputs=inputs, orders=read, environment=environment)
-        if _has_opening(connection, run, joined=joined, environment=environment):
-            return None
+        moves = in_question(
+            instructions_of(connection, run, inputs=inputs, environment=environment),
+            asked=text_column(asked.cast(pa.large_string())),
+        )
+        before = _before_opening(
+            connection, run, orders=read, joined=joined, moves=moves, environment=environment
+        )
         settled = parted_settlement(
             connection,
             run,
             asked=_asked_for(connection, run, asked=asked, inputs=inputs, environment=environment),
             inputs=inputs,
+            before=before,
             rules=rules,
             environment=environment,
         )
@@ -136,20 +146,32 @@ def parted_inputs(
             connection,
             run,
             asked=asked,
+            moves=moves,
             settled=settled,
             inputs=inputs,
             environment=environment,
         )
     give_back()
+    left = asked
+    if before.order_nos:
+        gone = pa.array(before.order_nos, pa.string())
+        left = asked.filter(pc.invert(pc.is_in(asked, value_set=gone)))
     made: dict[str, Callable[[], pa.Table]] = {
         **(settled.made if settled else {}),
         "orders": partial(_orders, read, joined=joined, environment=environment),
-        "universe": partial(_universe, run, asked=asked, joined=joined),
+        "universe": partial(_universe, run, asked=left, joined=joined, before=before),
     }
-    is_whole = entries is not None and len(entries) == books_rows
+    is_whole = entries is not None and len(entries) == books_rows and not before.order_nos
     if entries is not None and not is_whole:
-        made[LEDGER] = partial(ledger_table, run, rows=entries, environment=environment)
-    return PartedInputs(small, asked, joined, entries, is_whole, made)
+        made[LEDGER] = partial(
+            ledger_table,
+            run,
+            rows=entries,
+            before=before,
+            is_settled=settled is not None,
+            environment=environment,
+        )
+    return PartedInputs(small, left, joined, entries, is_whole, before, made)
 
 
 def _small(
@@ -157,6 +179,7 @@ def _small(
     run: Run,
     *,
     asked: pa.Array,
+    moves: pd.DataFrame,
     settled: PartedSettlement | None,
     inputs: Inputs,
     environment: Environment,
@@ -171,8 +194,6 @@ def _small(
         loaded, rejected, run=run, siblings=inputs.siblings, waiting=waiting
     )
     source = ledger_rows.source_of(connection, run.run_id)
-    every = instructions_of(connection, run, inputs=inputs, environment=environment)
-    moves = in_question(every, asked=names)
     sources = Sources(
         orders=frame_of((), columns=ORDER_COLUMNS),
         gateway=frame_of((), columns=GATEWAY_COLUMNS),
@@ -298,25 +319,40 @@ def _paid(connection: Connection, run: Run, *, environment: Environment) -> pa.A
     return pc.unique(shown["order_no"].filter(is_found))
 
 
-def _has_opening(
-    connection: Connection, run: Run, *, joined: Sources, environment: Environment
-) -> bool:
-    """Whether any payment is from before the opening date."""
+def _before_opening(
+    connection: Connection,
+    run: Run,
+    *,
+    orders: _Orders,
+    joined: Sources,
+    moves: pd.DataFrame,
+    environment: Environment,
+) -> BeforeOpening:
+    """The orders of payments from before the opening date of which nobody knows anything here."""
     start = opening(environment.settings.rules)
     if start is None:
-        return False
-    if joined.gateway["transaction_date"].lt(start).any():
-        return True
-    name = "transaction_date"
-    table = newest_of_run(connection, run, environment=environment, columns=[name])
-    oldest = pc.min(table[name]).as_py()
-    return oldest is not None and oldest < start
+        return NOTHING_BEFORE
+    read = partial(newest_of_run, connection, run, environment=environment)
+    oldest = pc.min(read(columns=["transaction_date"])["transaction_date"]).as_py()
+    if not (joined.gateway["transaction_date"] < start).any() and (oldest or start) >= start:
+        return NOTHING_BEFORE
+    names = ["order_no", "transaction_id", "answer", "transaction_date"]
+    own = read(columns=names).select(names)
+    shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
+    is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
+    ordered = orders(connection, environment=environment)["order_no"].cast(pa.large_string())
+    younger = shown.loc[shown["transaction_date"] >= start, "order_no"]
+    known = pd.concat([text_column(ordered), joined.orders["order_no"], moves["order_no"], younger])
+    gone = {*shown.loc[is_old & ~is_among(shown["order_no"], known), "order_no"]}
+    payments = {*shown.loc[is_among(shown["order_no"], gone), "transaction_id"]} - {""}
+    return BeforeOpening(frozenset(gone), frozenset(payments))
 
 
-def _universe(run: Run, *, asked: pa.Array, joined: Sources) -> pa.Table:
+def _universe(run: Run, *, asked: pa.Array, joined: Sources, before: BeforeOpening) -> pa.Table:
     words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     names, size = SCHEMAS["universe"].columns.names, len(asked)
     own = pa.table([pa.repeat(words[n], size) if n in words else asked for n in names], names)
     if joined.universe is not None and len(joined.universe):
-        own = pa.concat_tables([own, table_of(joined.universe, name="universe").cast(own.schema)])
+        others = table_of(before.without(joined.universe), name="universe")
+        own = pa.concat_tables([own, others.cast(own.schema)])
     return coded(own, schema=SCHEMAS["universe"].columns)

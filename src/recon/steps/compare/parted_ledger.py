@@ -22,7 +22,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.words import Reject
 from recon.proof.books_bridge import FileMoney, rejected_sums
-from recon.proof.night_tables import frame_of_table
+from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.compare.inputs import settlement_begins
 from recon.steps.files.arrived_rows import ArrivedBooks, BookRows
 from recon.steps.ground.booked_payouts import PAYOUTS, with_payouts
@@ -31,6 +31,7 @@ from recon.steps.ground.kept_books import LEDGER, entry_batches, sums_of_entries
 from recon.steps.ground.window import (
     ENTRIES,
     OF_WINDOW,
+    BeforeOpening,
     in_window_by_parts,
     ledger_start,
     left_out,
@@ -48,7 +49,7 @@ _OF_PAYOUTS = (
     *("reference_no", "reverses_entry_id", "currency", "amount"),
 )
 """What says of a pay-out of the books whether it is told here."""
-_IN_MONEY = (*_PLACE, "entry_type", "currency", "amount")
+_IN_MONEY = (*_PLACE, "order_no", "transaction_id", "entry_type", "currency", "amount")
 
 
 def chosen_entries(
@@ -126,14 +127,24 @@ def _numbers(frame: pd.DataFrame) -> Rows:
     return frame["row"].to_numpy(dtype=np.int64)
 
 
-def ledger_table(run: Run, *, rows: Rows, environment: Environment) -> pa.Table:
-    """The entries of some numbers as the file has them, in the order of the books."""
+def ledger_table(
+    run: Run, *, rows: Rows, before: BeforeOpening, is_settled: bool, environment: Environment
+) -> pa.Table:
+    """The entries of some numbers as the file has them, in the order of the books.
+
+    Without what they say of orders of the opening balance (see `BeforeOpening.entries`).
+    """
     schema, kept = SCHEMAS[LEDGER].columns, np.sort(rows)
     with environment.store.reading() as connection:
         batches = entry_batches(connection, run, columns=schema.names, environment=environment)
         tables = [
             table.take(pa.array(_within(kept, at=at, size=len(table)))).cast(schema)
             for at, table in _placed(batches)
+        ]
+    if before.order_nos:
+        frames = map(frame_of_table, tables)
+        tables = [
+            table_of(before.entries(frame, is_settled=is_settled), name=LEDGER) for frame in frames
         ]
     return pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
 
@@ -143,6 +154,8 @@ def arrived_ledger(
     run: Run,
     *,
     rows: Rows,
+    before: BeforeOpening,
+    is_settled: bool,
     refused: Sequence[Reject],
     environment: Environment,
 ) -> ArrivedBooks:
@@ -151,7 +164,9 @@ def arrived_ledger(
     Args:
         connection: the store.
         run: whose books they are.
-        rows: the entries that are compared.
+        rows: the entries of the window.
+        before: orders of the opening balance, of which no entry is compared.
+        is_settled: see `BeforeOpening.entries`.
         refused: rejected rows of any account.
         environment: where the archive is.
 
@@ -159,7 +174,7 @@ def arrived_ledger(
         ArchiveError: the books cannot be read.
     """
     kept = np.sort(rows)
-    every = ours = recent = BookRows(0, {})
+    every = ours = recent = compared = BookRows(0, {})
     # Refused entries count on both sides: here as the database adds them up.
     in_file = Counter(ledger_rows.rejected_sums(connection, run.run_id))
     batches = entry_batches(connection, run, columns=_IN_MONEY, environment=environment)
@@ -168,8 +183,10 @@ def arrived_ledger(
         in_file.update(sums_of_entries(table))
         every = every.with_more(frame)
         ours = ours.with_more(frame[_is_of(run, frame)])
-        recent = recent.with_more(frame.iloc[_within(kept, at=at, size=len(table))])
-    return ArrivedBooks(FileMoney(in_file, rejected_sums(refused)), every, ours, recent, recent)
+        of_window = frame.iloc[_within(kept, at=at, size=len(table))]
+        recent = recent.with_more(of_window)
+        compared = compared.with_more(before.entries(of_window, is_settled=is_settled))
+    return ArrivedBooks(FileMoney(in_file, rejected_sums(refused)), every, ours, recent, compared)
 
 
 def older_entries(

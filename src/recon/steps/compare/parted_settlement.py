@@ -18,10 +18,11 @@ from recon.config.rules import Rules
 from recon.matching.frames.sources import SettledDays
 from recon.matching.sides.contract_lines import PRICED
 from recon.matching.sides.settlement_side import PAY_OUT
-from recon.proof.night_tables import SETTLEMENT, TARIFFS
+from recon.proof.night_tables import SETTLEMENT, TARIFFS, table_of
 from recon.steps.compare.coded_rows import coded
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.window import BeforeOpening
 from recon.steps.money.settled import lines_of_night, month_volumes, settled_days
 from recon.store import Connection
 from recon.store.nights.input_rows import Inputs
@@ -48,6 +49,7 @@ def parted_settlement(
     *,
     asked: AskedFor,
     inputs: Inputs,
+    before: BeforeOpening,
     rules: Rules,
     environment: Environment,
 ) -> PartedSettlement | None:
@@ -71,16 +73,23 @@ def parted_settlement(
         priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
         each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
         volumes = month_volumes(connection, lines, days=each, until=until)
-    paid = pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))
+    paid = before.lines(frame_of_lines(pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))))
     made = {
-        name: partial(_table, name, lines, telling=telling)
+        name: partial(_table, name, lines, before=before, telling=telling)
         for name, telling in ((SETTLEMENT, ()), (TARIFFS, FACTS))
     }
-    return PartedSettlement(frame_of_lines(paid), days, volumes, made)
+    return PartedSettlement(paid, days, volumes, made)
 
 
-def _table(name: str, lines: NightLines, *, telling: tuple[str, ...]) -> pa.Table:
+def _table(
+    name: str, lines: NightLines, *, before: BeforeOpening, telling: tuple[str, ...]
+) -> pa.Table:
     """The lines as a file has them."""
     schema = SCHEMAS[name].columns
-    batches = lines.batches(columns=schema.names, telling=telling)
-    return pa.concat_tables(coded(table, schema=schema) for table in batches).unify_dictionaries()
+    if before.order_nos:
+        whole = map(frame_of_lines, lines.batches(telling=telling))
+        tables = (table_of(before.lines(frame), name=name) for frame in whole)
+    else:
+        batches = lines.batches(columns=schema.names, telling=telling)
+        tables = (coded(table, schema=schema) for table in batches)
+    return pa.concat_tables(tables).unify_dictionaries()

@@ -14,10 +14,11 @@ from recon.archive.answer_schemas import ANSWERS, REPLIES
 from recon.archive.fields import INSTANT
 from recon.archive.rows_file import row_batches
 from recon.archive.schemas import SCHEMAS
-from recon.matching.frames.sources import KEY_COLUMNS, Sources
+from recon.matching.frames.sources import KEY_COLUMNS, LeftOut, Sources
+from recon.matching.sides.gateway_side import shown
 from recon.model.freed_memory import give_back
 from recon.proof.bridge import FROM_OTHERS
-from recon.proof.night_tables import table_of
+from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.compare.inputs import unread_batches
 from recon.steps.compare.parted_inputs import PartedInputs, parted_inputs
 from recon.steps.compare.parted_ledger import arrived_ledger, older_entries
@@ -28,7 +29,7 @@ from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.newest_answers import newest_of_run
 from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
-from recon.steps.ground.window import window_start
+from recon.steps.ground.window import PAYMENTS, left_out, window_start
 from recon.store import Connection
 from recon.store.nights import facts_rows, order_rows, settlement_rows
 from recon.store.nights.input_rows import Inputs
@@ -57,17 +58,39 @@ class PartedSources:
         return self.parted.tables(answers=self._answers, without=self.unchanged)
 
     def _answers(self) -> pa.Table:
-        """The run's own answers and those of other accounts that join them.
-
-        As columns: frames (`gateway_frame`) would hold each text of a large night twice more.
-        """
         with self.environment.store.reading() as connection:
-            newest = newest_of_run(
-                connection, self.run, environment=self.environment, columns=_SHARED
-            )
-        columns = [_of_replies(newest, field=field) for field in _ANSWERS]
-        joined = table_of(self.parted.joined.gateway, name=ANSWERS)
-        return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
+            table = _answers(connection, self.run, parted=self.parted, environment=self.environment)
+        return table.filter(pc.invert(_are_before(table, parted=self.parted)))
+
+
+def _answers(
+    connection: Connection, run: Run, *, parted: PartedInputs, environment: Environment
+) -> pa.Table:
+    """The run's own answers and those of other accounts that join them.
+
+    As columns: frames (`gateway_frame`) would hold each text of a large night twice more.
+    """
+    newest = newest_of_run(connection, run, environment=environment, columns=_SHARED)
+    columns = [_of_replies(newest, field=field) for field in _ANSWERS]
+    joined = table_of(parted.joined.gateway, name=ANSWERS)
+    return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
+
+
+def _are_before(answers: pa.Table, *, parted: PartedInputs) -> pa.ChunkedArray:
+    """Which are of orders of the opening balance."""
+    return pc.is_in(answers["order_no"], value_set=pa.array(parted.before.order_nos, pa.string()))
+
+
+def _payments_before(
+    connection: Connection, run: Run, *, parted: PartedInputs, environment: Environment
+) -> tuple[LeftOut, ...]:
+    """What is left out of the answers."""
+    if not parted.before.order_nos:
+        return ()
+    answers = _answers(connection, run, parted=parted, environment=environment)
+    left = frame_of_table(answers.filter(_are_before(answers, parted=parted)))
+    net = shown(left, rules=environment.settings.rules).net
+    return left_out(PAYMENTS, currency=left["currency"], net=net)
 
 
 def _of_replies(replies: pa.Table, *, field: pa.Field) -> pa.ChunkedArray:
@@ -77,10 +100,8 @@ def _of_replies(replies: pa.Table, *, field: pa.Field) -> pa.ChunkedArray:
     return pa.chunked_array([pa.repeat(pa.scalar(cell), len(replies)).cast(field.type)])
 
 
-def parted_sources(run: Run, *, inputs: Inputs, environment: Environment) -> PartedSources | None:
+def parted_sources(run: Run, *, inputs: Inputs, environment: Environment) -> PartedSources:
     """What a run compares, from its tables as it read them.
-
-    None where payments are from before the opening date, which decide over rows of all sources.
 
     Raises:
         ArchiveError: what was kept cannot be read.
@@ -94,8 +115,6 @@ def parted_sources(run: Run, *, inputs: Inputs, environment: Environment) -> Par
     named = inputs_step.manifest.about.after.get(BOOKS) if inputs_step else None
     rows = night.steps[BOOKS].manifest.files[0].rows if named and named == books else None
     parted = parted_inputs(run, inputs=inputs, books_rows=rows, environment=environment)
-    if parted is None:
-        return None
     known = _SealedOrders.of(night, run=run, parted=parted, inputs=inputs)
     with environment.store.reading() as connection:
         small = _small(
@@ -134,17 +153,20 @@ def _small(
         ),
     )
     orders = {**became.steps, FROM_OTHERS: len(parted.joined.orders)}
+    payments = _payments_before(connection, run, parted=parted, environment=environment)
     if parted.entries is None:
-        return with_steps(small, orders=orders, books=None)
+        return with_steps(replace(small, opening_balance=payments), orders=orders, books=None)
     books = arrived_ledger(
         connection,
         run,
         rows=parted.entries,
+        before=parted.before,
+        is_settled=small.settlement is not None,
         refused=order_rows.rejects_of_night(connection, run, until=until),
         environment=environment,
     )
     old = older_entries(connection, run, rows=parted.entries, environment=environment)
-    return with_steps(replace(small, opening_balance=old), orders=orders, books=books)
+    return with_steps(replace(small, opening_balance=(*old, *payments)), orders=orders, books=books)
 
 
 def _steps(

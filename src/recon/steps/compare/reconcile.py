@@ -120,11 +120,9 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     inputs = frozen_inputs(run, environment=environment)
     # A start before this one may have ended in the middle of its parts.
     remove_files(run, environment=environment)
-    cut = None
-    if is_in_parts(run, inputs=inputs, environment=environment):
-        cut = _cut(run, inputs=inputs, environment=environment)
-    if cut is None:
+    if not is_in_parts(run, inputs=inputs, environment=environment):
         return _compared_whole(run, inputs=inputs, way=way, environment=environment)
+    cut = _cut(run, inputs=inputs, environment=environment)
     return _compared_in_parts(run, cut, inputs=inputs, way=way, environment=environment)
 
 
@@ -173,14 +171,12 @@ def _compared_whole(
     return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
 
 
-def _cut(run: Run, *, inputs: Inputs, environment: Environment) -> _Cut | None:
-    """Write what is compared and look at it once; None: as for `parted_sources`.
+def _cut(run: Run, *, inputs: Inputs, environment: Environment) -> _Cut:
+    """Write what is compared and look at it once.
 
     Only what the parts and the rest ask for stays: not all numbers that the gateway was asked for.
     """
     parted = parted_sources(run, inputs=inputs, environment=environment)
-    if parted is None:
-        return None
     rules, predecessor = environment.settings.rules, inputs.previous_run_id
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
     small = parted.small

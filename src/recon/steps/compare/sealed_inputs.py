@@ -9,9 +9,8 @@ from recon.archive.answer_schemas import ANSWERS
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
-from recon.matching.frames.sources import Sources
-from recon.proof.night_tables import TARIFFS, absent_of, input_tables, table_of
-from recon.steps.compare.inputs import frozen_inputs, sources_of
+from recon.proof.night_tables import TARIFFS
+from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.parted_inputs import parted_inputs
 from recon.steps.ground import night_folder
 from recon.steps.ground.environment import Environment
@@ -43,22 +42,17 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     parted = parted_inputs(
         run, inputs=inputs, books_rows=_ledger_rows(books), environment=environment
     )
-    if parted is not None:
-        same, absent = {f"{LEDGER}.parquet"} if parted.is_ledger_whole else set(), parted.absent
-        every = parted.tables()
-    else:
-        sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-        same, absent, every = _same(sources, books=books), absent_of(sources), input_tables(sources)
+    same = {f"{LEDGER}.parquet"} if parted.is_ledger_whole else set()
     # What was answered until now is a step of its own, and is asked anew once money has moved.
     unwritten = {ANSWERS, *(name.removesuffix(".parquet") for name in same)}
     # A filter holds no table while the next one is made, as a loop would.
-    tables = filter(lambda named: named[0] not in unwritten, every)
+    tables = filter(lambda named: named[0] not in unwritten, parted.tables())
     moved = {f"{INPUTS}/{name}": f"{BOOKS}/{name}" for name in sorted(same)}
     terms = Terms(
         inputs.previous_run_id,
         rules.digest,
         compared=moved,
-        absent=absent,
+        absent=parted.absent,
         last_file=inputs.last_file,
     )
     sealed = write(
@@ -112,14 +106,6 @@ def in_place_of(files: Iterable[str]) -> dict[str, str]:
         for name in names
         if SCHEMAS[name].folder == INPUTS
     }
-
-
-def _same(sources: Sources, *, books: Sealed | None) -> set[str]:
-    """The ledger, where it is exactly what was read of the books: then it is not written twice."""
-    if books is None or sources.ledger is None:
-        return set()
-    (ledger,) = rows_of([(LEDGER, table_of(sources.ledger, name=LEDGER))])
-    return {ledger.name} if _contents(books).get(ledger.name) == ledger.content else set()
 
 
 def _ledger_rows(books: Sealed | None) -> int | None:

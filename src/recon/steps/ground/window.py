@@ -5,7 +5,7 @@ break. Orders that are asked about for another reason are compared however old t
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -131,6 +131,51 @@ def in_question(
     )
     kept = is_among(instructions["order_no"], asked) | ~ended | of_none
     return instructions[kept].reset_index(drop=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeOpening:
+    """Orders of payments from before the opening date of which nobody knows anything here."""
+
+    order_nos: frozenset[str] = frozenset()
+    payments: frozenset[str] = frozenset()
+    """What the gateway shows of them."""
+
+    def without(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Rows of all other orders."""
+        if not self.order_nos:
+            return frame
+        return frame[~is_among(frame["order_no"], self.order_nos)].reset_index(drop=True)
+
+    def lines(self, settlement: pd.DataFrame) -> pd.DataFrame:
+        """Settlement lines, what was settled of these orders told as of no payment here."""
+        if not self.order_nos:
+            return settlement
+        old = self._are_named(settlement)
+        return as_earlier(_naming_none(settlement, rows=old), rows=old.to_numpy(dtype=bool))
+
+    def entries(self, ledger: pd.DataFrame, *, is_settled: bool) -> pd.DataFrame:
+        """Entries of the books without those of these orders.
+
+        What the gateway settled stays (see `lines`), and with it what the books say of that: the
+        fees, as of no payment on both sides, the reserves and the pay-outs.
+        """
+        if not self.order_nos:
+            return ledger
+        gone = is_among(ledger["order_no"], self.order_nos)
+        if is_settled:
+            gone &= ~is_base_type(ledger["entry_type"], *_OF_GATEWAY)
+            is_fee = is_base_type(ledger["entry_type"], EntryType.FEE)
+            ledger = _naming_none(ledger, rows=self._are_named(ledger) & is_fee)
+        return ledger[~gone].reset_index(drop=True)
+
+    def _are_named(self, rows: pd.DataFrame) -> "pd.Series[bool]":
+        """Which rows name one of these orders, or a payment of one."""
+        by_order = is_among(rows["order_no"], self.order_nos)
+        return by_order | is_among(rows["transaction_id"], self.payments)
+
+
+NOTHING_BEFORE = BeforeOpening()
 
 
 def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:

@@ -25,7 +25,13 @@ from recon.steps.ground.night_folder import IN_PARTS, folder_of, storage_of
 from recon.store.nights import results, runs
 from recon.workers.dask_workers import workers_of
 from tests.recon.files.s3_server import serving_s3
-from tests.recon.steps.compare.test_parted_inputs import NEW, books, priced, settled
+from tests.recon.steps.compare.test_parted_inputs import (
+    NEW,
+    books,
+    opened_and_settled,
+    priced,
+    settled,
+)
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_settlement_files import line, send
 from tests.recon.steps.in_parts import ORDERS_PER_PART, compared_twice
@@ -81,7 +87,7 @@ def test_a_night_of_which_rows_without_a_number_speak_is_compared_whole(
     assert len(both) == 1
 
 
-@pytest.mark.parametrize("arrived", [settled, priced])
+@pytest.mark.parametrize("arrived", [settled, priced, opened_and_settled])
 def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(
     merchant: Merchant, both: Runs, arrived: Callable[[Merchant], None]
 ) -> None:

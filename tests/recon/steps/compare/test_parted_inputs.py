@@ -127,6 +127,37 @@ def priced(merchant: Merchant) -> None:
     send(merchant, "S2.csv", line(third, brand="visa", batch_id="S2"))
 
 
+def opened(merchant: Merchant) -> None:
+    """Payments from before the opening date of which nobody knows anything, as booked by hand."""
+    older(merchant)
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text().replace("2026-01-01", "2026-11-20"))
+    first, second, third = merchant.payments("captured")[9:12]
+    books(
+        merchant,
+        ("O1", first.order_no, "capture", first.amount, NEW),
+        ("O2", second.order_no, "capture", second.amount, NEW),
+        ("O3", third.order_no, "fee", "0.10", NEW),
+        ("O4", third.order_no, "reserve", "0.20", NEW),
+        ("O5", "", "fee", "0.30", NEW),
+    )
+
+
+def opened_and_settled(merchant: Merchant) -> None:
+    """The same with lines that name them, and tell what a contract goes by."""
+    priced(merchant)
+    opened(merchant)
+    first, second, third = merchant.payments("captured")[9:12]
+    reserve = {"entry_type": "reserve", "brand": "visa"}
+    send(
+        merchant,
+        "S3.csv",
+        line(first, brand="visa", fee="0.10", batch_id="S3"),
+        line(second, brand="visa", batch_id="S3") | {"order_no": ""},
+        line(third, batch_id="S3") | reserve,
+    )
+
+
 def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
     """Add entries (number, order, type, amount, instant) and one of another account."""
     path = merchant.folder / "ledger.csv"
@@ -140,7 +171,7 @@ def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
             writer.writerow({**cells, "merchant_id": "100042", "account_id": account})
 
 
-@pytest.mark.parametrize("arrived", [plain, older, settled, priced])
+@pytest.mark.parametrize("arrived", [plain, older, settled, priced, opened, opened_and_settled])
 def test_files_are_those_of_all_sources_at_once(
     merchant: Merchant, arrived: Callable[[Merchant], None]
 ) -> None:

@@ -14,6 +14,7 @@ from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.parted_settlement import parted_settlement
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.window import NOTHING_BEFORE
 from recon.store.nights import settled_lines
 from recon.store.nights.night_lines import AskedFor
 from recon.store.nights.runs import Run
@@ -60,6 +61,7 @@ def written(run: Run, environment: Environment) -> None:
             run,
             asked=AskedFor.of(),
             inputs=inputs,
+            before=NOTHING_BEFORE,
             rules=rules,
             environment=environment,
         )

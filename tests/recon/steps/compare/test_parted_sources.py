@@ -27,7 +27,16 @@ from recon.steps.night import whole_night as night
 from recon.store.nights import runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
-from tests.recon.steps.compare.test_parted_inputs import NEW, books, older, plain, priced, settled
+from tests.recon.steps.compare.test_parted_inputs import (
+    NEW,
+    books,
+    older,
+    opened,
+    opened_and_settled,
+    plain,
+    priced,
+    settled,
+)
 from tests.recon.steps.compare.test_stretches import FRAMES, asked_again, booked, joined
 from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant
 from tests.recon.steps.files.test_settlement_files import line, send
@@ -40,7 +49,14 @@ def repeated(merchant: Merchant) -> None:
     books(merchant, ("L2", "nobody", "refund", "1.00", at), ("L9", "nobody", "fee", "0.40", at))
 
 
+def opened_and_joined(merchant: Merchant) -> None:
+    """Payments from before the opening date that the merchant's other account knows."""
+    joined(merchant)
+    opened(merchant)
+
+
 ARRIVED = [plain, older, settled, priced, repeated, asked_again, joined, booked]
+ARRIVED += [opened, opened_and_settled, opened_and_joined]
 
 
 def compared(run: Run, environment: Environment) -> tuple[Inputs, Sources, PartedSources]:
@@ -69,6 +85,7 @@ def test_each_small_field_is_that_of_all_rows_at_once(
     merchant.move_money()
     with merchant.environment() as environment:
         _, whole, parted = compared(newest_run(merchant), environment)
+    assert bool(parted.parted.before.order_nos) is arrived.__name__.startswith("opened")
 
     assert_same_but_rows(parted.small, whole)
 
