@@ -1,15 +1,14 @@
 """What a night compared, read from the files that it sealed: the same tonight and a year later."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from recon.archive.schemas import SCHEMAS
+from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.compared_tables import previous_of_tables, sources_of_tables
-from recon.proof.night_tables import FRAMES, TARIFFS
-from recon.steps.compare.handed_night import handed_night, opened_night
-from recon.steps.compare.sealed_results import WrittenInputs
+from recon.proof.night_tables import FRAMES, TARIFFS, frames_of_inputs
 from recon.steps.compare.stretches import IN_STRETCHES
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, INPUTS, links
@@ -51,25 +50,20 @@ def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
     return _without(night, names={*IN_STRETCHES, TARIFFS})
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSources:
-    """What a run compares, where its rows lie in its folder and no link binds them yet."""
+def with_rows(small: Sources, *, night: SealedNight) -> Sources:
+    """What is compared, with the rows of its frames as they lie in the night's folder.
 
-    run: Run
-    step: WrittenInputs
-    small: Sources
-    """Without those rows."""
+    No link has to bind them yet, and the manifest of the step may be missing.
 
-    def read(self, environment: Environment) -> Sources:
-        """All of it.
-
-        Raises:
-            ArchiveError: the night's folder cannot be reached, or is not as it was written.
-        """
-        handed = handed_night(self.run, written=[self.step.compared], environment=environment)
-        kept, _ = sources_of_night(opened_night(handed, variables=environment.variables))
-        frames: dict[str, Any] = {field: getattr(kept, field) for field, _ in FRAMES.values()}
-        return replace(self.small, **frames)
+    Raises:
+        ArchiveError: the night's folder cannot be reached, or is not as it was written.
+    """
+    names = [name for name in (*FRAMES, TARIFFS) if night.has(name)]
+    frames = held_once(frames_of_inputs({name: night.table(name) for name in names}))
+    given: dict[str, Any] = {
+        field: frame for field, frame in frames.items() if getattr(small, field) is not None
+    }
+    return replace(small, **given)
 
 
 def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Previous | None]:

@@ -6,7 +6,7 @@ What `inputs.sources_of` says of the frames of all entries, said without them.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 
 import numpy as np
@@ -20,10 +20,10 @@ from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
 from recon.matching.sides.ledger_side import left_behind
+from recon.model.business_date import midnight
 from recon.model.words import Reject
 from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.proof.night_tables import frame_of_table, table_of
-from recon.steps.compare.inputs import settlement_begins
 from recon.steps.files.arrived_rows import ArrivedBooks, BookRows
 from recon.steps.ground.booked_payouts import PAYOUTS, with_payouts
 from recon.steps.ground.environment import Environment
@@ -64,7 +64,9 @@ def chosen_entries(
     """As `inputs.sources_of` chooses them: those of the window, and pay-outs that are told here."""
     rules, days = environment.settings.rules, sources.settled
     since = ledger_start(run, rules=rules)
-    begins = None if days is None else settlement_begins(days, rules=rules)
+    begins = None
+    if days is not None:
+        begins = midnight(date.fromisoformat(days.first), zone=rules.business_calendar.zone)
     read = partial(_frames, connection, run, environment=environment)
     parts = in_window_by_parts(
         read(columns=OF_WINDOW), since=since, asked=asked, settled_from=begins

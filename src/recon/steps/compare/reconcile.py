@@ -1,7 +1,6 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from recon.archive.step_folder import Sealed
@@ -25,17 +24,16 @@ from recon.steps.compare.in_parts import (
     parts_done,
     rest_compared,
 )
-from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
-from recon.steps.compare.kept_sources import WrittenSources
+from recon.steps.compare.inputs import frozen_inputs, previous_of
+from recon.steps.compare.kept_sources import with_rows
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.part_files import remove_files
 from recon.steps.compare.parted_sources import parted_sources
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import (
-    WrittenInputs,
+    BegunInputs,
     begin_compared,
     end_compared,
-    write_compared,
     write_results,
 )
 from recon.steps.compare.second_proof import with_sql
@@ -83,14 +81,13 @@ class _Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
-    """A night whose parts can be done."""
+class _Selected:
+    """What is compared, its rows in the night's folder."""
 
     small: Sources
-    """What is not cut."""
+    """Without those rows."""
     previous: Previous | None
-    seen: CutNight
-    written: WrittenInputs
+    begun: BegunInputs
 
 
 @reading_lost_facts
@@ -120,38 +117,60 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     inputs = frozen_inputs(run, environment=environment)
     # A start before this one may have ended in the middle of its parts.
     remove_files(run, environment=environment)
-    if not is_in_parts(run, inputs=inputs, environment=environment):
-        return _compared_whole(run, inputs=inputs, way=way, environment=environment)
-    cut = _cut(run, inputs=inputs, environment=environment)
-    return _compared_in_parts(run, cut, inputs=inputs, way=way, environment=environment)
+    selected = _selected(run, inputs=inputs, environment=environment)
+    terms: dict[str, Any] = {"inputs": inputs, "way": way, "environment": environment}
+    if is_in_parts(run, inputs=inputs, environment=environment):
+        rules = environment.settings.rules
+        seen = gathered(selected.begun.night, small=selected.small, rules=rules)
+        give_back()
+        if len(seen.elsewhere.words) <= WORDS_MAX:
+            return _compared_in_parts(run, selected, seen, **terms)
+    return _compared_whole(run, selected, **terms)
+
+
+def _selected(run: Run, *, inputs: Inputs, environment: Environment) -> _Selected:
+    """Choose what is compared and write it; of the choice nothing but small tables stays."""
+    parted = parted_sources(run, inputs=inputs, environment=environment)
+    rules, predecessor = environment.settings.rules, inputs.previous_run_id
+    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
+    begun = begin_compared(
+        run,
+        tables=parted.tables,
+        absent=parted.parted.absent,
+        predecessor=predecessor,
+        environment=environment,
+    )
+    give_back()
+    return _Selected(parted.small, previous, begun)
 
 
 def _compared_whole(
-    run: Run,
-    *,
-    inputs: Inputs,
-    way: Way,
-    environment: Environment,
-    begun: WrittenSources | None = None,
+    run: Run, selected: _Selected, *, inputs: Inputs, way: Way, environment: Environment
 ) -> _Compared:
-    """The same of a night all of whose rows are held.
-
-    `begun`: what is compared, where that lies in the night's folder already.
-    """
-    rules = environment.settings.rules
-    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    carried: dict[str, Any] = {
-        "previous": previous,
-        "predecessor": inputs.previous_run_id,
-        "environment": environment,
-    }
-    terms: dict[str, Any] = {"inputs": inputs, "rules": rules, "environment": environment}
-    read = partial(begun.read, environment) if begun else partial(sources_of, run, **terms)
-    sources = read()
+    """The same of a night all of whose rows are held."""
+    rules, previous = environment.settings.rules, selected.previous
+    sources = with_rows(selected.small, night=selected.begun.night)
     way.more()
-    written = begun.step if begun else write_compared(run, sources=sources, **carried)
+    books = books_of(sources, rules=rules)
+    written = end_compared(
+        run,
+        selected.begun,
+        sources=sources,
+        previous=previous,
+        books=books,
+        environment=environment,
+    )
     give_back()
-    proven = _proven(run, sources=sources, **carried)
+    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    give_back()
+    proven = _with_totals(
+        compared,
+        run=run,
+        books=books,
+        predecessor=inputs.previous_run_id,
+        environment=environment,
+    )
+    del compared
     way.more()
     moved = moved_since_signed(
         run, result=proven, sources=sources, previous=previous, environment=environment
@@ -171,45 +190,27 @@ def _compared_whole(
     return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
 
 
-def _cut(run: Run, *, inputs: Inputs, environment: Environment) -> _Cut:
-    """Write what is compared and look at it once.
-
-    Only what the parts and the rest ask for stays: not all numbers that the gateway was asked for.
-    """
-    parted = parted_sources(run, inputs=inputs, environment=environment)
+def _compared_in_parts(
+    run: Run,
+    selected: _Selected,
+    seen: CutNight,
+    *,
+    inputs: Inputs,
+    way: Way,
+    environment: Environment,
+) -> _Compared:
+    """The same of a night too large to be held: part after part, then what is left of them."""
     rules, predecessor = environment.settings.rules, inputs.previous_run_id
-    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    small = parted.small
-    begun = begin_compared(
-        run,
-        tables=parted.tables,
-        absent=parted.parted.absent,
-        predecessor=predecessor,
-        environment=environment,
-    )
-    give_back()
-    seen = gathered(begun.night, small=small, rules=rules)
+    small, previous = selected.small, selected.previous
     written = end_compared(
         run,
-        begun,
+        selected.begun,
         sources=small,
         previous=previous,
         books=seen.books,
         environment=environment,
     )
-    return _Cut(small, previous, seen, written)
-
-
-def _compared_in_parts(
-    run: Run, cut: _Cut, *, inputs: Inputs, way: Way, environment: Environment
-) -> _Compared:
-    """The same of a night too large to be held: part after part, then what is left of them."""
-    rules, predecessor = environment.settings.rules, inputs.previous_run_id
-    small, previous, seen, written = cut.small, cut.previous, cut.seen, cut.written
     give_back()
-    if len(seen.elsewhere.words) > WORDS_MAX:
-        terms: dict[str, Any] = {"inputs": inputs, "way": way, "environment": environment}
-        return _compared_whole(run, **terms, begun=WrittenSources(run, written, small))
     way.more()
     compared = written.compared
     parts = parts_done(run, seen, small=small, compared=compared, environment=environment)
@@ -251,27 +252,6 @@ def _lacking(
         _, causes = shown_answers.failures(connection, run, phase=BASELINE, environment=environment)
     caused = " ".join([NO_ANSWER, *(f"({cause})" for cause in causes[:1])])
     return tuple(caused if sentence == NO_ANSWER else sentence for sentence in lacking)
-
-
-def _proven(
-    run: Run,
-    *,
-    sources: Sources,
-    previous: Previous | None,
-    predecessor: str,
-    environment: Environment,
-) -> Reconciliation:
-    """The sources compared, with the totals of books and of what is carried forward."""
-    rules = environment.settings.rules
-    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
-    give_back()
-    return _with_totals(
-        compared,
-        run=run,
-        books=books_of(sources, rules=rules),
-        predecessor=predecessor,
-        environment=environment,
-    )
 
 
 def _with_totals(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 
@@ -10,9 +9,8 @@ from recon.archive.begun_step import BegunStep, Parts
 from recon.archive.manifest import About, Manifest
 from recon.archive.step_folder import Part, Rows, Sealed
 from recon.matching.frames.sources import Previous, Sources
-from recon.proof.books_bridge import Books, books_of
+from recon.proof.books_bridge import Books
 from recon.proof.compared_tables import compared_tables
-from recon.proof.night_tables import absent_of, input_tables
 from recon.steps.compare.sealed_inputs import (
     changed_inputs,
     in_place_of,
@@ -146,40 +144,6 @@ def end_compared(
         environment=environment,
     )
     return WrittenInputs(compared, begun.terms, begun.bound)
-
-
-def write_compared(
-    run: Run,
-    *,
-    sources: Sources,
-    previous: Previous | None,
-    predecessor: str,
-    environment: Environment,
-) -> WrittenInputs:
-    """Write the step `compared`; whoever keeps the result binds it.
-
-    It is written before anything is judged, so that nothing of both is held at once.
-    `predecessor` is the run that is carried forward, "" for none.
-
-    Raises:
-        ArchiveError: the archive cannot be written; the night's money and answers are kept.
-    """
-    begun = begin_compared(
-        run,
-        tables=partial(input_tables, sources),
-        absent=absent_of(sources),
-        predecessor=predecessor,
-        environment=environment,
-    )
-    books = books_of(sources, rules=environment.settings.rules)
-    return end_compared(
-        run,
-        begun,
-        sources=sources,
-        previous=previous,
-        books=books,
-        environment=environment,
-    )
 
 
 def _about(run: Run, *, terms: Terms, bound: Mapping[str, str], environment: Environment) -> About:

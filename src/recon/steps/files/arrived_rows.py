@@ -11,7 +11,7 @@ import pandas as pd
 from recon.matching.frames.sources import LoadCounts, Sources
 from recon.model.words import SourceFile, SourceKind
 from recon.proof.books_bridge import FileMoney, Sums, arrived_books, sums_by_type
-from recon.proof.bridge import BEFORE_WINDOW, FROM_OTHERS, OTHER_ACCOUNTS
+from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
 from recon.steps.files.short_files import cut_files_told
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
@@ -20,8 +20,6 @@ from recon.store.nights import order_bridge
 from recon.store.nights.facts_rows import Account
 from recon.store.nights.order_bridge import InView, OrderSteps
 from recon.store.nights.runs import Run
-
-Extract = tuple[pd.DataFrame, SourceFile] | None
 
 
 def order_steps(
@@ -63,11 +61,6 @@ class BookRows(NamedTuple):
     rows: int
     sums: Sums
 
-    @classmethod
-    def of(cls, entries: pd.DataFrame) -> "BookRows":
-        """Some entries."""
-        return cls(0, {}).with_more(entries)
-
     def with_more(self, entries: pd.DataFrame) -> "BookRows":
         """These and some others."""
         sums = Counter(self.sums)
@@ -88,33 +81,6 @@ class ArrivedBooks(NamedTuple):
     """Those of the window."""
     whole: BookRows
     """Those that are compared."""
-
-
-def with_arrived(
-    whole: Sources,
-    *,
-    own: Sources,
-    orders: Mapping[str, int],
-    extract: Extract,
-    entries: pd.DataFrame | None,
-    money: FileMoney,
-) -> Sources:
-    """The sources with the steps of their rows.
-
-    Args:
-        whole: what is compared.
-        own: before rows of the merchant's other accounts joined.
-        orders: the steps of the order rows.
-        extract: the ledger as it was read.
-        entries: its entries of this account.
-        money: what the ledger file and its rejected rows hold, of any account.
-    """
-    joined, recent = len(whole.orders) - len(own.orders), own.ledger
-    books: ArrivedBooks | None = None
-    if extract and entries is not None and recent is not None and whole.ledger is not None:
-        frames = (extract[0], entries, recent, whole.ledger)
-        books = ArrivedBooks(money, *map(BookRows.of, frames))
-    return with_steps(whole, orders={**orders, FROM_OTHERS: joined}, books=books)
 
 
 def with_steps(

@@ -5,7 +5,7 @@ break. Orders that are asked about for another reason are compared however old t
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -15,9 +15,8 @@ from recon.config.rules import Rules
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.names import is_among
-from recon.matching.frames.sources import LeftOut, Sources
+from recon.matching.frames.sources import LeftOut
 from recon.matching.sides.closing_entries import CLOSERS
-from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import is_base_type
 from recon.matching.sides.settlement_side import as_earlier
 from recon.model.business_date import midnight
@@ -26,7 +25,6 @@ from recon.model.words import (
     REJECTED_STATES,
     EntryType,
     InstructionKind,
-    KeyAnswer,
 )
 from recon.store.nights.runs import Run
 
@@ -178,74 +176,12 @@ class BeforeOpening:
 NOTHING_BEFORE = BeforeOpening()
 
 
-def without_opening_balance(sources: Sources, *, rules: Rules) -> Sources:
-    """The sources without payments from before the opening date whose orders nobody knows here."""
-    start = opening(rules)
-    if start is None:
-        return sources
-    gateway = sources.gateway
-    old = gateway["answer"].eq(KeyAnswer.FOUND.value) & (gateway["transaction_date"] < start)
-    known = [sources.orders["order_no"]]
-    if sources.instructions is not None:
-        known.append(sources.instructions["order_no"])
-    younger = gateway.loc[gateway["transaction_date"] >= start, "order_no"]
-    named = set(pd.concat([*known, younger]))
-    gone = set(gateway.loc[old & ~is_among(gateway["order_no"], named), "order_no"])
-    if not gone:
-        return sources
-    universe = sources.universe
-    if universe is not None:
-        universe = universe[~is_among(universe["order_no"], gone)].reset_index(drop=True)
-    ledger = _without_booked(sources, order_nos=gone)
-    sources = _without_settled(sources, order_nos=gone)
-    kept = gateway[~is_among(gateway["order_no"], gone)].reset_index(drop=True)
-    left = gateway[is_among(gateway["order_no"], gone)]
-    balance = left_out(PAYMENTS, currency=left["currency"], net=shown(left, rules=rules).net)
-    balance = (*sources.opening_balance, *balance)
-    return replace(sources, gateway=kept, ledger=ledger, universe=universe, opening_balance=balance)
-
-
 def left_out(what: str, *, currency: "pd.Series[str]", net: Ints) -> tuple[LeftOut, ...]:
     """Records that are left out, by currency (grain of both columns: record)."""
     frame = pd.DataFrame({"currency": currency.to_numpy(), "net": net})
     sums = frame.groupby("currency")["net"].agg(["size", "sum"])
     return tuple(
         LeftOut(what, str(currency), int(n), int(worth)) for currency, n, worth in sums.itertuples()
-    )
-
-
-def _without_settled(sources: Sources, *, order_nos: set[str]) -> Sources:
-    """The sources with what was settled of these orders told as of payments not compared here."""
-    lines = sources.settlement
-    if lines is None:
-        return sources
-    old = _names_any(lines, of=sources.gateway, order_nos=order_nos)
-    loose = _naming_none(lines, rows=old)
-    return replace(sources, settlement=as_earlier(loose, rows=old.to_numpy(dtype=bool)))
-
-
-def _without_booked(sources: Sources, *, order_nos: set[str]) -> pd.DataFrame | None:
-    """The ledger without the entries of these orders, None where there is none.
-
-    What the gateway settled stays (see `_without_settled`), and with it what the books say of that:
-    the fees, as of no payment on both sides, the reserves and the pay-outs.
-    """
-    ledger = sources.ledger
-    if ledger is None:
-        return None
-    gone = is_among(ledger["order_no"], order_nos)
-    if sources.settlement is not None:
-        old = _names_any(ledger, of=sources.gateway, order_nos=order_nos)
-        gone &= ~is_base_type(ledger["entry_type"], *_OF_GATEWAY)
-        ledger = _naming_none(ledger, rows=old & is_base_type(ledger["entry_type"], EntryType.FEE))
-    return ledger[~gone].reset_index(drop=True)
-
-
-def _names_any(rows: pd.DataFrame, *, of: pd.DataFrame, order_nos: set[str]) -> "pd.Series[bool]":
-    """Which rows name one of these orders, or a payment that the gateway shows of them."""
-    payments = of.loc[is_among(of["order_no"], order_nos), "transaction_id"]
-    return is_among(rows["order_no"], order_nos) | is_among(
-        rows["transaction_id"], {*payments} - {""}
     )
 
 

@@ -23,7 +23,6 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.holdings import gateway_holds
-from recon.matching.frames.sources import VANISHED_COLUMNS, frame_of
 from recon.model.errors import Defect, OutputError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -40,12 +39,11 @@ from recon.model.nights import StepSummary
 from recon.model.resolutions import Import
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import make_folder
-from recon.proof.books_bridge import books_of
 from recon.proof.bridge import bridge_of
 from recon.proof.held_against import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.fee_claims import write_claims
 from recon.steps.compare.grave_breaks import grave_breaks
-from recon.steps.compare.inputs import frozen_inputs, previous_of, sources_of
+from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.page_notes import page_notes
 from recon.steps.compare.second_proof import sheets_proven
@@ -60,7 +58,7 @@ from recon.steps.compare.sheets_proven import (
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import end_of
-from recon.steps.ground.night_folder import COMPARED, bind, links
+from recon.steps.ground.night_folder import bind
 from recon.steps.ground.sealed_night import sealed_night
 from recon.steps.ground.sealed_totals import refuse_changed_result
 from recon.steps.ground.shown_answers import risks_shown
@@ -270,22 +268,14 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
 
 
 def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, ShownSources]:
-    """What of the compared is shown; of a run that sealed none of it, what the tables hold now."""
+    """What the run read, and what of the compared is shown."""
     with environment.store.reading() as connection:
         inputs = input_rows.load(connection, run.run_id)
         night = sealed_night(connection, run, environment=environment)
-        is_sealed = COMPARED in {link.step for link in links(connection, run.run_id)}
-    inputs = inputs or frozen_inputs(run, environment=environment)
-    if is_sealed:
-        shown = shown_sources(night)
-        # The tables that these frames were made of are gone only now.
-        give_back()
-        return inputs, shown
-    rules = environment.settings.rules
-    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    vanished = frame_of((), columns=VANISHED_COLUMNS) if previous is None else previous.vanished
-    return inputs, ShownSources(sources, books_of(sources, rules=rules), vanished)
+    shown = shown_sources(night)
+    # The tables that these frames were made of are gone only now.
+    give_back()
+    return inputs or frozen_inputs(run, environment=environment), shown
 
 
 def _trend(connection: Connection, run: Run) -> list[TrendPoint]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from recon.archive.answer_schemas import ANSWERS
 from recon.archive.schemas import SCHEMAS
 from recon.config.fee_contract import FeeContract
-from recon.matching.cash.fees_charged import charged_by_pieces, charged_fees
+from recon.matching.cash.fees_charged import charged_by_pieces
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     SETTLEMENT_COLUMNS,
@@ -56,8 +56,8 @@ class ShownSources:
     books: Books
     vanished: pd.DataFrame
     """VANISHED_COLUMNS."""
-    night: SealedNight | None = None
-    """Where all rows of the frames are; None: they are here."""
+    night: SealedNight
+    """Where all rows of the frames are."""
 
     def fees(self, contract: FeeContract | None) -> ChargedFees | None:
         """What was charged beside what was agreed; None without a settlement or a contract.
@@ -65,10 +65,10 @@ class ShownSources:
         Raises:
             ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
         """
-        sources, night = self.sources, self.night
-        if night is None or contract is None or sources.settlement is None:
-            return charged_fees(sources, contract=contract)
-        pieces = _with_brands(night)
+        sources = self.sources
+        if contract is None or sources.settlement is None:
+            return None
+        pieces = _with_brands(self.night)
         return charged_by_pieces(pieces, contract=contract, volumes=volumes_of(sources))
 
 

@@ -6,43 +6,11 @@ import pytest
 
 from recon.matching.frames import same_words, sorting
 from recon.model.words import DOUBTFUL_STATES
-from recon.steps.compare.inputs import previous_of, sources_of
-from recon.steps.compare.kept_sources import kept_sources
+from recon.steps.compare.kept_sources import kept_sources, small_of_night, with_rows
+from recon.steps.ground.sealed_night import sealed_night
 from recon.steps.night import whole_night as night
-from recon.store.nights import input_rows, runs
+from recon.store.nights import runs
 from tests.recon.steps.conftest import Merchant
-
-FRAMES = ("orders", "gateway", "instructions", "universe")
-BY = ["merchant_id", "account_id", "order_no"]
-
-
-def test_what_was_sealed_is_what_the_tables_gave(merchant: Merchant) -> None:
-    """Frames, files, rejected rows and what was carried forward are the same from both."""
-    merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:3]))
-    merchant.night()
-    merchant.wait(hours=24)
-    merchant.drop("next.csv", merchant.order(merchant.payments("captured")[3], amount="twelve"))
-    merchant.night(date="2026-11-21")
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        run = runs.get(connection, runs.finished(connection)[-1].run_id)
-        kept = kept_sources(connection, run, environment=environment)
-        inputs = input_rows.load(connection, run.run_id)
-        assert inputs is not None
-        terms = {"inputs": inputs, "rules": environment.settings.rules}
-        read = sources_of(run, **terms, environment=environment)
-        before = previous_of(run, **terms, environment=environment)
-
-    assert kept is not None
-    sources, previous = kept
-    for name in FRAMES:
-        one, other = getattr(sources, name), getattr(read, name).sort_values(BY)
-        pd.testing.assert_frame_equal(one, other.reset_index(drop=True)[list(one.columns)])
-    assert {*sources.files} == {*read.files}
-    assert len(sources.rejects) == 1
-    assert {*sources.rejects} == {*read.rejects}
-    assert previous is not None
-    assert before is not None
-    pd.testing.assert_frame_equal(previous.breaks, before.breaks)
 
 
 def test_a_doubt_keeps_when_answers_first_showed_it(merchant: Merchant) -> None:
@@ -91,11 +59,9 @@ def test_ids_that_orders_answers_and_questions_share_are_held_once(
     merchant.night()
     with merchant.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, runs.finished(connection)[-1].run_id)
-        inputs = input_rows.load(connection, run.run_id)
-        assert inputs is not None
-        read = sources_of(
-            run, inputs=inputs, rules=environment.settings.rules, environment=environment
-        )
+        sealed = sealed_night(connection, run, environment=environment)
+        small, _ = small_of_night(sealed)
+        read = with_rows(small, night=sealed)
 
     assert read.universe is not None
     numbers = [frame["order_no"] for frame in (read.orders, read.gateway, read.universe)]

@@ -1,21 +1,12 @@
 """What is sealed table by table is, byte for byte, what all sources at once would give."""
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from typing import Any
 
-import pytest
-
-from recon.archive.rows_file import write_ordered
-from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Rows
 from recon.model.uptime import NEVER_READ
 from recon.model.words import KeyAnswer
-from recon.proof.night_tables import absent_of, input_tables
-from recon.steps.compare.inputs import frozen_inputs, sources_of
-from recon.steps.compare.parted_inputs import parted_inputs
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.ground import kept_answers
 from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
@@ -45,26 +36,6 @@ tiers = [{ up_to_minor_units = 10000, basis_points = 140 }, { basis_points = 120
 BYTES_AN_ORDER = 340
 """Of Arrow: the rows of the order file, unsorted and sorted, beside what the night asked for. All
 sources at once hold 460."""
-
-
-def written(name: str, table: Any) -> bytes:
-    """The file of a table."""
-    rows, file = Rows.of(table, schema=SCHEMAS[name]), BytesIO()
-    write_ordered(file, rows.rows, schema=rows.schema)
-    return file.getvalue()
-
-
-def both(run: Run, environment: Environment) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The files of the inputs from all sources at once, and table by table."""
-    inputs = frozen_inputs(run, environment=environment)
-    rules = environment.settings.rules
-    sources = sources_of(run, inputs=inputs, rules=rules, environment=environment)
-    parted = parted_inputs(run, inputs=inputs, books_rows=None, environment=environment)
-    assert parted is not None
-    assert parted.absent == absent_of(sources)
-    whole = {name: written(name, each) for name, each in input_tables(sources) if name != "answers"}
-    tables = parted.tables()
-    return whole, {name: written(name, table) for name, table in tables}
 
 
 def plain(merchant: Merchant) -> None:
@@ -169,24 +140,6 @@ def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
             cells |= {"amount": amount, "booked_at": at, "currency": "EUR"}
             account = "100042001" if number != "X" else "100042002"
             writer.writerow({**cells, "merchant_id": "100042", "account_id": account})
-
-
-@pytest.mark.parametrize("arrived", [plain, older, settled, priced, opened, opened_and_settled])
-def test_files_are_those_of_all_sources_at_once(
-    merchant: Merchant, arrived: Callable[[Merchant], None]
-) -> None:
-    """Every file, whatever is older than the window, of another account or a pay-out."""
-    arrived(merchant)
-    merchant.move_money()
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        (run,) = runs.newest_of_accounts(connection)
-    with merchant.environment() as environment:
-        whole, parted = both(run, environment)
-
-    assert [*parted] == [*whole]
-    for name, content in whole.items():
-        assert parted[name] == content, name
-    assert len(whole["orders"]) > len(written("orders", SCHEMAS["orders"].columns.empty_table()))
 
 
 def test_orders_are_sealed_in_the_room_of_their_file_and_of_nothing_beside(

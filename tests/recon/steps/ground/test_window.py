@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from recon.proof.engine import reconcile
 from recon.steps.compare.opening import OpeningLine, opening_of, write_opening
 from recon.steps.compare.page_notes import skipped_nights
 from recon.steps.ground.window import (
+    BeforeOpening,
     ledger_start,
     looked_back,
     window_start,
-    without_opening_balance,
 )
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -269,7 +270,15 @@ def test_what_the_books_say_of_fees_stays_where_the_fees_of_the_settlement_stay(
     case.line("payout", order_no="", transaction_id="", settled_on="2026-06-02", gross=9800)
     case.entry("payout", order_no="B1", **{**booked, "amount": 9800})
     case.entry("fee", reference_no="B1", **{**booked, **name})
-    sources = without_opening_balance(case.sources(), rules=case.rules)
+    before, whole = BeforeOpening(frozenset({"OLD-1"}), frozenset({"T1"})), case.sources()
+    assert whole.settlement is not None
+    assert whole.ledger is not None
+    sources = replace(
+        whole,
+        gateway=before.without(whole.gateway),
+        settlement=before.lines(whole.settlement),
+        ledger=before.entries(whole.ledger, is_settled=True),
+    )
 
     result = reconcile(sources, rules=case.rules, as_of=AS_OF)
     assert [total for total in result.control_totals if not total.passed] == []
