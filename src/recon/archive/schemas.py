@@ -434,7 +434,7 @@ _COMPARED = (
             "what is said: given (a source that was covered), payment_status (a code's state), "
             "amount_means, tolerance, clearing, fees_per, fee_contract (one is declared), "
             "opening_payable, opening_reserve, "
-            "settled_batch, settled_days, previous, orders_lack (since when an order file is "
+            "settled_days, previous, orders_lack (since when an order file is "
             "lacking), arrived (a source whose rows came in steps), "
             "books_of and carried_of (merchant as key, account as word: whose books and open "
             "breaks are proven), bank_... (bank_of: where pay-outs arrive; what is known), rate "

@@ -177,7 +177,6 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     if days is not None:
         for name in ("first", "last", "waits_for"):
             yield _term("settled_days", name, word=getattr(days, name))
-        yield from (_term("settled_batch", batch) for batch in days.batches)
     if sources.orders_lack_since is not None:
         yield _term("orders_lack", "since", word=sources.orders_lack_since.isoformat())
     if previous is not None:
@@ -366,5 +365,4 @@ def _settled_of(terms: list[Cells]) -> SettledDays | None:
     days = {row["key"]: row["word"] for row in terms if row["name"] == "settled_days"}
     if not days:
         return None
-    batches = frozenset(row["key"] for row in terms if row["name"] == "settled_batch")
-    return SettledDays(**days, batches=batches)
+    return SettledDays(**days)

@@ -16,7 +16,7 @@ PAID_AT = datetime(2026, 11, 11, 12, tzinfo=UTC)
 
 def compared(case: Any, **days: Any) -> Reconciliation:
     """The case as a night compares it, its files telling of some days."""
-    told = SettledDays(**{"first": "2026-11-10", "batches": frozenset({"B1"}), **days})
+    told = SettledDays(**{"first": "2026-11-10", **days})
     sources = replace(case.sources(), settled=told)
     return reconcile(sources, rules=case.rules, as_of=case.as_of)
 

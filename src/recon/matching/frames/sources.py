@@ -224,8 +224,6 @@ class SettledDays:
     """The first day of the oldest file, "" without any: older payments are not its business."""
     last: str
     """Up to here nothing is missing; of what is due later a missing line says nothing."""
-    batches: frozenset[str]
-    """Those that files of this night tell of; the others were proven on their own night."""
     waits_for: str = ""
     """The file that is missing, where one ends the proof early."""
 

@@ -4,9 +4,6 @@ Before it compares, a run keeps how far it read. Everything is then read up to t
 so that files, answers and instructions of later nights leave the night as it was.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 import pandas as pd
@@ -22,10 +19,6 @@ from recon.matching.frames.sources import (
 from recon.model.words import (
     DOUBTFUL_STATES,
     InstructionKind,
-    Quarantined,
-    Reject,
-    SourceFile,
-    SourceKind,
 )
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.compare.vanished_entries import vanished_entries
@@ -47,7 +40,6 @@ from recon.store.nights import (
     quarantine_rows,
     rules_rows,
     runs,
-    settlement_rows,
 )
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
@@ -149,26 +141,6 @@ def _has_settlement(run: Run, *, environment: Environment) -> bool:
     return account.settlement is not None
 
 
-def unread_batches(
-    connection: Connection, run: Run, *, inputs: Inputs
-) -> frozenset[tuple[str, str, str, str]] | None:
-    """Batches that nobody can judge, as the run found them; None where no files are declared."""
-    if not inputs.settlement:
-        return None
-    batches = settlement_rows.unread_batches(
-        connection, run, siblings=inputs.siblings, until=inputs.last_file
-    )
-    return frozenset((run.merchant_id, run.account_id, *each) for each in batches)
-
-
-def quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
-    """Order rows that could not be read and were not delivered since, as the run found them."""
-    if inputs.last_reject_end is None:
-        return ()
-    ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
-    return quarantine_rows.outstanding(connection, run, **ends)
-
-
 def previous_of(
     run: Run, *, inputs: Inputs, rules: Rules, environment: Environment
 ) -> Previous | None:
@@ -197,38 +169,3 @@ def previous_of(
                 connection, run, before=before, rules=rules, environment=environment
             ),
         )
-
-
-def of_this_account(
-    loaded: Iterable[tuple[SourceFile, object]],
-    rejects: Sequence[Reject],
-    *,
-    run: Run,
-    siblings: Collection[str],
-    waiting: Collection[Quarantined],
-) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
-    """Rejected rows of another declared account are that account's business: skipped here.
-
-    A row that names an account nobody declared (a header repeated inside the file, a misspelt
-    account) would be told by no night at all: it is told here, as one of no account. So is an order
-    row that stands for its order no more (`waiting` are those that do): another file brought it.
-    """
-    still = {(item.source, item.line) for item in waiting}
-    others = Counter(item.source for item in rejects if item.account_id in siblings)
-    own = tuple(
-        item
-        if item.account_id == run.account_id
-        and (item.kind is not SourceKind.ORDERS or (item.source, item.line) in still)
-        else replace(item, account_id="")
-        for item in rejects
-        if item.account_id not in siblings
-    )
-    shared = tuple(
-        replace(
-            file,
-            rows_rejected=file.rows_rejected - others[file.name],
-            rows_skipped=file.rows_skipped + others[file.name],
-        )
-        for file, _ in loaded
-    )
-    return shared, own

@@ -28,7 +28,6 @@ from recon.steps.compare.inputs import frozen_inputs, previous_of
 from recon.steps.compare.kept_sources import with_rows
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.part_files import remove_files
-from recon.steps.compare.parted_sources import parted_sources
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_results import (
     BegunInputs,
@@ -37,6 +36,7 @@ from recon.steps.compare.sealed_results import (
     write_results,
 )
 from recon.steps.compare.second_proof import with_sql
+from recon.steps.compare.selection import selected_sources
 from recon.steps.files.incomplete import (
     NO_ANSWER,
     NO_PARTS,
@@ -130,18 +130,18 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
 
 def _selected(run: Run, *, inputs: Inputs, environment: Environment) -> _Selected:
     """Choose what is compared and write it; of the choice nothing but small tables stays."""
-    parted = parted_sources(run, inputs=inputs, environment=environment)
+    chosen = selected_sources(run, inputs=inputs, environment=environment)
     rules, predecessor = environment.settings.rules, inputs.previous_run_id
     previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
     begun = begin_compared(
         run,
-        tables=parted.tables,
-        absent=parted.parted.absent,
+        tables=chosen.tables,
+        absent=chosen.chosen.absent,
         predecessor=predecessor,
         environment=environment,
     )
     give_back()
-    return _Selected(parted.small, previous, begun)
+    return _Selected(chosen.small, previous, begun)
 
 
 def _compared_whole(

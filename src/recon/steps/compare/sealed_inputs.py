@@ -11,7 +11,7 @@ from recon.archive.step_folder import Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.proof.night_tables import TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
-from recon.steps.compare.parted_inputs import parted_inputs
+from recon.steps.compare.selection import selected_inputs
 from recon.steps.ground import night_folder
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER
@@ -39,20 +39,20 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     """
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
     books = _bound(run, BOOKS, environment=environment)
-    parted = parted_inputs(
+    chosen = selected_inputs(
         run, inputs=inputs, books_rows=_ledger_rows(books), environment=environment
     )
-    same = {f"{LEDGER}.parquet"} if parted.is_ledger_whole else set()
+    same = {f"{LEDGER}.parquet"} if chosen.is_ledger_whole else set()
     # What was answered until now is a step of its own, and is asked anew once money has moved.
     unwritten = {ANSWERS, *(name.removesuffix(".parquet") for name in same)}
     # A filter holds no table while the next one is made, as a loop would.
-    tables = filter(lambda named: named[0] not in unwritten, parted.tables())
+    tables = filter(lambda named: named[0] not in unwritten, chosen.tables())
     moved = {f"{INPUTS}/{name}": f"{BOOKS}/{name}" for name in sorted(same)}
     terms = Terms(
         inputs.previous_run_id,
         rules.digest,
         compared=moved,
-        absent=parted.absent,
+        absent=chosen.absent,
         last_file=inputs.last_file,
     )
     sealed = write(

@@ -6,8 +6,12 @@ the inbox, is reported, and the night goes on without it (its verdict is INCOMPL
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.files.formats.named_bytes import sha256_of
@@ -18,9 +22,10 @@ from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.kinds.spooled_file import SpooledRows
 from recon.files.reader import OrderRead, instruction_file, order_file
 from recon.instructions.sealing import Seal
+from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.headway import Way
-from recon.model.nights import StepSummary
+from recon.model.nights import Mode, StepSummary
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
@@ -28,7 +33,6 @@ from recon.steps.files.bank_statements import ingest_banks
 from recon.steps.files.breaking_files import guarded
 from recon.steps.files.file_endorsements import counting
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
-from recon.steps.files.night_of_file import left_for_later
 from recon.steps.files.order_files import refused_actions
 from recon.steps.files.settlement_files import ingest_settlement
 from recon.steps.files.settling import still_written
@@ -40,6 +44,71 @@ from recon.store.database.engine import Turn
 from recon.store.nights import file_words, order_rows, runs
 from recon.store.nights.facts_rows import Account
 from recon.store.nights.runs import Run
+
+AFTER_CUT_OFF = timedelta(hours=6)
+"""Rows of the first hours after the cut-off belong to the day that closed: files are made then."""
+STRAY_ROWS_SHARE = 0.01
+"""Of the rows with the newest times so many may be wrong; they say nothing of the file."""
+
+
+def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> str:
+    """Why a file is not taken by this night, in words; "" when it is this night's.
+
+    A first run of a night takes what reaches into a day that is still open: there is no other night
+    to come for it yet. A corrected version of a file of this night is always this night's.
+    """
+    calendar, now = environment.settings.rules.business_calendar, environment.clock()
+    day = run.business_date
+    following = _business_day(day + timedelta(days=1), calendar=calendar)
+    had_file, same_name = _known_of_night(
+        run, name=read.facts.source_file.name, environment=environment
+    )
+    if same_name or not (had_file or calendar.closes_at(following) <= now):
+        return ""
+    newest = _reach(read)
+    if newest is None:
+        return ""
+    own = _business_day(calendar.business_date_of(newest - AFTER_CUT_OFF), calendar=calendar)
+    if own <= day or not (had_file or calendar.closes_at(own) <= now):
+        return ""
+    return f"its newest rows are of {newest:%Y-%m-%d %H:%M} UTC: the night of {own} takes it"
+
+
+def _known_of_night(run: Run, *, name: str, environment: Environment) -> tuple[bool, bool]:
+    """Whether a finished live night of this date had an order file, and whether it had this one."""
+    with environment.store.reading() as connection:
+        nights = runs.last_finished(
+            connection, merchant_id=run.merchant_id, account_id=run.account_id
+        )
+        files = [file for file, _ in order_rows.files_of_night(connection, run)]
+    night = nights.get(run.business_date)
+    live = night is not None and night.mode is Mode.LIVE
+    orders = [file for file in files if file.kind is SourceKind.ORDERS and file.rows_accepted]
+    return live and bool(orders), any(file.name == name for file in orders)
+
+
+def _reach(read: OrderRead) -> datetime | None:
+    """Up to when its rows go, without the few newest that may be mistakes; None without rows."""
+    instants = [_newest_of_rows(part.orders) for part in read.parts()]
+    every = np.sort(np.concatenate(instants)) if instants else np.array([], dtype=np.int64)
+    if not every.size:
+        return None
+    rank = every.size - 1 - int(every.size * STRAY_ROWS_SHARE)
+    return datetime.fromtimestamp(int(every[rank]) / 1_000_000, UTC)
+
+
+def _newest_of_rows(orders: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Microseconds of each row's newest time; rows without one are left out."""
+    times = orders[["ordered_at", "updated_at"]].max(axis=1).dropna()
+    return times.astype("datetime64[us, UTC]").to_numpy("datetime64[us]").astype(np.int64)
+
+
+def _business_day(day: date, *, calendar: BusinessCalendar) -> date:
+    """The day itself, or the first business day after it: other days have no night of their own."""
+    while not calendar.is_business_day(day):
+        day += timedelta(days=1)
+    return day
+
 
 STEP = "ingest"
 NAMED_MAX = 3

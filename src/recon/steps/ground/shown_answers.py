@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.instructions.resolution import TAKEN, Seen
-from recon.matching.frames.arrays import text_column
-from recon.matching.frames.same_words import same_word
 from recon.matching.frames.sorting import LEADING, many_in_order
 from recon.matching.frames.sources import GATEWAY_COLUMNS, KEY_COLUMNS
 from recon.model.uptime import Uptime
@@ -25,7 +23,6 @@ from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
     answers_in,
-    asked_keys,
     files_of_run,
     parts_table,
     rows_where,
@@ -98,19 +95,6 @@ def failed_keys(connection: Connection, run: Run, *, environment: Environment) -
         connection, run, phases=OWN_PHASES, environment=environment, columns=["answer"]
     )
     return set(_where(table, answer=KeyAnswer.FAILED.value)["order_no"].to_pylist())
-
-
-def universe(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
-    """KEY_COLUMNS of everything this run asked for, sorted."""
-    keys = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
-    order_nos = text_column(keys.take(pc.sort_indices(keys)).cast(pa.large_string()))
-    return pd.DataFrame(
-        {
-            "merchant_id": same_word(run.merchant_id, size=len(keys)),
-            "account_id": same_word(run.account_id, size=len(keys)),
-            "order_no": order_nos,
-        }
-    )[list(KEY_COLUMNS)]
 
 
 def gateway_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:

@@ -16,8 +16,8 @@ from recon.matching.frames.sources import SettledDays
 from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground.window import ledger_start
 from recon.store import Connection
-from recon.store.nights import settlement_rows, settlement_volumes
-from recon.store.nights.night_lines import AskedFor, NightLines
+from recon.store.nights import settlement_rows
+from recon.store.nights.night_lines import AskedFor, NightLines, volumes_of
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 
@@ -27,9 +27,7 @@ def settled_since(run: Run, *, rules: Rules) -> str:
     return ledger_start(run, rules=rules).date().isoformat()
 
 
-def settled_days(
-    connection: Connection, run: Run, *, until: int, rules: Rules
-) -> SettledDays | None:
+def settled_days(connection: Connection, run: Run, *, until: int) -> SettledDays | None:
     """Which days the files prove; None where none has ever told of the account."""
     first, last = settlement_rows.days_told(connection, run, until=until)
     if not first:
@@ -39,9 +37,7 @@ def settled_days(
     if missing:
         business_date, waits_for = missing[0]
         last = min(last, (business_date - timedelta(days=1)).isoformat())
-    since = settled_since(run, rules=rules)
-    batches = settlement_rows.batches_of(connection, run, since=since, until=until)
-    return SettledDays(first, last, batches, waits_for)
+    return SettledDays(first, last, waits_for)
 
 
 def lines_of_night(
@@ -76,6 +72,4 @@ def month_volumes(
     first = min(days, default=run.business_date.isoformat())
     oldest = date.fromisoformat(first).replace(day=1)
     since = (oldest - timedelta(days=1)).replace(day=1)
-    return settlement_volumes.volumes_of(
-        connection, run, since=since.isoformat(), repeats=repeats, until=until
-    )
+    return volumes_of(connection, run, since=since.isoformat(), repeats=repeats, until=until)

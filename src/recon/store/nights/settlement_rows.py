@@ -215,25 +215,6 @@ def _unread(
     )
 
 
-def batches_of(
-    connection: Connection, run: Run, *, since: str, until: int | None
-) -> frozenset[str]:
-    """Batches that files of the business date tell of, all of whose lines were settled since."""
-    line = settled_sum
-    tonight = (
-        select(line.c.batch_id)
-        .join(order_file, order_file.c.file_id == line.c.file_id)
-        .where(*of_account(run, until=until), order_file.c.business_date == run.business_date)
-    )
-    whole = (
-        select(line.c.batch_id)
-        .where(*of_account(run, until=until), line.c.batch_id.in_(tonight))
-        .group_by(line.c.batch_id)
-        .having(func.min(line.c.settled_on) >= since)
-    )
-    return frozenset(connection.execute(whole).scalars())
-
-
 def order_nos_told(
     connection: Connection, run: Run, *, since: str, storages: StorageOf
 ) -> Iterator[pa.ChunkedArray]:

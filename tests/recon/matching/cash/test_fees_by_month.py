@@ -203,9 +203,7 @@ def test_a_month_that_is_not_told_whole_prices_nothing_that_it_could_change() ->
     sources = sources_of(told)
     (why,) = reasons(fees_of(sources, contract=late_start))
     assert why == ("all needs what 2026-10 came to, which begins before volumes_from (2026-10-05)")
-    missing = replace(
-        sources, settled=SettledDays("2026-10-01", "2026-10-03", frozenset(), "S-2026-10-04.csv")
-    )
+    missing = replace(sources, settled=SettledDays("2026-10-01", "2026-10-03", "S-2026-10-04.csv"))
     (why,) = reasons(fees_of(missing, contract=contract_for("amount")))
     assert why == "all needs what 2026-10 came to, of which the file after 2026-10-03 is missing"
     forgotten = replace(sources, volumes=None)

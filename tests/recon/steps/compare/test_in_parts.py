@@ -25,7 +25,7 @@ from recon.steps.ground.night_folder import IN_PARTS, folder_of, storage_of
 from recon.store.nights import results, runs
 from recon.workers.dask_workers import workers_of
 from tests.recon.files.s3_server import serving_s3
-from tests.recon.steps.compare.test_parted_inputs import (
+from tests.recon.steps.compare.test_selection import (
     NEW,
     books,
     opened_and_settled,

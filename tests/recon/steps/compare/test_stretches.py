@@ -25,7 +25,7 @@ from recon.steps.compare.stretches import Stretch, rows_of_stretch, stretches
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.planted import planted
-from tests.recon.steps.compare.test_parted_inputs import books, older, plain, priced
+from tests.recon.steps.compare.test_selection import books, older, plain, priced
 from tests.recon.steps.compare.test_siblings import (
     OTHER,
     _filed_here,

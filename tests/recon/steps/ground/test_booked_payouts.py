@@ -13,7 +13,7 @@ from recon.matching.frames.sources import (
     SETTLEMENT_COLUMNS,
     frame_of,
 )
-from recon.steps.ground.booked_payouts import with_payouts
+from recon.steps.compare.selected_entries import with_payouts
 from recon.steps.ground.window import in_window
 
 SINCE = datetime(2026, 10, 21, tzinfo=UTC)

@@ -118,8 +118,6 @@ def test_older_lines_come_only_with_what_is_asked_about(
             connection, run, since="2026-11-01", storages=storages
         )
         assert [number for each in numbers for number in each.to_pylist()] == ["D"]
-        batches = settlement_rows.batches_of(connection, run, since="2026-11-01", until=None)
-        assert batches == frozenset()
 
 
 def test_what_is_missing_is_missing_until_it_comes_right(

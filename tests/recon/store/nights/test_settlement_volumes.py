@@ -2,7 +2,7 @@ from dataclasses import replace
 from datetime import date
 
 from recon.store.database.engine import Store
-from recon.store.nights import settlement_volumes
+from recon.store.nights.night_lines import volumes_of
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
 from recon.store.nights.settled_lines import repeats_of
@@ -15,9 +15,7 @@ def days(
     """Day, entry type, whether it came late, and what it comes to."""
     with store.reading() as connection:
         repeats = repeats_of(connection, run, storages=storages, until=until)
-        frame = settlement_volumes.volumes_of(
-            connection, run, since="2026-11-01", repeats=repeats, until=until
-        )
+        frame = volumes_of(connection, run, since="2026-11-01", repeats=repeats, until=until)
     names = ("settled_on", "entry_type", "late", "base")
     return [*zip(*(frame[name].tolist() for name in names), strict=True)]
 

@@ -1,0 +1,737 @@
+"""What a night compares, table by table: chosen once before money moves, and once when it compares.
+
+Orders are read when their table is written, answers only to be compared, and of the books no more
+than what says which entries belong to the night: nobody holds all rows beside each other.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recon.archive.answer_schemas import ANSWERS, REPLIES
+from recon.archive.fields import INSTANT
+from recon.archive.rows_file import row_batches
+from recon.archive.schemas import SCHEMAS
+from recon.config.fee_contract import FACTS
+from recon.config.rules import Rules
+from recon.matching.frames.arrays import text_column
+from recon.matching.frames.bank_sources import BankSource, NightOfBank
+from recon.matching.frames.grouping import Rows
+from recon.matching.frames.names import is_among
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    KEY_COLUMNS,
+    LEDGER_COLUMNS,
+    ORDER_COLUMNS,
+    LeftOut,
+    SettledDays,
+    Sources,
+    frame_of,
+)
+from recon.matching.sides.contract_lines import PRICED
+from recon.matching.sides.gateway_side import shown
+from recon.matching.sides.settlement_side import PAY_OUT
+from recon.model.freed_memory import give_back
+from recon.model.words import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
+from recon.proof.bridge import FROM_OTHERS
+from recon.proof.night_tables import (
+    SETTLEMENT,
+    TARIFFS,
+    absent_of,
+    frame_of_table,
+    input_tables,
+    table_of,
+)
+from recon.steps.compare.coded_rows import coded
+from recon.steps.compare.inputs import instructions_of
+from recon.steps.compare.selected_entries import (
+    arrived_ledger,
+    chosen_entries,
+    ledger_table,
+    older_entries,
+)
+from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
+from recon.steps.files.arrived_rows import order_steps, with_steps, with_taken
+from recon.steps.files.keep_ledger import unread_files
+from recon.steps.files.never_read import WHOLE_FILE
+from recon.steps.files.short_files import orders_lack_since
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import asked_keys
+from recon.steps.ground.kept_books import LEDGER
+from recon.steps.ground.newest_answers import newest_of_run
+from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
+from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.window import (
+    NOTHING_BEFORE,
+    PAYMENTS,
+    BeforeOpening,
+    in_question,
+    left_out,
+    opening,
+    window_start,
+)
+from recon.steps.money.settled import lines_of_night, month_volumes, settled_days, settled_since
+from recon.store import Connection
+from recon.store.nights import (
+    bank_rows,
+    facts_rows,
+    ledger_rows,
+    order_rows,
+    quarantine_rows,
+    settlement_rows,
+    stored_orders,
+)
+from recon.store.nights.answer_parts import OWN_PHASES
+from recon.store.nights.input_rows import Inputs
+from recon.store.nights.night_lines import AskedFor, NightLines, frame_of_lines
+from recon.store.nights.order_bridge import OrderSteps
+from recon.store.nights.runs import Run
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedLines:
+    """What settlement files told of an account."""
+
+    pay_outs: pd.DataFrame
+    """SETTLEMENT_COLUMNS of the lines that say what a batch came to."""
+    days: SettledDays
+    volumes: pd.DataFrame | None
+    """See Sources.volumes."""
+    made: Mapping[str, Callable[[], pa.Table]]
+    """Makes the tables of all lines, by their names; of tariffs no row where none tells any."""
+
+
+def selected_lines(
+    connection: Connection,
+    run: Run,
+    *,
+    asked: AskedFor,
+    inputs: Inputs,
+    before: BeforeOpening,
+    rules: Rules,
+    environment: Environment,
+) -> SelectedLines | None:
+    """Its lines; None where no files are declared, or none told of the account."""
+    if not inputs.settlement:
+        return None
+    until = inputs.last_file
+    days = settled_days(connection, run, until=until)
+    if days is None:
+        return None
+    lines = lines_of_night(
+        connection,
+        run,
+        asked=asked,
+        until=until,
+        rules=rules,
+        storages=storages_of(environment),
+    )
+    volumes = None
+    if rules.fee_contract is not None and rules.fee_contract.asks_months:
+        priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
+        each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
+        volumes = month_volumes(connection, lines, days=each, until=until)
+    paid = before.lines(frame_of_lines(pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))))
+    made = {
+        name: partial(_table, name, lines, before=before, telling=telling)
+        for name, telling in ((SETTLEMENT, ()), (TARIFFS, FACTS))
+    }
+    return SelectedLines(paid, days, volumes, made)
+
+
+def _table(
+    name: str, lines: NightLines, *, before: BeforeOpening, telling: tuple[str, ...]
+) -> pa.Table:
+    """The lines as a file has them."""
+    schema = SCHEMAS[name].columns
+    if before.order_nos:
+        whole = map(frame_of_lines, lines.batches(telling=telling))
+        tables = (table_of(before.lines(frame), name=name) for frame in whole)
+    else:
+        batches = lines.batches(columns=schema.names, telling=telling)
+        tables = (coded(table, schema=schema) for table in batches)
+    return pa.concat_tables(tables).unify_dictionaries()
+
+
+_Orders = Callable[..., pa.Table]
+"""See `_own_orders`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What a night read."""
+
+    small: Sources
+    """What is no row of an order, an answer, an entry or a key that was asked for."""
+    asked: pa.Array
+    """What the gateway was asked for, sorted; without orders of the opening balance."""
+    joined: Sources
+    """Rows of the merchant's other accounts that complete a lonely key of this one."""
+    entries: Rows | None
+    """The numbers of the entries of the books that are compared; None: there are no books."""
+    is_ledger_whole: bool
+    """Whether these are the books as they lie in the archive; then their table has no row here."""
+    before: BeforeOpening
+    """The orders of the opening balance, of which no table has a row."""
+    made: Mapping[str, Callable[[], pa.Table]]
+    """The tables that are made when they are asked for, by their names."""
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """Files without a row because the source was not given at all."""
+        return absent_of(self.small)
+
+    def tables(
+        self,
+        *,
+        answers: Callable[[], pa.Table] | None = None,
+        without: Collection[str] = (),
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """As `night_tables.input_tables`; each table is made when it is asked for.
+
+        Args:
+            answers: makes the answers; None: they are not asked for.
+            without: tables that nobody asks for.
+        """
+        for name, table in input_tables(self.small):
+            if name == ANSWERS:
+                if answers is not None:
+                    yield name, answers()
+            elif name not in {*without, TARIFFS}:
+                yield name, self.made[name]() if name in self.made else table
+        if TARIFFS in self.made and len(tariffs := self.made[TARIFFS]()):
+            yield TARIFFS, tariffs
+
+
+def selected_inputs(
+    run: Run, *, inputs: Inputs, books_rows: int | None, environment: Environment
+) -> Selected:
+    """What the run read so far, table by table.
+
+    `books_rows`: of the books as they lie in the archive, None where they do not; a ledger that is
+    all of them need not be written again.
+
+    Raises:
+        ArchiveError: what was kept cannot be read.
+        HistoryBrokenError: the rows of an order file are not those that the history bound.
+    """
+    rules = environment.settings.rules
+    with environment.store.reading() as connection:
+        keys = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
+        asked = keys.take(pc.sort_indices(keys))
+        read: _Orders = partial(_own_orders, run, asked=asked, inputs=inputs)
+        joined = _joined(connection, run, inputs=inputs, orders=read, environment=environment)
+        moves = in_question(
+            instructions_of(connection, run, inputs=inputs, environment=environment),
+            asked=text_column(asked.cast(pa.large_string())),
+        )
+        before = _before_opening(
+            connection, run, orders=read, joined=joined, moves=moves, environment=environment
+        )
+        settled = selected_lines(
+            connection,
+            run,
+            asked=_asked_for(connection, run, asked=asked, inputs=inputs, environment=environment),
+            inputs=inputs,
+            before=before,
+            rules=rules,
+            environment=environment,
+        )
+        small, entries = _small_sources(
+            connection,
+            run,
+            asked=asked,
+            moves=moves,
+            settled=settled,
+            inputs=inputs,
+            environment=environment,
+        )
+    give_back()
+    left = asked
+    if before.order_nos:
+        gone = pa.array(before.order_nos, pa.string())
+        left = asked.filter(pc.invert(pc.is_in(asked, value_set=gone)))
+    made: dict[str, Callable[[], pa.Table]] = {
+        **(settled.made if settled else {}),
+        "orders": partial(_orders, read, joined=joined, environment=environment),
+        "universe": partial(_universe, run, asked=left, joined=joined, before=before),
+    }
+    is_whole = entries is not None and len(entries) == books_rows and not before.order_nos
+    if entries is not None and not is_whole:
+        made[LEDGER] = partial(
+            ledger_table,
+            run,
+            rows=entries,
+            before=before,
+            is_settled=settled is not None,
+            environment=environment,
+        )
+    return Selected(small, left, joined, entries, is_whole, before, made)
+
+
+def _small_sources(
+    connection: Connection,
+    run: Run,
+    *,
+    asked: pa.Array,
+    moves: pd.DataFrame,
+    settled: SelectedLines | None,
+    inputs: Inputs,
+    environment: Environment,
+) -> tuple[Sources, Rows | None]:
+    """All sources but the rows of those with a row an order; the entries, None without books."""
+    until = inputs.last_file
+    names = text_column(asked.cast(pa.large_string()))
+    loaded = order_rows.files_of_night(connection, run, until=until)
+    rejected = order_rows.rejects_of_night(connection, run, until=until)
+    waiting = quarantined(connection, run, inputs=inputs)
+    files, rejects = of_this_account(
+        loaded, rejected, run=run, siblings=inputs.siblings, waiting=waiting
+    )
+    source = ledger_rows.source_of(connection, run.run_id)
+    sources = Sources(
+        orders=frame_of((), columns=ORDER_COLUMNS),
+        gateway=frame_of((), columns=GATEWAY_COLUMNS),
+        ledger=frame_of((), columns=LEDGER_COLUMNS),
+        instructions=moves,
+        rejects=rejects,
+        quarantined=waiting,
+        files=(*files, *((source,) if source else unread_files(rejects))),
+        universe=frame_of((), columns=KEY_COLUMNS),
+        settlement=settled.pay_outs if settled else None,
+        settled=settled.days if settled else None,
+        volumes=settled.volumes if settled else None,
+        bank=bank_source(connection, run, until=until, rules=environment.settings.rules),
+    )
+    if source is None or ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
+        return replace(sources, ledger=None), None
+    entries = chosen_entries(
+        connection, run, sources=sources, moves=moves, asked=names, environment=environment
+    )
+    return sources, entries
+
+
+def unread_batches(
+    connection: Connection, run: Run, *, inputs: Inputs
+) -> frozenset[tuple[str, str, str, str]] | None:
+    """Batches that nobody can judge, as the run found them; None where no files are declared."""
+    if not inputs.settlement:
+        return None
+    batches = settlement_rows.unread_batches(
+        connection, run, siblings=inputs.siblings, until=inputs.last_file
+    )
+    return frozenset((run.merchant_id, run.account_id, *each) for each in batches)
+
+
+def quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
+    """Order rows that could not be read and were not delivered since, as the run found them."""
+    if inputs.last_reject_end is None:
+        return ()
+    ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
+    return quarantine_rows.outstanding(connection, run, **ends)
+
+
+def of_this_account(
+    loaded: Iterable[tuple[SourceFile, object]],
+    rejects: Sequence[Reject],
+    *,
+    run: Run,
+    siblings: Collection[str],
+    waiting: Collection[Quarantined],
+) -> tuple[tuple[SourceFile, ...], tuple[Reject, ...]]:
+    """Rejected rows of another declared account are that account's business: skipped here.
+
+    A row that names an account nobody declared (a header repeated inside the file, a misspelt
+    account) would be told by no night at all: it is told here, as one of no account. So is an order
+    row that stands for its order no more (`waiting` are those that do): another file brought it.
+    """
+    still = {(item.source, item.line) for item in waiting}
+    others = Counter(item.source for item in rejects if item.account_id in siblings)
+    own = tuple(
+        item
+        if item.account_id == run.account_id
+        and (item.kind is not SourceKind.ORDERS or (item.source, item.line) in still)
+        else replace(item, account_id="")
+        for item in rejects
+        if item.account_id not in siblings
+    )
+    shared = tuple(
+        replace(
+            file,
+            rows_rejected=file.rows_rejected - others[file.name],
+            rows_skipped=file.rows_skipped + others[file.name],
+        )
+        for file, _ in loaded
+    )
+    return shared, own
+
+
+def _asked_for(
+    connection: Connection,
+    run: Run,
+    *,
+    asked: pa.Array,
+    inputs: Inputs,
+    environment: Environment,
+) -> AskedFor:
+    """Orders and transactions whose settlement lines count one by one, where there may be any."""
+    if not inputs.settlement:
+        return AskedFor.of()
+    table = newest_of_run(connection, run, environment=environment, columns=["transaction_id"])
+    return AskedFor(asked, pc.unique(table["transaction_id"]))
+
+
+def _own_orders(
+    run: Run,
+    connection: Connection,
+    *,
+    asked: pa.Array,
+    inputs: Inputs,
+    environment: Environment,
+) -> pa.Table:
+    """The orders of the window, and the older ones that this night asked about."""
+    return stored_orders.orders_in_view(
+        connection,
+        run,
+        since=window_start(run, rules=environment.settings.rules),
+        asked=asked,
+        until=inputs.last_file,
+        storages=storages_of(environment),
+    )
+
+
+def _orders(read: _Orders, *, joined: Sources, environment: Environment) -> pa.Table:
+    """These, and those of other accounts that complete one of this."""
+    with environment.store.reading() as connection:
+        facts_rows.refuse_changed(connection)
+        own = read(connection, environment=environment)
+    others = table_of(joined.orders, name="orders")
+    return coded(
+        pa.concat_tables([own, others]) if len(others) else own, schema=SCHEMAS["orders"].columns
+    )
+
+
+def _joined(
+    connection: Connection,
+    run: Run,
+    *,
+    inputs: Inputs,
+    orders: _Orders,
+    environment: Environment,
+) -> Sources:
+    """Rows of the merchant's other accounts that complete a lonely key of this one, nothing else.
+
+    Keys are lonely that only orders or only payments name; where there are many, nothing joins.
+    """
+    nothing = Sources(
+        orders=frame_of((), columns=ORDER_COLUMNS),
+        gateway=frame_of((), columns=GATEWAY_COLUMNS),
+        ledger=None,
+        instructions=None,
+        universe=frame_of((), columns=KEY_COLUMNS),
+    )
+    if not inputs.siblings:
+        return nothing
+    ordered = pc.unique(orders(connection, environment=environment)["order_no"])
+    paid = _paid(connection, run, environment=environment)
+    unpaid = ordered.filter(pc.invert(pc.is_in(ordered, value_set=paid)))
+    unordered = paid.filter(pc.invert(pc.is_in(paid, value_set=ordered)))
+    if not 0 < len(unpaid) + len(unordered) <= SIBLING_KEYS_MAX:
+        return nothing
+    blank = {"amount": 0, "line": 0}
+    rows = ({"order_no": key, **blank} for key in unpaid.to_pylist())
+    payments = (
+        {"order_no": key, **blank, "answer": KeyAnswer.FOUND.value} for key in unordered.to_pylist()
+    )
+    lonely = replace(
+        nothing,
+        orders=frame_of(rows, columns=ORDER_COLUMNS),
+        gateway=frame_of(payments, columns=GATEWAY_COLUMNS),
+    )
+    whole = with_siblings(
+        lonely,
+        run=run,
+        siblings=inputs.siblings,
+        last_file=inputs.last_file,
+        environment=environment,
+    )
+    return replace(
+        whole,
+        orders=whole.orders.iloc[len(lonely.orders) :],
+        gateway=whole.gateway.iloc[len(lonely.gateway) :],
+    )
+
+
+def _paid(connection: Connection, run: Run, *, environment: Environment) -> pa.Array:
+    """The orders of which the gateway showed a payment."""
+    shown = newest_of_run(connection, run, environment=environment, columns=["answer"])
+    is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
+    return pc.unique(shown["order_no"].filter(is_found))
+
+
+def _before_opening(
+    connection: Connection,
+    run: Run,
+    *,
+    orders: _Orders,
+    joined: Sources,
+    moves: pd.DataFrame,
+    environment: Environment,
+) -> BeforeOpening:
+    """The orders of payments from before the opening date of which nobody knows anything here."""
+    start = opening(environment.settings.rules)
+    if start is None:
+        return NOTHING_BEFORE
+    read = partial(newest_of_run, connection, run, environment=environment)
+    oldest = pc.min(read(columns=["transaction_date"])["transaction_date"]).as_py()
+    if not (joined.gateway["transaction_date"] < start).any() and (oldest or start) >= start:
+        return NOTHING_BEFORE
+    names = ["order_no", "transaction_id", "answer", "transaction_date"]
+    own = read(columns=names).select(names)
+    shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
+    is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
+    ordered = orders(connection, environment=environment)["order_no"].cast(pa.large_string())
+    younger = shown.loc[shown["transaction_date"] >= start, "order_no"]
+    known = pd.concat([text_column(ordered), joined.orders["order_no"], moves["order_no"], younger])
+    gone = {*shown.loc[is_old & ~is_among(shown["order_no"], known), "order_no"]}
+    payments = {*shown.loc[is_among(shown["order_no"], gone), "transaction_id"]} - {""}
+    return BeforeOpening(frozenset(gone), frozenset(payments))
+
+
+def _universe(run: Run, *, asked: pa.Array, joined: Sources, before: BeforeOpening) -> pa.Table:
+    words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    names, size = SCHEMAS["universe"].columns.names, len(asked)
+    own = pa.table([pa.repeat(words[n], size) if n in words else asked for n in names], names)
+    if joined.universe is not None and len(joined.universe):
+        others = table_of(before.without(joined.universe), name="universe")
+        own = pa.concat_tables([own, others.cast(own.schema)])
+    return coded(own, schema=SCHEMAS["universe"].columns)
+
+
+def bank_source(connection: Connection, run: Run, *, until: int, rules: Rules) -> BankSource | None:
+    """The statements of the banks that the account is paid out at; None where none ever came.
+
+    Pay-outs are those of every account that these banks serve: an entry may be of another one.
+    """
+    account = (run.merchant_id, run.account_id)
+    banks = tuple(name for name, bank in rules.bank.items() if account in bank.served)
+    if not banks:
+        return None
+    source = bank_rows.source_of(connection, run, banks=banks, until=until)
+    if source is None:
+        return None
+    served = {each for name in banks for each in rules.bank[name].served}
+    settled = bank_rows.settled_to(connection, accounts=served, until=until)
+    known = {}
+    for name in banks:
+        beside = rules.bank[name].served - {account}
+        others = [settled[each] for each in beside if each in settled]
+        if others:
+            known[name] = min(others)
+    payouts = bank_rows.payouts_of(connection, accounts=served, until=until)
+    since = settled_since(run, rules=rules)
+    night = NightOfBank(account, banks, payouts, known, since)
+    return BankSource(source.entries, source.statements, source.refused, source.notes, night)
+
+
+_OF_ORDERS = ("account_id", "order_no", "ordered_at")
+_ANSWERS = SCHEMAS[ANSWERS].columns
+_SHARED = tuple(name for name in _ANSWERS.names if name in REPLIES.columns.names)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSources:
+    """What a night compares."""
+
+    small: Sources
+    """Every field of it, with frames of no row for what its tables have."""
+    chosen: Selected
+    run: Run
+    environment: Environment
+    unchanged: frozenset[str]
+    """Tables that say what was sealed before money moved; nobody has to make them."""
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """The inputs as they are compared."""
+        return self.chosen.tables(answers=self._answers, without=self.unchanged)
+
+    def _answers(self) -> pa.Table:
+        with self.environment.store.reading() as connection:
+            table = _answers(connection, self.run, chosen=self.chosen, environment=self.environment)
+        return table.filter(pc.invert(_are_before(table, chosen=self.chosen)))
+
+
+def _answers(
+    connection: Connection, run: Run, *, chosen: Selected, environment: Environment
+) -> pa.Table:
+    """The run's own answers and those of other accounts that join them.
+
+    As columns: frames would hold each text of a large night twice more.
+    """
+    newest = newest_of_run(connection, run, environment=environment, columns=_SHARED)
+    columns = [_of_replies(newest, field=field) for field in _ANSWERS]
+    joined = table_of(chosen.joined.gateway, name=ANSWERS)
+    return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
+
+
+def _are_before(answers: pa.Table, *, chosen: Selected) -> pa.ChunkedArray:
+    """Which are of orders of the opening balance."""
+    return pc.is_in(answers["order_no"], value_set=pa.array(chosen.before.order_nos, pa.string()))
+
+
+def _payments_before(
+    connection: Connection, run: Run, *, chosen: Selected, environment: Environment
+) -> tuple[LeftOut, ...]:
+    """What is left out of the answers."""
+    if not chosen.before.order_nos:
+        return ()
+    answers = _answers(connection, run, chosen=chosen, environment=environment)
+    left = frame_of_table(answers.filter(_are_before(answers, chosen=chosen)))
+    net = shown(left, rules=environment.settings.rules).net
+    return left_out(PAYMENTS, currency=left["currency"], net=net)
+
+
+def _of_replies(replies: pa.Table, *, field: pa.Field) -> pa.ChunkedArray:
+    if field.name in _SHARED:
+        return replies[field.name].cast(field.type)
+    cell = {"source": "gateway", "line": 0}.get(field.name)
+    return pa.chunked_array([pa.repeat(pa.scalar(cell), len(replies)).cast(field.type)])
+
+
+def selected_sources(run: Run, *, inputs: Inputs, environment: Environment) -> SelectedSources:
+    """What a run compares, from its tables as it read them.
+
+    Raises:
+        ArchiveError: what was kept cannot be read.
+        HistoryBrokenError: the rows of an order file are not those that the history bound.
+    """
+    with environment.store.reading() as connection:
+        facts_rows.refuse_changed(connection)
+        night = sealed_night(connection, run, environment=environment)
+        books = newest(links(connection, run.run_id)).get(BOOKS)
+    inputs_step = night.steps.get(INPUTS)
+    named = inputs_step.manifest.about.after.get(BOOKS) if inputs_step else None
+    rows = night.steps[BOOKS].manifest.files[0].rows if named and named == books else None
+    chosen = selected_inputs(run, inputs=inputs, books_rows=rows, environment=environment)
+    known = _SealedOrders.of(night, run=run, chosen=chosen, inputs=inputs)
+    with environment.store.reading() as connection:
+        small = _with_steps(
+            connection, run, chosen=chosen, inputs=inputs, sealed=known, environment=environment
+        )
+    unchanged = {"orders", "universe"} if known is not None and known.is_all else set()
+    unchanged |= {LEDGER} if chosen.is_ledger_whole else set()
+    return SelectedSources(small, chosen, run, environment, frozenset(unchanged))
+
+
+def _with_steps(
+    connection: Connection,
+    run: Run,
+    *,
+    chosen: Selected,
+    inputs: Inputs,
+    sealed: "_SealedOrders | None",
+    environment: Environment,
+) -> Sources:
+    """What tables of other rows say of the rows that are compared, and of those that are not."""
+    until = inputs.last_file
+    loaded = order_rows.files_of_night(connection, run, until=until)
+    became = _steps(
+        connection, run, chosen=chosen, until=until, sealed=sealed, environment=environment
+    )
+    settled = settlement_rows.taken(connection, run, storages=storages_of(environment), until=until)
+    give_back()
+    small = replace(
+        chosen.small,
+        exported=inputs.exported,
+        agreed_write_offs=inputs.agreed_write_offs,
+        merged_rows=with_taken(loaded, taken={**became.taken, **settled}),
+        unread_batches=unread_batches(connection, run, inputs=inputs),
+        orders_lack_since=orders_lack_since(
+            connection, run, until=until, calendar=environment.settings.rules.business_calendar
+        ),
+    )
+    orders = {**became.steps, FROM_OTHERS: len(chosen.joined.orders)}
+    payments = _payments_before(connection, run, chosen=chosen, environment=environment)
+    if chosen.entries is None:
+        return with_steps(replace(small, opening_balance=payments), orders=orders, books=None)
+    books = arrived_ledger(
+        connection,
+        run,
+        rows=chosen.entries,
+        before=chosen.before,
+        is_settled=small.settlement is not None,
+        refused=order_rows.rejects_of_night(connection, run, until=until),
+        environment=environment,
+    )
+    old = older_entries(connection, run, rows=chosen.entries, environment=environment)
+    return with_steps(replace(small, opening_balance=(*old, *payments)), orders=orders, books=books)
+
+
+def _steps(
+    connection: Connection,
+    run: Run,
+    *,
+    chosen: Selected,
+    until: int,
+    sealed: "_SealedOrders | None",
+    environment: Environment,
+) -> OrderSteps:
+    """What became of the order rows of tonight's files."""
+    since = window_start(run, rules=environment.settings.rules)
+    tables = [chosen.made["orders"]()] if sealed is None else sealed.orders()
+    older = set[str]()
+    for table in tables:
+        is_older = pc.less(table["ordered_at"], pa.scalar(since, INSTANT))
+        own = pc.and_(is_older, _is_of(run, table))
+        older.update(table["order_no"].filter(own).to_pylist())
+    give_back()
+    return order_steps(
+        connection, run, since=since, older=sorted(older), until=until, environment=environment
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedOrders:
+    """The orders that were sealed before money moved, where those of now are the same."""
+
+    night: SealedNight
+    is_all: bool
+    """Whether no row of another account is there, then or now."""
+
+    @classmethod
+    def of(
+        cls, night: SealedNight, *, run: Run, chosen: Selected, inputs: Inputs
+    ) -> "_SealedOrders | None":
+        """None where a file came since, or where other keys were asked for."""
+        sealed = night.steps.get(INPUTS)
+        if sealed is None or sealed.manifest.about.last_file != inputs.last_file:
+            return None
+        own, others = 0, len(chosen.joined.orders) + len(chosen.joined.gateway)
+        for table in _inputs_of(night, name="universe", columns=[*KEY_COLUMNS]):
+            numbers = table["order_no"].filter(_is_of(run, table))
+            if not chosen.asked.slice(own, len(numbers)).equals(numbers.combine_chunks()):
+                return None
+            own += len(numbers)
+            others += len(table) - len(numbers)
+        return cls(night, is_all=not others) if own == len(chosen.asked) else None
+
+    def orders(self) -> Iterator[pa.Table]:
+        """When the account's orders were ordered."""
+        return _inputs_of(self.night, name="orders", columns=_OF_ORDERS)
+
+
+def _inputs_of(night: SealedNight, *, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Columns of a table that the inputs hold themselves, whatever was compared in its place."""
+    earlier = replace(night, steps={INPUTS: night.steps[INPUTS]})
+    with earlier.opened(name) as (file, path):
+        yield from row_batches(file, name=path, columns=[*columns])
+
+
+def _is_of(run: Run, table: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(table["account_id"].cast(pa.string()), run.account_id)

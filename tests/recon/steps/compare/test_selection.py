@@ -1,0 +1,413 @@
+"""What is sealed table by table is, byte for byte, what all sources at once would give."""
+
+import csv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pytest
+
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import Rows
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Sources, frame_of
+from recon.model.uptime import NEVER_READ
+from recon.model.words import KeyAnswer, SourceFile, SourceKind
+from recon.proof.night_tables import SETTLEMENT, TARIFFS
+from recon.steps.compare.inputs import frozen_inputs
+from recon.steps.compare.kept_sources import with_rows
+from recon.steps.compare.sealed_inputs import seal_inputs
+from recon.steps.compare.sealed_results import begin_compared
+from recon.steps.compare.selection import selected_lines, selected_sources
+from recon.steps.compare.stretches import rows_of_stretch, stretches
+from recon.steps.ground import kept_answers
+from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import entries_of_run, write_books
+from recon.steps.ground.night_folder import bind, storages_of
+from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.window import NOTHING_BEFORE
+from recon.steps.night import whole_night as night
+from recon.store.nights import runs, settled_lines
+from recon.store.nights.answer_parts import BASELINE
+from recon.store.nights.night_lines import AskedFor
+from recon.store.nights.runs import Run
+from tests.recon.steps.conftest import ORDER_HEADER, UP_TO_COMPARE, Merchant
+from tests.recon.steps.files.test_settlement_files import declare, line, place, send
+from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
+from tests.recon.store.kept_lines import keep_lines
+
+OLD, NEW = "2019-01-05T10:00:00Z", "2026-11-20T12:00:00Z"
+MONTHS = """
+rounding = "half_up"
+volumes_from = 2018-01-01
+[[lines]]
+name = "visa"
+from = 2018-01-01
+type = "capture"
+currency = "EUR"
+brand = "visa"
+tiers_by = "month"
+tiers_of = "whole"
+tiers = [{ up_to_minor_units = 10000, basis_points = 140 }, { basis_points = 120 }]
+"""
+BYTES_AN_ORDER = 340
+"""Of Arrow: the rows of the order file, unsorted and sorted, beside what the night asked for. All
+sources at once hold 460."""
+
+
+def plain(merchant: Merchant) -> None:
+    """Orders of two files, one of them sent anew; books of the window."""
+    paid = merchant.payments("captured")
+    merchant.drop("first.csv", *map(merchant.order, paid[5:1:-1]))
+    merchant.drop("second.csv", merchant.order(paid[0]), merchant.order(paid[3], amount="1.00"))
+
+
+def older(merchant: Merchant) -> None:
+    """Orders and entries from before the window, some of which are asked about."""
+    plain(merchant)
+    first, second = merchant.payments("captured")[6:8]
+    merchant.drop("old.csv", merchant.order(first, ordered_at=OLD))
+    books(
+        merchant,
+        ("L1", second.order_no, "capture", second.amount, OLD),
+        ("L2", first.order_no, "capture", first.amount, NEW),
+        ("L3", first.order_no, "fee", "0.10", OLD),
+        ("L4", "nobody", "capture", "3.00", OLD),
+        ("L5", merchant.payments("captured")[0].order_no, "adjustment", "0.01", OLD),
+    )
+
+
+def settled(merchant: Merchant) -> None:
+    """Lines of the gateway, and pay-outs of the books: named, of the window, of a batch before."""
+    place(merchant).mkdir()
+    declare(merchant)
+    older(merchant)
+    one = next(each for each in merchant.payments("captured") if each.currency == "EUR")
+    blank = {"order_no": "", "transaction_id": "", "currency": "EUR", "gross": "0.00"}
+    paid = line(one, entry_type="payout", **blank) | {"net": one.amount}
+    send(merchant, "S1.csv", line(one), paid)
+    books(
+        merchant,
+        ("P1", "S1", "payout", one.amount, OLD),
+        ("P2", "", "payout", "77.00", NEW),
+        ("P2", "", "capture", "77.00", NEW),
+        ("P3", "", "payout", "12.00", "2026-11-19T12:00:00Z"),
+    )
+
+
+def priced(merchant: Merchant) -> None:
+    """Lines that tell what a contract with months goes by, some of them from before the window."""
+    settled(merchant)
+    (merchant.folder / "config" / "fees.toml").write_text(MONTHS)
+    first, second, third = merchant.payments("captured")[5:8]
+    old = {"settled_on": "2019-02-01", "batch_id": "S0"}
+    unknown = {"order_no": "nobody", "transaction_id": "", **old}
+    paid = {"order_no": "", "transaction_id": "", "entry_type": "payout", **old}
+    send(
+        merchant,
+        "S0.csv",
+        line(first, brand="visa", **old),
+        line(second, brand="visa", region="EEA", **old | {"order_no": ""}),
+        line(third, **unknown),
+        line(third, brand="visa", **unknown | {"entry_type": "chargeback"}),
+        line(third, **paid),
+    )
+    send(merchant, "S2.csv", line(third, brand="visa", batch_id="S2"))
+
+
+def opened(merchant: Merchant) -> None:
+    """Payments from before the opening date of which nobody knows anything, as booked by hand."""
+    older(merchant)
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text().replace("2026-01-01", "2026-11-20"))
+    first, second, third = merchant.payments("captured")[9:12]
+    books(
+        merchant,
+        ("O1", first.order_no, "capture", first.amount, NEW),
+        ("O2", second.order_no, "capture", second.amount, NEW),
+        ("O3", third.order_no, "fee", "0.10", NEW),
+        ("O4", third.order_no, "reserve", "0.20", NEW),
+        ("O5", "", "fee", "0.30", NEW),
+    )
+
+
+def opened_and_settled(merchant: Merchant) -> None:
+    """The same with lines that name them, and tell what a contract goes by."""
+    priced(merchant)
+    opened(merchant)
+    first, second, third = merchant.payments("captured")[9:12]
+    reserve = {"entry_type": "reserve", "brand": "visa"}
+    send(
+        merchant,
+        "S3.csv",
+        line(first, brand="visa", fee="0.10", batch_id="S3"),
+        line(second, brand="visa", batch_id="S3") | {"order_no": ""},
+        line(third, batch_id="S3") | reserve,
+    )
+
+
+def books(merchant: Merchant, *entries: tuple[str, str, str, str, str]) -> None:
+    """Add entries (number, order, type, amount, instant) and one of another account."""
+    path = merchant.folder / "ledger.csv"
+    names = path.read_text().splitlines()[0].split(",")
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=names, restval="", extrasaction="ignore")
+        for number, order_no, kind, amount, at in (*entries, ("X", "other", "fee", "1.00", NEW)):
+            cells = {"entry_id": number, "order_no": order_no, "entry_type": kind}
+            cells |= {"amount": amount, "booked_at": at, "currency": "EUR"}
+            account = "100042001" if number != "X" else "100042002"
+            writer.writerow({**cells, "merchant_id": "100042", "account_id": account})
+
+
+def test_orders_are_sealed_in_the_room_of_their_file_and_of_nothing_beside(
+    merchant: Merchant,
+) -> None:
+    """What four times the orders take more is a part of what all sources at once would take."""
+    few, many = (sealed_bytes(merchant, orders=orders) for orders in (20_000, 80_000))
+    assert many - few < BYTES_AN_ORDER * 60_000
+
+
+def sealed_bytes(merchant: Merchant, *, orders: int) -> int:
+    """What Arrow holds at most while a night of so many orders seals what it read."""
+    with ingested(merchant, orders=orders) as (run, numbers, environment):
+        answered(run, numbers, environment=environment)
+        return peak_bytes(lambda: seal_inputs(run, environment=environment))
+
+
+@contextmanager
+def ingested(merchant: Merchant, *, orders: int) -> Iterator[tuple[Run, list[str], Environment]]:
+    """A night of so many orders that came in one file, after its first step."""
+    numbers = [f"B{orders}-{number:015}" for number in range(orders, 0, -1)]
+    drop_many(merchant, numbers)
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
+        night.walk(["ingest"], run_id, environment=environment, **steps)
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        yield run, numbers, environment
+
+
+def drop_many(merchant: Merchant, numbers: list[str]) -> None:
+    """An order file of so many orders, in place of the one before."""
+    payment = merchant.payments("captured")[0]
+    row = merchant.order(payment)
+    with (merchant.inbox / "orders.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=ORDER_HEADER, restval="")
+        writer.writeheader()
+        writer.writerows({**row, "order_no": number} for number in numbers)
+
+
+def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
+    """Answers about all of them, as the gateway would give them."""
+    kept_answers.note_asked(run, phase=BASELINE, keys=numbers, environment=environment)
+    payments = [
+        {
+            "order_no": number,
+            "transaction_id": f"T{number}",
+            "currency": "EUR",
+            "amount": 100,
+            "payment_status": "2000",
+            "queried_at": AT,
+            "detail": "{}",
+        }
+        for number in numbers
+    ]
+    said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
+    replies = Replies(BASELINE, run.account_id, said, payments, Moment(AT, NEVER_READ, 0))
+    kept_answers.keep(run, reply_rows(run, replies), environment=environment)
+
+
+BYTES_A_LINE = 340
+"""Of Arrow: both tables as they are written, unsorted, with the column that is sorted."""
+OBJECT_BYTES_A_LINE = 20
+"""Of Python and numpy: the bytes of their file while it is read; nothing else grows with them."""
+
+
+@pytest.mark.parametrize(
+    ("peak", "most"), [(peak_bytes, BYTES_A_LINE), (peak_bytes_of_objects, OBJECT_BYTES_A_LINE)]
+)
+def test_lines_take_the_room_of_their_file_and_of_no_frame(
+    merchant: Merchant,
+    monkeypatch: pytest.MonkeyPatch,
+    peak: Callable[[Callable[[], Any]], int],
+    most: int,
+) -> None:
+    """What four times the lines take more; rows of Python stand for a few of them at a time."""
+    place(merchant).mkdir()
+    declare(merchant)
+    monkeypatch.setattr(settled_lines, "LINES_AT_ONCE", 2_000)
+    sizes = []
+    for lines in (20_000, 80_000):
+        with ingested(merchant, orders=2) as (run, _, environment):
+            many_lines(run, lines=lines, environment=environment)
+            sizes.append(peak(lambda: tables_made(run, environment)))
+
+    assert sizes[1] - sizes[0] < most * 60_000
+
+
+def tables_made(run: Run, environment: Environment) -> None:
+    """As a night does, one table after the other."""
+    inputs, rules = frozen_inputs(run, environment=environment), environment.settings.rules
+    with environment.store.reading() as connection:
+        chosen = selected_lines(
+            connection,
+            run,
+            asked=AskedFor.of(),
+            inputs=inputs,
+            before=NOTHING_BEFORE,
+            rules=rules,
+            environment=environment,
+        )
+    assert chosen is not None
+    assert len(chosen.pay_outs) == 1
+    for name in (SETTLEMENT, TARIFFS):
+        assert Rows.of(chosen.made[name](), schema=SCHEMAS[name]).rows.num_rows >= 20_000
+
+
+def many_lines(run: Run, *, lines: int, environment: Environment) -> None:
+    """So many lines of as many orders, all with a brand, and what they came to."""
+    plain = {"batch_id": "B1", "merchant_id": run.merchant_id, "account_id": run.account_id}
+    plain |= {"settled_on": "2026-11-20", "entry_type": "capture", "currency": "EUR"}
+    amounts = {"gross": 100, "fee": 1, "net": 99, "brand": "visa"}
+    rows: list[dict[str, object]] = [
+        {**plain, **amounts, "order_no": f"{lines}-{at:020}", "transaction_id": f"{at:020}"}
+        for at in range(lines)
+    ]
+    rows.append({**plain, "entry_type": "payout", "gross": 0, "fee": 0, "net": 99 * lines})
+    frame = frame_of(
+        ({**row, "line": at} for at, row in enumerate(rows)), columns=SETTLEMENT_COLUMNS
+    )
+    name = "settlement/S1"
+    size = len(rows)
+    source = SourceFile(SourceKind.SETTLEMENT, name, str(lines), 9, size, size, 0, 0)
+    storages = storages_of(environment)
+    keep_lines(environment.store, run, frame, source=source, storages=storages)
+
+
+def newest_run(merchant: Merchant) -> Run:
+    """The run that was begun last."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        (run,) = runs.newest_of_accounts(connection)
+    return run
+
+
+def test_orders_that_came_since_are_written_anew(merchant: Merchant) -> None:
+    """What was sealed before money is not taken for what is compared: the table is made."""
+    plain(merchant)
+    newer = {"amount": "2.00", "updated_at": "2026-11-20T20:00:00Z"}
+    paid = merchant.payments("captured")
+    steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        night.walk(UP_TO_COMPARE, run_id, environment=environment, **steps)
+        merchant.drop("later.csv", merchant.order(paid[4], **newer), merchant.order(paid[10]))
+        night.walk(["ingest"], run_id, environment=environment, **steps)
+
+    assert "orders.parquet" in selected(merchant).written
+
+
+def test_tariffs_that_no_file_tells_any_more_are_not_those_of_before(merchant: Merchant) -> None:
+    """A newer version of a file leaves brands out: those that were sealed are of other lines."""
+    priced(merchant)
+    steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        night.walk(UP_TO_COMPARE, run_id, environment=environment, **steps)
+        paid = merchant.payments("captured")[7]
+        for name in ("S0.csv", "S2.csv"):
+            send(merchant, name, line(paid, batch_id=name))
+        night.walk(["ingest"], run_id, environment=environment, **steps)
+
+    again = selected(merchant)
+    assert {"settlement.parquet", "tariffs.parquet"} <= again.written
+    assert again.sources.settlement is not None
+    assert not again.sources.settlement["brand"].any()
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        held = sealed_night(connection, newest_run(merchant), environment=environment)
+    assert held.rows("tariffs") == 3
+
+
+def test_books_that_were_read_anew_are_written_anew(merchant: Merchant) -> None:
+    """The inputs name those of before, which are whole as well."""
+    plain(merchant)
+    books(merchant, ("L1", merchant.payments("captured")[0].order_no, "fee", "0.10", NEW))
+    merchant.move_money()
+    run = newest_run(merchant)
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            entries = entries_of_run(connection, run, environment=environment)
+        fewer = write_books(run, entries=entries.slice(1), environment=environment)
+        with environment.store.writing() as connection:
+            bind(connection, run, sealed=[fewer], environment=environment)
+
+    assert "ledger.parquet" in selected(merchant).written
+
+
+def test_books_that_are_compared_whole_are_not_made_once_more(merchant: Merchant) -> None:
+    """Nor are orders and keys that nothing was added to since they were sealed."""
+    plain(merchant)
+    merchant.move_money()
+
+    assert selected(merchant).unchanged == {"orders", "universe", "ledger"}
+
+
+def test_payments_from_before_the_opening_are_in_no_file(merchant: Merchant) -> None:
+    """What was settled of them and booked of that stays, of no payment; the rest is a sum."""
+    opened_and_settled(merchant)
+    merchant.move_money()
+    found = selected(merchant).sources
+    assert found.ledger is not None
+    assert found.settlement is not None
+    assert found.universe is not None
+    names = [each.order_no for each in merchant.payments("captured")[9:12]]
+
+    for frame in (found.orders, found.gateway, found.universe, found.settlement):
+        assert not frame["order_no"].isin(names).any()
+    kept = found.ledger.set_index("entry_id")["order_no"]
+    assert {each: kept[each] for each in kept.index if each[0] == "O"} == {
+        "O3": "",
+        "O4": names[2],
+        "O5": "",
+    }
+    lines = found.settlement[found.settlement["batch_id"].eq("S3")]
+    words = lines[["entry_type", "transaction_id", "brand"]].itertuples(index=False, name=None)
+    assert sorted(words) == [("earlier", "", ""), ("earlier", "", "visa"), ("reserve", "", "visa")]
+    left = {(one.what, one.currency): one.count for one in found.opening_balance}
+    assert left == {("ledger entries", "EUR"): 7, ("payments", "EUR"): 4, ("payments", "JPY"): 1}
+
+
+class Selected(NamedTuple):
+    """What a run compares."""
+
+    sources: Sources
+    written: set[str]
+    """Files that do not say what was sealed before money."""
+    unchanged: frozenset[str]
+
+
+def selected(merchant: Merchant) -> Selected:
+    """Choose it anew for the newest run; it can be read before its manifest is written."""
+    run = newest_run(merchant)
+    with merchant.environment() as environment:
+        inputs = frozen_inputs(run, environment=environment)
+        chosen = selected_sources(run, inputs=inputs, environment=environment)
+        begun = begin_compared(
+            run,
+            tables=chosen.tables,
+            absent=chosen.chosen.absent,
+            predecessor=inputs.previous_run_id,
+            environment=environment,
+        )
+        sources = with_rows(chosen.small, night=begun.night)
+        parts = [
+            rows_of_stretch(begun.night, each) for each in stretches(begun.night, orders_per_part=2)
+        ]
+    assert sum(len(part.orders) for part in parts) == len(sources.orders)
+    return Selected(sources, {entry.name for entry in begun.begun.entries}, chosen.unchanged)
