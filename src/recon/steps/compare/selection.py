@@ -92,6 +92,7 @@ from recon.store.nights.input_rows import Inputs
 from recon.store.nights.night_lines import AskedFor, NightLines, frame_of_lines
 from recon.store.nights.order_bridge import OrderSteps
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_lines import NO_REPEATS, Repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class SelectedLines:
     days: SettledDays
     volumes: pd.DataFrame | None
     """See Sources.volumes."""
+    repeats: Repeats
     made: Mapping[str, Callable[[], pa.Table]]
     """Makes the tables of all lines, by their names; of tariffs no row where none tells any."""
 
@@ -142,7 +144,7 @@ def selected_lines(
         name: partial(_table, name, lines, before=before, telling=telling)
         for name, telling in ((SETTLEMENT, ()), (TARIFFS, FACTS))
     }
-    return SelectedLines(paid, days, volumes, made)
+    return SelectedLines(paid, days, volumes, lines.repeats, made)
 
 
 def _table(
@@ -179,6 +181,8 @@ class Selected:
     """Whether these are the books as they lie in the archive; then their table has no row here."""
     before: BeforeOpening
     """The orders of the opening balance, of which no table has a row."""
+    repeats: Repeats
+    """Settlement lines that do not count."""
     made: Mapping[str, Callable[[], pa.Table]]
     """The tables that are made when they are asked for, by their names."""
 
@@ -272,7 +276,8 @@ def selected_inputs(
             is_settled=settled is not None,
             environment=environment,
         )
-    return Selected(small, left, joined, entries, is_whole, before, made)
+    repeats = settled.repeats if settled else NO_REPEATS
+    return Selected(small, left, joined, entries, is_whole, before, repeats, made)
 
 
 def _small_sources(
@@ -644,7 +649,7 @@ def _with_steps(
     became = _steps(
         connection, run, chosen=chosen, until=until, sealed=sealed, environment=environment
     )
-    settled = settlement_rows.taken(connection, run, storages=storages_of(environment), until=until)
+    settled = settlement_rows.taken(connection, chosen.repeats)
     give_back()
     small = replace(
         chosen.small,

@@ -159,11 +159,19 @@ def told_by_several(
 ) -> tuple[set[int], set[str]]:
     """Files and batches with lines of which another file tells some that may be the same."""
     of = [settled_sum.c[name] for name in BY if name in TOLD]
+    file_id = settled_sum.c.file_id
+    # Of a year of files hardly a batch is in two: only these are looked at group by group.
+    in_several = (
+        select(settled_sum.c.batch_id)
+        .where(file_id.in_(newest(run, until=until)))
+        .group_by(settled_sum.c.batch_id)
+        .having(sql.min(file_id) < sql.max(file_id))
+    )
     several = (
         select(*of)
-        .where(settled_sum.c.file_id.in_(newest(run, until=until)))
+        .where(file_id.in_(newest(run, until=until)), settled_sum.c.batch_id.in_(in_several))
         .group_by(*of)
-        .having(sql.count(settled_sum.c.file_id.distinct()) > 1)
+        .having(sql.min(file_id) < sql.max(file_id))
         .subquery()
     )
     query = (

@@ -26,6 +26,7 @@ from recon.store.nights import facts_rows, order_rows, settled_lines, settled_su
 from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_lines import Repeats
 from recon.store.nights.settled_sums import (
     CHARGED_BACK,
     STORED,
@@ -129,15 +130,8 @@ def _accounts(sums: Sequence[Sum]) -> list[OfAccountRows]:
     return [*accounts.values()]
 
 
-def taken(
-    connection: Connection, run: Run, *, storages: StorageOf, until: int
-) -> dict[str, LoadCounts]:
-    """Name of a file of the night -> how many of its lines another file told as well.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    repeats = settled_lines.repeats_of(connection, run, storages=storages, until=until)
+def taken(connection: Connection, repeats: Repeats) -> dict[str, LoadCounts]:
+    """Name of a file of the night -> how many of its lines another file told as well."""
     repeating = facts_rows.of_files(connection, {*repeats.rows["file_id"].to_pylist()})
     counts = {}
     for file in repeating:

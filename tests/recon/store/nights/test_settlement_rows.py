@@ -8,6 +8,7 @@ from recon.store.nights import bank_rows, settlement_rows
 from recon.store.nights.night_lines import OLDER, AskedFor, NightLines
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_lines import repeats_of
 from tests.recon.store.kept_lines import keep_lines
 
 WHOLE = "(whole file)"
@@ -56,7 +57,8 @@ def test_a_line_counts_as_often_as_one_file_tells_it(
     save(store, run, storages, "settlement/2", *({"order_no": "A"},) * 2)
     assert told(store, run, storages) == ["A", "A"]
     with store.reading() as connection:
-        counts = settlement_rows.taken(connection, run, storages=storages, until=2)
+        repeats = repeats_of(connection, run, storages=storages, until=2)
+        counts = settlement_rows.taken(connection, repeats)
     assert counts == {"settlement/2": LoadCounts(2, 1, 1, 0)}
 
 
