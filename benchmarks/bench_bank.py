@@ -1,4 +1,4 @@
-"""CPU and memory of `recon bank check` on a statement, as camt.053, as MT940 and as CSV.
+"""CPU and memory of `recon order-file check` on a statement of a bank, as camt.053, MT940 and CSV.
 
 `make bench NAME=bank`, on a document of so many entries in one statement, each with a reference,
 another side and a text as banks write them.
@@ -115,8 +115,9 @@ counterparty = ["Gateway"]
 
 
 def check(path: Path, *, rules: Path) -> str:
-    """What `recon bank check` takes of one document, with the processes that it starts."""
-    command = [str(Path(sys.executable).with_name("recon")), "bank", "check", "--rules", str(rules)]
+    """What the check takes of one document, with the processes that it starts."""
+    recon = str(Path(sys.executable).with_name("recon"))
+    command = [recon, "order-file", "check", "--as", "bank", "--rules", str(rules)]
     started = subprocess.Popen(  # noqa: S603 - our own
         [*command, "--as-of", str(FIRST + timedelta(DAYS)), str(path)], stdout=subprocess.PIPE
     )

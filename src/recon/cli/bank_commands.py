@@ -1,9 +1,10 @@
-"""`recon bank check`: what statements of a bank prove, before a night counts them."""
+"""`recon order-file check --as bank`: what statements prove, before a night counts them."""
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,29 +16,12 @@ if TYPE_CHECKING:
 
 REFUSED_EXIT_CODE = 1
 
-bank = typer.Typer(help="Statements of the bank.", no_args_is_help=True)
 
+def check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) -> None:
+    """Say what statements prove before a night counts them; nothing is stored.
 
-@bank.callback()
-def _bank() -> None:
-    """Statements of the bank, before they count."""
-
-
-@bank.command("check")
-def check(
-    files: Annotated[
-        list[Path], typer.Argument(help="Statements: camt.05x, MT940, CSV or XLSX; may repeat.")
-    ],
-    rules: Annotated[
-        Path | None, typer.Option(help="Rules that name the banks; else rules.toml.")
-    ] = None,
-    as_of: Annotated[
-        str | None, typer.Option(help="Business date; a later statement is refused. Today.")
-    ] = None,
-) -> None:
-    """Show what statements prove: opening, movements, closing, gaps; nothing is stored.
-
-    Ends with 0 when all of them would count, with 1 when one would not.
+    Raises:
+        typer.Exit: one of them would not count.
     """
     from recon.config.settings import config_dir_of, load_rules
     from recon.steps.files.bank_files import check_bank_files

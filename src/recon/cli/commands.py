@@ -12,15 +12,12 @@ import typer
 
 from recon import __version__
 from recon.cli import (
-    bank_commands,
     demo,
     file_commands,
     gateway_calls,
     layout_proposals,
     month_commands,
     night_commands,
-    night_files,
-    night_lists,
     nights_command,
     past_nights,
     people_commands,
@@ -52,7 +49,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-database = typer.Typer(cls=ActGroup, help="The database.", no_args_is_help=True)
+database = typer.Typer(
+    cls=ActGroup,
+    help="The database: its tables are created and migrated here, never by a night.",
+    no_args_is_help=True,
+)
 approvers = typer.Typer(help="The people who approve.", no_args_is_help=True)
 
 DAILY, NIGHTS, PEOPLE, FILES, GATEWAY, UPKEEP = (
@@ -64,7 +65,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "nightly": night_commands.nightly,
         "status": night_commands.status,
         "nights": nights_command.nights,
-        "breaks": night_lists.breaks,
+        "breaks": past_nights.breaks,
         "approve": act("Approve", "Show what waits for people; say yes to exactly that list."),
         "resolve": act(
             "Resolve", "Decide a doubt that evidence cannot decide; two people say the same."
@@ -73,10 +74,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "sign-off": act("SignOff", "Sign a night's workbook as its reviewer or its approver."),
     },
     NIGHTS: {
-        "runs": night_lists.runs,
-        "finish": night_commands.finish,
         "workbook": reconcile_commands.workbook,
-        "diff": past_nights.nights_compared,
         "what-if": past_nights.what_if,
         "verify": reconcile_commands.verify,
         "opening": past_nights.opening,
@@ -86,9 +84,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "close": month_commands.close,
         "reopen": act("ReopenMonth", "Show what of a closed month would move, or open it again."),
         "evidence": past_nights.evidence,
-        "ingest": night_commands.ingest,
-        "query": night_commands.query,
-        "settle": night_commands.settle,
     },
     PEOPLE: {
         "reject": act(
@@ -100,9 +95,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "release": act(
             "ReleaseHold", "Lift the hold that a NOT PROVEN night puts on refunds and payouts."
         ),
-        "agree-write-off": act(
-            "AgreeWriteOff", "Agree to a write-off that somebody else brought in."
-        ),
         "stop-sending": act("StopSending", "Stop all sending of money at once."),
         "allow-sending": act(
             "AllowSending", "Let money be sent again, from the next night on; two people do."
@@ -111,9 +103,8 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "desk": people_commands.desk,
     },
     FILES: {
-        "file": night_files.files,
+        "file": file_commands.files,
         "order-file": file_commands.order_file,
-        "bank": bank_commands.bank,
         "rejected-rows": file_commands.rejected_rows,
         "reconcile": reconcile_commands.reconcile,
     },
@@ -157,11 +148,6 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         say(f"recon {__version__}")
         raise typer.Exit
-
-
-@database.callback()
-def _database() -> None:
-    """The database: its tables are created and migrated here, never by a night."""
 
 
 @approvers.callback()

@@ -1,12 +1,13 @@
-"""`recon order-file`: a file, before or after a night; `recon rejected-rows`: what was refused."""
+"""`recon order-file`: a file before its night; what nights took or refused."""
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recon.cli.night_choices import Merchant
+from recon.cli.bank_commands import check_statements
+from recon.cli.night_choices import Account, Merchant, OneMerchant, opened
 from recon.cli.people_commands import ActGroup, act
 from recon.cli.speaking import complain, say
 from recon.model.errors import SourceUnreadableError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from recon.config.file_layouts import FileLayout
     from recon.config.settings import AccountSettings, FileSettings
     from recon.steps.files.order_files import CheckedFile
+    from recon.store.nights.file_words import KnownFile
 
 SHOWN_REJECTS_MAX = 20
 REFUSED_EXIT_CODE = 1
@@ -32,25 +34,23 @@ INSTRUCTIONS_REFUSED = (
 )
 SETTLEMENT_ROWS_REFUSED = "A night takes the other rows: ask the gateway for a correct file."
 
-order_file = typer.Typer(help="One order file, before or after a night.", no_args_is_help=True)
-
-File = Annotated[Path, typer.Argument(help="The order or instruction file.")]
-Account = Annotated[
-    str | None,
-    typer.Option(
-        envvar="RECON_ACCOUNT", help="The account's id; needed when the merchant has several."
-    ),
-]
+order_file = typer.Typer(help="A file, before its night.", no_args_is_help=True)
 
 
 @order_file.command("check")
 def check(
-    file: File,
-    merchant: Merchant,
-    account: Account = None,
-    settlement: Annotated[
-        bool, typer.Option("--settlement", help="It is a settlement file of the gateway.")
-    ] = False,
+    paths: Annotated[list[Path], typer.Argument(help="The file; of a bank's statements several.")],
+    merchant: OneMerchant = "",
+    account: Annotated[
+        str | None,
+        typer.Option(
+            envvar="RECON_ACCOUNT", help="The account's id; needed when the merchant has several."
+        ),
+    ] = None,
+    kind: Annotated[
+        Literal["orders", "settlement", "bank"],
+        typer.Option("--as", help="What it is; orders and instructions are one kind."),
+    ] = "orders",
     mend: Annotated[
         bool,
         typer.Option(
@@ -63,11 +63,25 @@ def check(
         Path | None,
         typer.Option(help="With --mend: where to; mended-<name>.csv in this folder without it."),
     ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Of a bank: rules that name it; else rules.toml.")
+    ] = None,
+    as_of: Annotated[
+        str, typer.Option(help="Of a bank: a later statement is refused. Today.")
+    ] = "",
 ) -> None:
     """Show what a night would read of a file and what it would refuse; nothing is stored.
 
-    Ends with 0 when every row and instruction would be accepted, with 1 when one would be refused.
+    Of a bank's statements what they prove: opening, movements, closing, gaps. Ends with 0 when
+    every row, instruction or statement would count, with 1 when one would not.
     """
+    if kind == "bank":
+        check_statements(paths, rules=rules, as_of=as_of)
+        return
+    if len(paths) > 1:
+        msg = "one file at a time; only statements of a bank (--as bank) are checked together"
+        raise typer.BadParameter(msg)
+    file, settlement = paths[0], kind == "settlement"
     from recon.config.settings import load_file_settings
     from recon.steps.files.order_files import check_file, check_settlement_file, the_account
 
@@ -149,6 +163,32 @@ def _tell(checked: "CheckedFile") -> None:
         complain(f"and {more} more refused instructions")
 
 
+files = typer.Typer(
+    cls=ActGroup,
+    help="The files that nights took or refused, by account.",
+    no_args_is_help=True,
+)
+files.command("again")(
+    act("ReadAgain", "Let the next night read a file once more though its content is known.")
+)
+files.command("dismiss")(
+    act("DismissFile", "Let go of a file that was refused whole, or expected and never came.")
+)
+
+
+@files.command("list")
+def list_files(merchant: Merchant, account: Account) -> None:
+    """Show the newest version of each file: its night, its rows, and what was said of it."""
+    from recon.steps.files.words_on_files import files_of
+
+    with opened() as environment:
+        known = files_of((merchant, account), environment=environment)
+    for file in known:
+        say(_line_of(file))
+    if not known:
+        say("No night has met a file yet.")
+
+
 rejected_rows = typer.Typer(
     cls=ActGroup,
     help="Order rows that could not be read and still stand for their orders.",
@@ -160,10 +200,9 @@ rejected_rows = typer.Typer(
 def listed() -> None:
     """Every rejected order row that was not delivered again, with its number, file and line."""
     from recon.steps.files.rejected_rows import outstanding_rows
-    from recon.steps.ground.environment import environment_of, system_clock
 
     count = 0
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         for run, rows in outstanding_rows(environment):
             for row in rows:
                 order = row.order_no or "an order whose number could not be read"
@@ -174,3 +213,17 @@ def listed() -> None:
 
 
 rejected_rows.command("dismiss")(act("DismissRow", "Decide that a row stands for no order."))
+
+
+def _line_of(file: "KnownFile") -> str:
+    """Its night, name and version, then what became of it."""
+    source, word = file.source, file.word
+    text = (
+        f"{source.rows_accepted} of {source.rows_read} rows taken, {source.rows_rejected} refused"
+    )
+    if file.refused:
+        text = f"refused whole: {file.refused}"
+    if word is not None:
+        at = f"{word.at:%Y-%m-%d %H:%M} UTC"
+        text = f"{text}; {word.decision}, said {word.by} at {at}: {word.reason}"
+    return f"{file.business_date} {source.name} (version {file.version}, run {file.run_id}): {text}"

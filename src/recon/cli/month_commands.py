@@ -3,14 +3,13 @@
 Two people close a month and two open it again; they first see what blocks it, or what would move.
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recon.cli.night_choices import Night, RunOption, run_of
+from recon.cli.night_choices import Night, OneAccount, OneMerchant, RunOption, opened, run_of
 from recon.cli.one_time_codes import Code, refuse_typed
 from recon.cli.people_commands import speak
 from recon.cli.speaking import AsJson, complain, say, show_json
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
     from recon.steps.ground.environment import Environment
 
 Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
-OneMerchant = Annotated[
-    str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
-]
-OneAccount = Annotated[
-    str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
-]
 Folder = Annotated[
     Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
 ]
@@ -68,16 +61,14 @@ def close(
     from recon.steps import acts
     from recon.steps.care.month_closes import CloseVerdict
     from recon.steps.ground.environment import (
-        environment_of,
         named_accounts,
         one_account,
-        system_clock,
     )
     from reports.handed import index_of_months
     from reports.shown_close import shown_close
 
     wanted = BusinessMonth.named(month)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         settings = environment.settings
         accounts = named_accounts(settings, merchant=merchant, account=account)
@@ -104,7 +95,7 @@ def close(
     done = speak(acts.SignClose, signed, name=name, code=code)
     if done is None or done.ending != CloseVerdict.CLOSED:
         return
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         sealed = shown_close(
             wanted, account=which, folder=out, environment=environment, is_compared=False
         )
@@ -150,6 +141,7 @@ DayOfNight = Annotated[
         "--day-of-night", help="Of a night: book what may be of the month before on its day, too."
     ),
 ]
+
 
 journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
 
@@ -213,9 +205,8 @@ def export(
 
 def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: bool) -> None:
     from recon.steps.care.night_books import export_of_night
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         handed = export_of_night(
             named, out=out, environment=environment, again=again, is_of_night=is_of_night
         )
@@ -252,10 +243,10 @@ def _export_month(
 ) -> None:
     from recon.period.business_month import BusinessMonth
     from recon.steps.care.month_books import MonthBooks, export_month
-    from recon.steps.ground.environment import environment_of, one_account, system_clock
+    from recon.steps.ground.environment import one_account
 
     month = BusinessMonth.named(period)
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         own = one_account(environment.settings, merchant=which[0], account=which[1])
         wanted = MonthBooks(month, own, written_as, out, again, currencies)
         handed = export_month(wanted, environment=environment)
@@ -279,9 +270,8 @@ def list_out() -> None:
     from recon.model.money import Money
     from recon.period.month_statement import PERMANENT
     from recon.steps.compare.journals import journals_out
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         handed_out = journals_out(environment)
     for out in handed_out:
         amount = Money.of_minor_units(out.amount, currency=out.currency)
@@ -310,14 +300,14 @@ def statement(
     figure does not tie.
     """
     from recon.period.business_month import BusinessMonth
-    from recon.steps.ground.environment import environment_of, named_accounts, system_clock
+    from recon.steps.ground.environment import named_accounts
     from reports.handed import index_of_months
 
     wanted = BusinessMonth.named(month)
     documents: list[dict[str, Any]] = []
     troubled: list[StatedMonth] = []
     indexed: list[AccountMonth] = []
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         settings = environment.settings
         for which in named_accounts(settings, merchant=merchant, account=account):
             document, own, stated = _of_account(

@@ -1,6 +1,8 @@
 """Options that commands share; a night is a date or a run, named the same way everywhere."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,9 @@ from recon.cli.speaking import say
 from recon.model.nights import Mode
 
 if TYPE_CHECKING:
+    from recon.config.cluster import Workers
     from recon.model.business_date import BusinessCalendar
+    from recon.steps.ground.environment import Environment
 
 Night = Annotated[
     str,
@@ -45,6 +49,22 @@ Last = Annotated[
         "--to", help="The last; without it the last one that has closed.", show_default=False
     ),
 ]
+
+
+@contextmanager
+def opened(*, signs: bool = True, workers: "Workers | None" = None) -> "Iterator[Environment]":
+    """The environment of this process, by the machine's clock.
+
+    Args:
+        signs: whether it may have to sign what goes to the gateway.
+        workers: instead of those that are configured.
+    """
+    from recon.steps.ground.environment import environment_of, system_clock
+
+    with environment_of(
+        os.environ, clock=system_clock, signs=signs, workers=workers
+    ) as environment:
+        yield environment
 
 
 def mode_of(live: bool | None) -> Mode:
@@ -121,10 +141,9 @@ def run_of(night: str, run: str) -> str:
     if not _is_date(name):
         return name
     from recon.steps.compare.rebuild import run_named
-    from recon.steps.ground.environment import environment_of, system_clock
 
     with (
-        environment_of(os.environ, clock=system_clock, signs=False) as environment,
+        opened(signs=False) as environment,
         environment.store.reading() as connection,
     ):
         return run_named(connection, name).run_id
@@ -143,6 +162,12 @@ Merchant = Annotated[
 ]
 Account = Annotated[
     str, typer.Option(envvar="RECON_ACCOUNT", help="The account's number at the gateway.")
+]
+OneMerchant = Annotated[
+    str, typer.Option(envvar="RECON_MERCHANT", help="The merchant; without it every one.")
+]
+OneAccount = Annotated[
+    str, typer.Option(envvar="RECON_ACCOUNT", help="The account; without it every one.")
 ]
 BusinessDate = Annotated[
     str,

@@ -1,10 +1,10 @@
-"""`recon nightly`, parts of a night by themselves, `finish`, and `status`: what needs a person."""
+"""`recon nightly`, parts of a night by themselves, and `status`: what needs a person."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -14,8 +14,8 @@ from recon.cli.night_choices import (
     Live,
     Merchant,
     closed_day,
-    date_of,
     mode_of,
+    opened,
     run_of,
 )
 from recon.cli.speaking import AsJson, Tell, complain, say, show_json, telling
@@ -45,58 +45,83 @@ def nightly(
     live: Live = None,
     opening: Opening = False,
     skip: Skip = "",
+    only: Annotated[
+        Literal["ingest", "query", "settle", "payouts", "finish"] | None,
+        typer.Option(help="A part of it alone.", show_default=False),
+    ] = None,
 ) -> None:
     """Run one night: ingest, query, settle, query again, reconcile, report.
 
     Starting the same night again is safe: it goes on where it stopped and sends nothing twice.
+
+    A part (--only) never counts as the night. ingest takes in what lies in the inbox, without a
+    date for the next night to come, and ends with 4 where a file was refused whole; query asks
+    again, and tells what is shown otherwise than in the night; settle and payouts ask, pass the
+    gate and send what is approved; finish compares and reports a stopped night from what is stored.
     """
-    day = closed_day(business_date)
+    sends = only in {None, "settle", "payouts"}
+    if (only and (opening or skip)) or (live is not None and not sends):
+        msg = "--opening and --skip are of a whole night, --live and --dry-run of what sends"
+        raise typer.BadParameter(msg)
+    if only not in {None, "finish"}:
+        _run_part(Part(only), (merchant, account), business_date, live=live)
+        return
+    from recon.steps.night import finish
     from recon.steps.night import whole_night as night
 
-    mode = mode_of(live)
-    request = night.request_of(
-        account=(merchant, account),
-        business_date=day,
-        live=mode is Mode.LIVE,
-        opening=opening,
-        skip=skip,
-    )
-    with telling(night.STEP_NAMES) as tell:
-        figures = played(request, variables=os.environ, tell=tell)
+    day = closed_day(business_date)
+    mode = Mode.LIVE if only else mode_of(live)
+    request = NightRequest(merchant, account, day, mode, opening=opening, skip=skip.strip())
+    run, steps = (finish.finish, finish.STEPS) if only else (night.run, night.STEP_NAMES)
+    with telling(steps) as tell:
+        figures = played(request, variables=os.environ, tell=tell, run=run)
     dry = " (dry run, nothing was sent)" * (mode is Mode.DRY_RUN)
     end_with(figures, account=f"{merchant}/{account}, {day}{dry}")
 
 
 def played(
-    request: "NightRequest", *, variables: Mapping[str, str], tell: Tell
+    request: NightRequest,
+    *,
+    variables: Mapping[str, str],
+    tell: Tell,
+    run: Callable[..., object] | None = None,
 ) -> dict[str, int | str]:
     """One whole night in this process, and the workbook over all accounts; its figures.
 
-    `tell` takes the sentence of each step of the night.
+    Args:
+        request: which night.
+        variables: of the environment.
+        tell: takes the sentence of each step.
+        run: what plays it; without it the night from its beginning.
     """
     from recon.model.collecting import look_past_loaded
     from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night import whole_night as night
     from recon.steps.night.night_index import index_after
+    from recon.steps.night.whole_night import run as whole_night
     from reports.handed import index, workbooks
 
     look_past_loaded()
     figures: dict[str, int | str] = {}
+    with environment_of(variables, clock=system_clock) as environment:
+        (run or whole_night)(
+            request,
+            environment=environment,
+            workbooks=workbooks(),
+            progress=_progress(figures, tell=tell),
+            complain=complain,
+        )
+        index_after(request, environment=environment, write=index, say=say)
+    return figures
+
+
+def _progress(figures: dict[str, int | str], *, tell: Tell) -> "Callable[[StepSummary], None]":
+    """What hears of each step that is done: its figures are kept, its sentence is told."""
 
     def progress(summary: "StepSummary") -> None:
         figures.update(summary.figures)
         tell(summary.sentence)
 
-    with environment_of(variables, clock=system_clock) as environment:
-        night.run(
-            request,
-            environment=environment,
-            workbooks=workbooks(),
-            progress=progress,
-            complain=complain,
-        )
-        index_after(request, environment=environment, write=index, say=say)
-    return figures
+    return progress
 
 
 def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
@@ -157,14 +182,13 @@ def status(
 
 
 def _standings() -> _Standings:
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.ground.two_words import waiting_words
     from recon.steps.money.sending import sending_stopped
     from recon.steps.night import lookout
     from recon.steps.night.notices import untold
     from recon.steps.people import people
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         accounts = [
             (run, people.standing_of(run, environment=environment), attention)
             for run, attention in people.status(environment)
@@ -241,11 +265,10 @@ def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
 
 def _tell_again(night: str) -> None:
     """Tell the people of notices.toml how a night ended who have not been told yet."""
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night import notices
 
     named = run_of(night, "")
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         again = notices.tell_again(named, environment=environment)
     say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")
 
@@ -269,159 +292,48 @@ def _id_of(entry: "Attention") -> str:
 CHANGES_SHOWN_MAX = 100
 """Lines of changed answers; more have one cause."""
 
-FilesDate = Annotated[
-    str,
-    typer.Option(
-        envvar="RECON_BUSINESS_DATE",
-        help="The night that the files belong to; without it the next one to come.",
-    ),
-]
 
+def _run_part(
+    part: Part, account: tuple[str, str], business_date: str, *, live: bool | None
+) -> None:
+    """Run a part by itself, and say what it did and what it left for a person.
 
-def ingest(merchant: Merchant, account: Account, business_date: FilesDate = "") -> None:
-    """Take in what lies in the inbox now, so that what is wrong with it is known before the night.
-
-    Nothing is asked or sent. The next night, or the night of the date, compares it. Ends with 4
-    where a file was refused as a whole: that night would be INCOMPLETE.
+    Raises:
+        typer.Exit: files were refused, money is in doubt, or sending stopped.
     """
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night.part import next_night
+    from recon.steps.ground.night_end import undone_by
+    from recon.steps.night.part import SENDS, STEPS, moved_since, next_night, run_part
+    from recon.store.nights import runs
+    from reports.handed import workbooks
 
-    with environment_of(os.environ, clock=system_clock) as environment:
-        calendar = environment.settings.rules.business_calendar
-        closed = calendar.business_date_of(environment.clock()) - timedelta(days=1)
-        day = (
-            date_of(business_date)
-            if business_date
-            else next_night((merchant, account), last_closed=closed, environment=environment)
-        )
-    done = _do(Part.INGEST, merchant, account, day.isoformat(), mode=Mode.DRY_RUN)
-    if refused := done.figures["refused"]:
-        say(f"{Verdict.INCOMPLETE}: {refused} files of inboxes were refused whole.")
-        raise typer.Exit(Verdict.INCOMPLETE.exit_code)
-
-
-def query(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:
-    """Ask the gateway again, and tell what it shows otherwise than in the night of the date.
-
-    The night stays as it is. The answers are kept, and count as evidence when a doubt is decided.
-    """
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night.part import moved_since
-
-    done = _do(Part.QUERY, merchant, account, business_date, mode=Mode.DRY_RUN)
-    with environment_of(os.environ, clock=system_clock) as environment:
-        moved = moved_since(done.run_id, environment=environment)
-    say(f"{len(moved)} orders are shown otherwise than in the night.")
+    day = closed_day(business_date)
+    mode = mode_of(live) if part in SENDS else Mode.DRY_RUN
+    figures: dict[str, int | str] = {}
+    with opened() as environment:
+        if part is Part.INGEST and not business_date:
+            day = next_night(account, last_closed=day, environment=environment)
+        with telling(STEPS[part]) as tell:
+            run_id = run_part(
+                NightRequest(*account, day, mode),
+                part=part,
+                environment=environment,
+                workbooks=workbooks(),
+                progress=_progress(figures, tell=tell),
+            )
+        moved = moved_since(run_id, environment=environment) if part is Part.QUERY else ()
+        with environment.store.reading() as connection:
+            run = runs.get(connection, run_id)
+        undone = undone_by(run, environment=environment)
+    say(f"Done: {part} of {'/'.join(account)} for {day}, run {run_id}. The night is not run by it.")
+    if part is Part.QUERY:
+        say(f"{len(moved)} orders are shown otherwise than in the night.")
     for change in moved[:CHANGES_SHOWN_MAX]:
         say(f"  {change.order_no}: {change.then} -> {change.now}")
     if len(moved) > CHANGES_SHOWN_MAX:
         say(f"  and {len(moved) - CHANGES_SHOWN_MAX} more")
-
-
-def settle(
-    merchant: Merchant,
-    account: Account,
-    business_date: BusinessDate = "",
-    *,
-    live: Live = None,
-    payouts: Annotated[
-        bool,
-        typer.Option("--payouts", help="Payouts alone; everything else waits for its night."),
-    ] = False,
-) -> None:
-    """Ask, pass the gate and send what is approved, for a night that is still to come or stopped.
-
-    Nothing is taken in and nothing compared: the night itself still has to run, and sends nothing
-    twice.
-    """
-    part = Part.PAYOUTS if payouts else Part.SETTLE
-    _end_sent(_do(part, merchant, account, business_date, mode=mode_of(live)).run_id)
-
-
-def finish(merchant: Merchant, account: Account, business_date: BusinessDate = "") -> None:
-    """Bring a stopped night to its end from what is stored: compare and report, ask nothing.
-
-    Only where everything had been asked and sent, and nothing happened to the account since.
-    """
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night import finish as finishing
-    from recon.steps.night import notices
-    from recon.steps.night.night_index import index_after
-    from reports.handed import index, workbooks
-
-    day = closed_day(business_date)
-    request = NightRequest(merchant, account, day, Mode.LIVE)
-    figures: dict[str, int | str] = {}
-    with environment_of(os.environ, clock=system_clock) as environment:
-        with (
-            telling(finishing.STEPS) as tell,
-            notices.telling(environment, say=complain) as night,
-        ):
-
-            def progress(summary: "StepSummary") -> None:
-                figures.update(summary.figures)
-                tell(summary.sentence)
-
-            night.run_id = finishing.finish(
-                request, environment=environment, workbooks=workbooks(), progress=progress
-            )
-        index_after(request, environment=environment, write=index, say=say)
-    end_with(figures, account=f"{merchant}/{account}, {day}")
-
-
-def _end_sent(run_id: str) -> None:
-    """Say last what a part that sends left for a person, and end with the code of it.
-
-    Raises:
-        typer.Exit: money is in doubt, or sending stopped.
-    """
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.ground.night_end import undone_by
-    from recon.store.nights import runs
-
-    with environment_of(os.environ, clock=system_clock) as environment:
-        with environment.store.reading() as connection:
-            run = runs.get(connection, run_id)
-        undone = undone_by(run, environment=environment)
+    if refused := figures.get("refused") if part is Part.INGEST else 0:
+        say(f"{Verdict.INCOMPLETE}: {refused} files of inboxes were refused whole.")
+        raise typer.Exit(Verdict.INCOMPLETE.exit_code)
     if undone.kind is not None:
         say(f"{undone.kind}: {undone.sentence}")
         raise typer.Exit(undone.kind.exit_code)
-
-
-class _Done(NamedTuple):
-    """A part that was done."""
-
-    run_id: str
-    figures: Mapping[str, int | str]
-    """Of its steps."""
-
-
-def _do(part: Part, merchant: str, account: str, business_date: str, *, mode: Mode) -> _Done:
-    """Do the part and say what it did."""
-    from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night.part import STEPS, run_part
-    from reports.handed import workbooks
-
-    day = closed_day(business_date)
-    figures: dict[str, int | str] = {}
-    with (
-        environment_of(os.environ, clock=system_clock) as environment,
-        telling(STEPS[part]) as tell,
-    ):
-
-        def progress(done: "StepSummary") -> None:
-            figures.update(done.figures)
-            tell(done.sentence)
-
-        run_id = run_part(
-            NightRequest(merchant, account, day, mode),
-            part=part,
-            environment=environment,
-            workbooks=workbooks(),
-            progress=progress,
-        )
-    say(
-        f"Done: {part} of {merchant}/{account} for {day}, run {run_id}. The night is not run by it."
-    )
-    return _Done(run_id, figures)

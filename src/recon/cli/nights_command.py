@@ -1,26 +1,26 @@
-"""`recon nights`: every expected night of every account, or one line for a monitor.
+"""`recon nights`: every expected night of every account, what ran, or one line for a monitor.
 
 Also the line of a dead man that other commands leave: a night that never started can tell nobody.
 """
 
-import os
 from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.night_choices import First, Last, days_of
-from recon.cli.speaking import AsJson, complain, say, show_json
+from recon.cli.night_choices import First, Last, days_of, opened
+from recon.cli.speaking import AsJson, complain, say, show, show_json
 
 if TYPE_CHECKING:
     from recon.steps.people.sign_off import Night
+    from recon.store.nights.runs import Run
 
+RUNS = ("run", "night", "account", "mode", "status", "verdict", "started", "problem")
 TOLD_BY = frozenset(
     {
-        *("nightly", "ingest", "query", "settle", "finish", "housekeeping"),
-        *("approve", "reject", "resolve", "release", "agree-write-off", "sign-off", "withdraw"),
-        *("import-resolutions", "notifications", "verify", "stop-sending"),
+        *("nightly", "housekeeping", "approve", "reject", "resolve", "release", "sign-off"),
+        *("withdraw", "import-resolutions", "notifications", "verify", "stop-sending"),
     }
 )
 """Commands that say at their end which nights are missing; `status` and its like say it anyway."""
@@ -43,6 +43,13 @@ def nights(
         bool,
         typer.Option("--check", help="One line for a monitor: OK, WARNING, CRITICAL or UNKNOWN."),
     ] = False,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="Instead: so many runs, the newest first, parts too; each with why it stopped.",
+            min=1,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List every expected night of every account: its verdict, who signed, how long unsigned.
@@ -53,12 +60,14 @@ def nights(
     """
     if check:
         _check()
-    from recon.steps.ground.environment import environment_of, system_clock
+    if runs:
+        _list_runs(runs, as_json=as_json)
+        return
     from recon.steps.night.lookout import watched
     from recon.steps.people.sign_off import nights as nights_of
 
     days = days_of(first, last)
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         night_rows = nights_of(days[0], last=days[1], environment=environment)
         accounts = watched(environment)
     listed = [night for night in night_rows if night.due]
@@ -75,6 +84,37 @@ def nights(
     codes = [*(night.exit_code for night in listed), *(night.exit_code for night in newest)]
     if code := max(codes, default=0):
         raise typer.Exit(code)
+
+
+def _list_runs(count: int, *, as_json: bool) -> None:
+    """The newest runs of all accounts: nights and parts, how each ended and why it stopped."""
+    from recon.store.nights.runs import newest
+
+    with (
+        opened(signs=False) as environment,
+        environment.store.reading() as connection,
+    ):
+        rows = [_run_row(run) for run in newest(connection, count=count)]
+    if as_json:
+        show_json(rows)
+    elif rows:
+        show(rows, columns=RUNS)
+    else:
+        say("No night has run yet.")
+
+
+def _run_row(run: "Run") -> dict[str, str]:
+    return {
+        "run": run.run_id,
+        "night": run.business_date.isoformat(),
+        "account": f"{run.merchant_id}/{run.account_id}",
+        "mode": f"{run.mode}, {run.part} alone" if run.part else run.mode.value,
+        "status": run.status,
+        "verdict": run.verdict,
+        "started": f"{run.started_at:%Y-%m-%d %H:%M} UTC",
+        "problem": run.problem,
+        "workbook": run.workbook,
+    }
 
 
 def document_of(night: "Night") -> dict[str, object]:
@@ -110,11 +150,10 @@ def tell_missed(command: str, *, tell: Callable[[str], None] = complain) -> None
         return
     from recon.config.cluster import IN_PROCESS
     from recon.model.errors import ReconError
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.lookout import missed_told, watched
 
     try:
-        with environment_of(os.environ, clock=system_clock, workers=IN_PROCESS) as environment:
+        with opened(workers=IN_PROCESS) as environment:
             accounts = watched(environment)
     except ReconError:
         return  # the command itself said what is wrong with the settings or the database
@@ -130,11 +169,10 @@ def _check() -> None:
     """
     from recon.config.cluster import IN_PROCESS
     from recon.model.errors import ReconError
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.lookout import counted, watched
 
     try:
-        with environment_of(os.environ, clock=system_clock, workers=IN_PROCESS) as environment:
+        with opened(workers=IN_PROCESS) as environment:
             accounts = watched(environment)
     except ReconError as error:
         say(_one_line(Plugin.UNKNOWN, str(error)))

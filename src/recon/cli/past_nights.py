@@ -1,4 +1,4 @@
-"""What past nights tell: `diff`, `opening`, `sql`, `evidence` and `what-if`.
+"""What past nights tell: `breaks`, `opening`, `sql`, `evidence` and `what-if`.
 
 Nothing of a night changes; a what-if tries rules before anybody changes the real ones.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.night_choices import First, Last, Night, RunOption, closed_day, days_of, named_night
+from recon.cli.night_choices import First, Last, Night, RunOption, days_of, named_night, opened
 from recon.cli.speaking import AsJson, complain, say, show, show_json
 from recon.model.money import format_minor_units
 from recon.model.words import DIGITS_READ
@@ -19,20 +19,62 @@ if TYPE_CHECKING:
     from recon.steps.compare.opening import OpeningLine
     from recon.steps.compare.what_if import WhatIf
 
+BREAKS = ("severity", "order", "code", "currency", "exposure", "owed to", "age in days", "reason")
 CHANGES_SHOWN_MAX = 200
 """Lines of one difference; more have one cause, and the workbooks have them all."""
 
 
-def nights_compared(
-    first: Annotated[str, typer.Argument(help="A run, or the business date of a night.")],
-    second: Night = "",
+def breaks(
+    night: Night = "",
+    *,
+    run: RunOption = "",
+    against: Annotated[
+        str,
+        typer.Option(
+            help="An earlier night, as a run or a business date: list what is judged otherwise "
+            "than then, and which side moved, instead.",
+        ),
+    ] = "",
+    as_json: AsJson = False,
 ) -> None:
+    """List the open breaks of a night, the gravest first, as its workbook has them."""
+    if against:
+        _say_difference(against, named_night(night, run))
+        return
+    from recon.steps.compare.rebuild import run_named
+    from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
+    from recon.steps.ground import kept_results
+
+    name = named_night(night, run)
+    with (
+        opened(signs=False) as environment,
+        environment.store.reading() as connection,
+    ):
+        of_night = run_named(connection, name)
+        frame = kept_results.open_breaks(connection, of_night.run_id, environment=environment)
+    rows = None if frame is None else rows_of_breaks(frame)
+    if as_json:
+        show_json(
+            {"run": of_night.run_id, "night": of_night.business_date.isoformat(), "breaks": rows}
+        )
+        return
+    which = f"{of_night.business_date}, run {of_night.run_id}"
+    if rows is None:
+        say(f"{which}: it never came to a result, so nobody knows its breaks.")
+        return
+    say(f"{which}: {len(rows)} breaks are open.")
+    if rows:
+        show(rows[:BREAKS_SHOWN_MAX], columns=BREAKS)
+    if len(rows) > BREAKS_SHOWN_MAX:
+        say(f"and {len(rows) - BREAKS_SHOWN_MAX} more, all in the workbook {of_night.workbook}")
+
+
+def _say_difference(first: str, second: str) -> None:
     """Say what the second night judges otherwise than the first, and which side moved."""
     from recon.steps.compare.difference import difference
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
-        both = difference(first, second or str(closed_day()), environment=environment)
+    with opened() as environment:
+        both = difference(first, second, environment=environment)
     say(both.first)
     say(both.second)
     say(f"Rules: {'the same' if both.same_rules else 'CHANGED between the two'}")
@@ -66,9 +108,8 @@ def opening(
     Orders and payments by what they came to, ledger entries by what they book; never breaks.
     """
     from recon.steps.compare.opening import opening_of, write_opening
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         balance = opening_of(named_night(night, run), environment=environment)
     word = f", {balance.run.predecessor}" if balance.run.predecessor else ""
     say(f"{balance.run.business_date}, run {balance.run.run_id}{word}")
@@ -102,9 +143,8 @@ def sql(
 ) -> None:
     """Answer one SELECT over all nights: nights, breaks, effects, totals, matches, decisions."""
     from recon.steps.care.sql_questions import answer
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         answered = answer(statement, environment=environment)
     rows = answered.rows.to_pylist()
     if as_json:
@@ -142,14 +182,13 @@ def evidence(
     """
     from recon.model.errors import UsageError
     from recon.steps.care.evidence import Span, accounts_of, write_evidence
-    from recon.steps.ground.environment import environment_of, system_clock
     from reports.reading.evidence_workbook import evidence_index
 
     days = days_of(first, last)
     if days[0] > days[1]:
         msg = f"{days[0]} is after {days[1]}: nothing was written"
         raise UsageError(msg)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         span = Span(*days, accounts_of(environment, name=account))
         written = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
     index = written.index
@@ -187,11 +226,11 @@ def what_if(
     from recon.config.settings import config_dir_of, load_rules
     from recon.steps.compare.what_if import note_answer
     from recon.steps.compare.what_if import what_if as ask
-    from recon.steps.ground.environment import environment_of, one_account, system_clock
+    from recon.steps.ground.environment import one_account, system_clock
 
     candidate = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     days = days_of(first, last)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         named = one_account(environment.settings, merchant=merchant, account=account)
         answer = ask(
             candidate,

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from recon.cli.night_choices import Night, RunOption, named_night
+from recon.cli.night_choices import Night, RunOption, named_night, opened
 from recon.cli.one_time_codes import Code, code_of, refuse_typed
 from recon.cli.speaking import complain, say
 
@@ -91,7 +91,7 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
     from recon.steps import acts
 
     needed = inspect.Parameter.empty
-    left_out = "" if model.shown_first else needed
+    left_out = "" if model.said_by else needed
     for field, info in model.model_fields.items():
         help_ = info.description
         if help_ is None:
@@ -103,7 +103,9 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
             option = typer.Option("--workbook", help="The file that you looked at.", exists=True)
             yield "looked_at", Annotated[Path | None, option], None
         else:
-            kind: Any = info.annotation if info.annotation in {int, Path | None} else str
+            kind: Any = (
+                info.annotation if info.annotation in {int, int | None, Path | None} else str
+            )
             value: Any = left_out if info.is_required() else info.default
             if isinstance(info.default, tuple):
                 kind, value = list[str], []
@@ -127,14 +129,12 @@ def speak(model: "type[Act]", fields: Mapping[str, Any], *, name: str, code: str
         typer.Exit: it ends with another code than 0.
     """
     from recon.steps import acts
-    from recon.steps.ground.environment import environment_of, system_clock
     from reports.handed import drawings
 
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         place = acts.Place(environment, drawings)
-        needed = {field for field, info in model.model_fields.items() if info.is_required()}
-        if model.shown_first and needed - {*fields}:
+        if model.said_by and not fields.keys() & {*model.said_by}:
             model.shown(fields, place, say)
             return None
         asked = partial(code_of, name, code=code, environment=environment)
@@ -174,12 +174,10 @@ def enrol(
     )
 
 
-desk = typer.Typer(help="The desk for people.", no_args_is_help=True)
-
-
-@desk.callback()
-def _desk() -> None:
-    """The desk for people: it proves who speaks and signs what they agree to."""
+desk = typer.Typer(
+    help="The desk for people: it proves who speaks and signs what they agree to.",
+    no_args_is_help=True,
+)
 
 
 @desk.command("init")
@@ -212,14 +210,13 @@ def serve(
     from recon.steps.ground.desk_files import refuse_open_files
     from recon.steps.ground.desk_memory import remember
     from recon.steps.ground.desk_turn import the_desk
-    from recon.steps.ground.environment import environment_of, system_clock
     from reports.handed import drawings
 
     path = socket or Path(os.environ.get(SOCKET, ""))
     if not path.name:
         msg = f"say where the desk listens: recon desk serve SOCKET, or set {SOCKET}"
         raise ConfigurationError(msg)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         if environment.desk.private is None:
             msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
             raise ConfigurationError(msg)
@@ -248,9 +245,8 @@ def restored() -> None:
     from recon.desk.held_keys import PRIVATE
     from recon.model.errors import ConfigurationError
     from recon.steps.ground.desk_memory import go_on_restored
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         if environment.desk.memory is None:
             msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
             raise ConfigurationError(msg)

@@ -1,6 +1,5 @@
 """`recon reconcile` on plain files, `recon workbook` again, `recon verify` of what is stored."""
 
-import os
 import re
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from recon.cli.night_choices import (
     date_of,
     last_closed,
     named_night,
+    opened,
     run_of,
 )
 from recon.cli.speaking import complain, say, telling
@@ -174,7 +174,6 @@ def workbook(
     With --owner and --comment it is a copy with these answers, which changes nothing until
     `recon import-resolutions` takes it in, as it takes a workbook that people filled.
     """
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.report import rebuild
     from reports.handed import workbooks
 
@@ -182,7 +181,7 @@ def workbook(
         _write_index(index, business_date=night)
         return
     named = run_of(night, run)
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         if owner or comment:
             from recon.steps.care.answered_workbook import WantedAnswer, answered_workbook
 
@@ -198,12 +197,11 @@ def workbook(
 
 def _write_index(folder: Path, *, business_date: str) -> None:
     """One workbook over all accounts of a night, each linked to its own workbook."""
-    from recon.steps.ground.environment import environment_of, system_clock
     from recon.steps.night.night_index import index_of
     from reports.handed import index as write
 
     day = closed_day(business_date)
-    with environment_of(os.environ, clock=system_clock, signs=False) as environment:
+    with opened(signs=False) as environment:
         lines = index_of(day, environment=environment)
     say(f"Index: {write(lines, day=day, folder=folder)}")
 
@@ -238,11 +236,10 @@ def verify(
         return
     from recon.steps.care.verify import verify as check
     from recon.steps.care.verify import verify_night
-    from recon.steps.ground.environment import environment_of, system_clock
     from reports.handed import reading
 
     what = named_night(what, run) if run else what
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         if NIGHT.fullmatch(what):
             checked = verify_night(environment, name=what)
         else:
@@ -270,9 +267,8 @@ def _compare_again(night: str, *, out: Path | None) -> None:
     """Compare a past night again from what is stored; ends with 1 when its result is another."""
     from recon import __version__
     from recon.steps.compare.rebuild import rebuild_night
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         again = rebuild_night(night, out=out, environment=environment)
     say(
         f"{again.run.business_date}, run {again.run.run_id}, as of {again.run.as_of:%Y-%m-%d %H:%M}"

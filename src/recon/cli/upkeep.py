@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from recon.cli.night_choices import opened
 from recon.cli.speaking import AsJson, complain, say, show_json
 
 if TYPE_CHECKING:
@@ -109,9 +110,8 @@ def housekeeping(
     closed and every byte of it was verified in the same call.
     """
     from recon.steps.care import housekeeping as keeping
-    from recon.steps.ground.environment import environment_of, system_clock
 
-    with environment_of(os.environ, clock=system_clock) as environment:
+    with opened() as environment:
         spared = keeping.housekeeping(environment)
         stayed: tuple[str, ...] = ()
         if delete:

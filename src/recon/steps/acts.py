@@ -118,8 +118,8 @@ class Act(BaseModel):
     """The field that a command takes as its argument."""
     moves_money: ClassVar[bool] = True
     """Else, at a sandbox where nobody is declared, anybody says it."""
-    shown_first: ClassVar[bool] = False
-    """Whether its command shows something where what must be said is left out (`shown`)."""
+    said_by: ClassVar[tuple[str, ...]] = ()
+    """Where its command only shows something unless one of these fields is given (`shown`)."""
 
     @classmethod
     def shown(cls, _given: Mapping[str, Any], _place: Place, _show: Show) -> None:
@@ -177,13 +177,24 @@ class Approve(Act):
     """
 
     act: ClassVar[str] = "approve"
-    shown_first: ClassVar[bool] = True
-    list_digest: Annotated[Digest, Field(description="The digest of the list you looked at.")]
+    said_by: ClassVar[tuple[str, ...]] = ("list_digest", "write_off")
+    list_digest: Annotated[
+        str,
+        Field(pattern=r"^([0-9a-f]{16,64})?$", description="The digest of the list you looked at."),
+    ] = ""
     merchant_id: Annotated[AccountId, Field(description="Only this merchant's.")] = ""
     account_id: Annotated[AccountId, Field(description="Only this account's.")] = ""
     instructions: Annotated[
         tuple[Name, ...], Field(description="Only these instructions; may be repeated.")
     ] = ()
+    write_off: Annotated[
+        int | None,
+        Field(
+            description="Instead of a list: agree to a write-off that somebody else brought in, by "
+            "the number of its answer; one of the two is an approver.",
+            ge=1,
+        ),
+    ] = None
 
     @classmethod
     def shown(cls, given: Mapping[str, Any], place: Place, show: Show) -> None:
@@ -198,6 +209,14 @@ class Approve(Act):
 
     def heard(self, person: Person, place: Place) -> Done:
         """Note the yes."""
+        if bool(self.list_digest) == (self.write_off is not None):
+            msg = "name the list that you looked at (--list), or one write-off (--write-off)"
+            raise UsageError(msg)
+        if self.write_off is not None:
+            agreed = verdicts.agree_write_off(
+                self.write_off, person=person, environment=place.environment
+            )
+            return Done(sentence=f"Agreed: break {agreed} may be written off.", ending="Agreed")
         only = Narrowing(self.merchant_id, self.account_id, self.instructions)
         wanted, complete = approve.approve(
             self.list_digest, person=person, environment=place.environment, only=only
@@ -365,19 +384,6 @@ class ReleaseHold(AboutNight):
         ):
             return Done(sentence="Released.", ending="Released")
         return Done(sentence="Noted: a second person must release it, too.")
-
-
-class AgreeWriteOff(Act):
-    """Agree to a write-off that somebody else brought in; one of the two is an approver."""
-
-    act: ClassVar[str] = "agree-write-off"
-    about: ClassVar[str] = "answer"
-    answer: Annotated[int, Field(description="The number of the answer.", ge=1)]
-
-    def heard(self, person: Person, place: Place) -> Done:
-        """Note the second yes."""
-        agreed = verdicts.agree_write_off(self.answer, person=person, environment=place.environment)
-        return Done(sentence=f"Agreed: break {agreed} may be written off.", ending="Agreed")
 
 
 class AllowSending(Act):
@@ -658,7 +664,7 @@ class ReopenMonth(AboutMonth):
     """
 
     act: ClassVar[str] = "reopen-month"
-    shown_first: ClassVar[bool] = True
+    said_by: ClassVar[tuple[str, ...]] = ("reason",)
     reason: Reason
 
     @classmethod
@@ -748,7 +754,7 @@ class Withdraw(OneName):
 HEARD: Mapping[str, type[Act]] = {
     each.act: each
     for each in (
-        *(Approve, RejectInstructions, TakeBack, Resolve, ReleaseHold, AgreeWriteOff, AllowSending),
+        *(Approve, RejectInstructions, TakeBack, Resolve, ReleaseHold, AllowSending),
         *(AcceptRestore, DismissRow, ReadAgain, DismissFile, ImportAnswers, SignOff, SignClose),
         ReopenMonth,
     )

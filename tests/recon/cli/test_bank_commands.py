@@ -19,7 +19,19 @@ def _operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(*files: str) -> int:
     """The exit code of the check of these files."""
-    return main(["bank", "check", *files, "--rules", "r.toml", "--as-of", "2026-11-30"])
+    return main(
+        [
+            "order-file",
+            "check",
+            "--as",
+            "bank",
+            *files,
+            "--rules",
+            "r.toml",
+            "--as-of",
+            "2026-11-30",
+        ]
+    )
 
 
 def test_statements_tell_what_they_prove(

@@ -97,6 +97,8 @@ def test_plain_files_load_no_database(tmp_path: Path) -> None:
         (("sandbox", "--port", "70000"), "65535"),
         (("demo", "--orders", "0"), "--orders"),
         (("db",), "Usage"),
+        ((*NIGHT, "--only", "query", "--live"), "of what sends"),
+        ((*NIGHT, "--only", "settle", "--opening"), "of a whole night"),
     ],
 )
 def test_wrong_usage_ends_with_2(

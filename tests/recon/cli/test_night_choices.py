@@ -21,7 +21,6 @@ CLOSED = "2026-11-20"
 """The last business date that has closed then."""
 OF_A_DAY = re.compile(r"business date|\bruns?\b|\bday\b", re.IGNORECASE)
 NAMED: Mapping[tuple[str, str], str] = {
-    ("diff", "first"): "the older of two nights; the newer one may be left out",
     ("take-back", "subject"): "what the word was about, of which a run is only one kind",
 }
 """What must be named although its help speaks of a night or a date, with its reason."""

@@ -1,3 +1,4 @@
+import json
 import os
 import random
 from datetime import date
@@ -45,11 +46,15 @@ def test_a_part_that_refused_a_file_ends_as_its_night_would(
 ) -> None:
     """A script sees by the code that a file lies there unread, and 0 once it is gone."""
     capsys.readouterr()
-    codes = [main(["ingest", *PLACE, "--business-date", "2026-11-20"])]
+    codes = [main(["nightly", "--only", "ingest", *PLACE, "--business-date", "2026-11-20"])]
     last = capsys.readouterr().out.splitlines()[-1]
     (inbox / "notes.csv").unlink()
-    codes.append(main(["ingest", *PLACE, "--business-date", "2026-11-20"]))
+    codes.append(main(["nightly", "--only", "ingest", *PLACE, "--business-date", "2026-11-20"]))
 
+    assert main(["nights", "--runs", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.partition("run by it.\n")[2])[0]["mode"].endswith(
+        "ingest alone"
+    )
     assert codes == [4, 0]
     assert last == "INCOMPLETE: 1 files of inboxes were refused whole."
 

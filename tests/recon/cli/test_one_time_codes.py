@@ -24,7 +24,6 @@ WORDS = {
     "resolve": ["i1", "--verdict", "applied", "--evidence", "seen in the portal"],
     "release": ["r1", *WHY],
     "take-back": ["i1"],
-    "agree-write-off": ["1"],
     "sign-off": ["--run", "r1", "--role", "reviewer"],
     "allow-sending": WHY,
     "db accept-restore": WHY,

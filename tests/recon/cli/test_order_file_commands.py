@@ -99,7 +99,15 @@ def test_a_settlement_file_is_checked_by_the_layouts_of_settlement(
         "B,2026-11-20,capture,A-2,T2,,EUR,10.00,0.25,9.99\n"
         "B,2026-11-20,payout,,,,EUR,10.00,0.25,9.75\n"
     )
-    check = ["order-file", "check", str(tmp_path / "s.csv"), "--merchant", "M", "--settlement"]
+    check = [
+        "order-file",
+        "check",
+        str(tmp_path / "s.csv"),
+        "--merchant",
+        "M",
+        "--as",
+        "settlement",
+    ]
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     assert main(check) == 1
     told = capsys.readouterr()

@@ -156,7 +156,8 @@ def test_nobody_says_anything_without_being_somebody(merchant: Any, act: str) ->
         ("release", {"person": 1}),
         ("approve", {"list_digest": "0" * 16, "instructions": "abc"}),
         ("approve", {"list_digest": "0" * 16, "instructions": [1]}),
-        ("agree-write-off", {"answer": "one"}),
+        ("approve", {"write_off": "one"}),
+        ("approve", {"write_off": 1, "list_digest": "0" * 16}),
         ("dismiss", {"row": "one", "reason": "not ours"}),
         ("import", {"file_name": "a.xlsx", "content": "?"}),
         ("everything", {}),
@@ -210,7 +211,7 @@ def test_what_is_said_is_shown_before_the_code_is_asked(merchant: Any) -> None:
 @pytest.mark.parametrize(
     ("model", "fields", "words"),
     [
-        (Approve, {}, "list_digest: Field required"),
+        (SignOff, {"run_id": "r1"}, "role: Field required"),
         (DismissRow, {"row": "x", "reason": "y"}, "row: Input should be a valid integer"),
         (SignOff, {"run_id": "r1", "role": "boss"}, "role: Input should be 'reviewer' or"),
         (ReopenMonth, {"month": "2026-13", "reason": "why"}, "month: String should match"),

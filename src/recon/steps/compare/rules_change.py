@@ -24,7 +24,7 @@ from recon.store.nights.runs import Run
 from recon.store.nights.sign_off_rows import NightRun
 
 RULES_SHOWN = 4
-"""Rules named on page one; `recon diff` names them all."""
+"""Rules named on page one; `recon breaks --against NIGHT` names them all."""
 KINDS_SHOWN = 3
 NOTHING = "not set"
 NOT_KNOWN = "What changed in the rules since the last signed night is not known: {}."
@@ -140,4 +140,5 @@ def told_of(moved: tuple[Change, ...]) -> str:
 def listed(texts: list[str], *, most: int) -> str:
     """The first texts, and how many more there are."""
     more = len(texts) - most
-    return "; ".join(texts[:most]) + (f"; and {more} more (`recon diff`)" if more > 0 else "")
+    others = f"; and {more} more (`recon breaks --against NIGHT`)" if more > 0 else ""
+    return "; ".join(texts[:most]) + others

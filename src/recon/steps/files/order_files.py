@@ -59,12 +59,12 @@ class CheckedFile:
 def the_account(
     settings: FileSettings, *, merchant_id: str, account_id: str | None
 ) -> AccountSettings:
-    """The account named, or the only one of a merchant.
+    """The account named, or the only one that fits.
 
     Raises:
         UsageError: there is no such account, or the merchant has several.
     """
-    keys = [key for key in settings.accounts if key.partition("/")[0] == merchant_id]
+    keys = [key for key in settings.accounts if merchant_id in {"", key.partition("/")[0]}]
     if account_id is not None:
         keys = [key for key in keys if key.partition("/")[2] == account_id]
     if len(keys) == 1:
@@ -74,8 +74,8 @@ def the_account(
         known = ", ".join(sorted(settings.accounts)) or "none"
         msg = f"merchants.toml declares no account {named} (declared: {known})"
         raise UsageError(msg)
-    accounts = ", ".join(key.partition("/")[2] for key in sorted(keys))
-    msg = f"merchant {merchant_id} has several accounts; name one with --account: {accounts}"
+    accounts = ", ".join(sorted(keys))
+    msg = f"several accounts fit; name one with --merchant and --account: {accounts}"
     raise UsageError(msg)
 
 

@@ -41,8 +41,8 @@ BOOKS = "books"
 """The step before them: the whole ledger as the night read it."""
 NOT_READ = (
     "could not be read; money and answers of the night are kept as they are: put the archive back, "
-    "then start the night again, or, where money has moved, bring it to its end with `recon finish "
-    "--merchant M --account A --business-date D`"
+    "then start the night again, or, where money has moved, bring it to its end with `recon "
+    "nightly --only finish --merchant M --account A --business-date D`"
 )
 
 
@@ -299,7 +299,7 @@ def _not_done(run: Run, *, step: str) -> str:
         again = f"recon workbook {run.run_id}"
     elif run.mode is Mode.LIVE:
         options = f"--merchant {run.merchant_id} --account {run.account_id}"
-        again = f"recon finish {options} --business-date {run.business_date}"
+        again = f"recon nightly --only finish {options} --business-date {run.business_date}"
     else:
         again = "the same dry run again"
     return (

@@ -12,6 +12,7 @@ from recon.model.errors import UsageError
 from recon.model.nights import NightRequest, StepSummary
 from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.environment import Environment
+from recon.steps.night.notices import telling
 from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import (
     closed_at_end,
@@ -36,16 +37,22 @@ def finish(
     environment: Environment,
     workbooks: Workbooks,
     progress: Callable[[StepSummary], None],
+    complain: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Bring the night to its end; the run's id. Tells `progress` after each step.
+
+    `complain` hears of people who could not be told how it ended.
 
     Raises:
         NightHeldError: another run holds the account.
         UsageError: there is no such stopped night, or it cannot be finished from what is stored.
     """
-    with hold_stopped(request, environment=environment) as run_id:
-        walk(STEPS, run_id, environment=environment, workbooks=workbooks, progress=progress)
-    return run_id
+    with (
+        telling(environment, say=complain) as night,
+        hold_stopped(request, environment=environment) as night.run_id,
+    ):
+        walk(STEPS, night.run_id, environment=environment, workbooks=workbooks, progress=progress)
+    return night.run_id
 
 
 @contextmanager

@@ -397,7 +397,7 @@ def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbo
         again = f"recon workbook {run.run_id}"
         if run.status == "active":
             options = f"--merchant {run.merchant_id} --account {run.account_id}"
-            again = f"recon finish {options} --business-date {run.business_date}"
+            again = f"recon nightly --only finish {options} --business-date {run.business_date}"
         is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
         cure = "make room on its disk" if is_full else "make the folder writable"
         msg = (

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import date, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -347,16 +347,3 @@ def _told(error: BaseException) -> str:
     if not isinstance(error, Exception):  # Prefect's own: its Cancel and Suspend come so
         return f"it was told to end ({type(error).__name__}, by whatever started it)"
     return str(error) if isinstance(error, ReconError) else type(error).__name__
-
-
-def request_of(
-    *,
-    account: tuple[str, str],
-    business_date: date,
-    live: bool,
-    opening: bool = False,
-    skip: str = "",
-) -> NightRequest:
-    """A request from the words of a command line or a form."""
-    mode = Mode.LIVE if live else Mode.DRY_RUN
-    return NightRequest(*account, business_date, mode, opening=opening, skip=skip.strip())

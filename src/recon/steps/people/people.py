@@ -249,7 +249,7 @@ def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
             since=answer.given_at,
             next_step=(
                 f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
-                f"of the two an approver (`recon agree-write-off {answer.answer_id}`)."
+                f"of the two an approver (`recon approve --write-off {answer.answer_id}`)."
             ),
         )
 

@@ -171,7 +171,7 @@ def test_without_an_approver_there_is_nothing_to_hold_a_change_against(tied: Any
 
 
 def test_two_nights_under_two_rules_say_what_the_rules_alone_moved(tied: Any) -> None:
-    """`recon diff` names the rules and holds the second night against those of the first."""
+    """`recon breaks --against` names the rules and holds one night against those of another."""
     path = tied.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + TOLERANT)
     next_night(tied)

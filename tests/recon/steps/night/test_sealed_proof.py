@@ -84,7 +84,9 @@ def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twi
 
     with (
         merchant.environment() as environment,
-        pytest.raises(ArchiveError, match=r"money and answers .* kept .*recon finish --merchant"),
+        pytest.raises(
+            ArchiveError, match=r"answers .* kept .*recon nightly --only finish --merchant"
+        ),
     ):
         night.run(
             merchant.request,
@@ -112,7 +114,7 @@ NIGHT = "from recon.cli import main; raise SystemExit(main())"
 KILLED_AT = [
     ("archived the books:1", "nightly"),
     ("archived a manifest:2", "nightly"),
-    ("archived a manifest:4", "finish"),
+    ("archived a manifest:4", "nightly --only finish"),
 ]
 """The books, before they are bound; while `inputs` is written, before it is; then of `results`,
 before it and `proof` are."""
@@ -129,21 +131,21 @@ def test_a_night_killed_while_it_is_sealed_ends_whole(
 
     def played(command: str, **variables: str) -> int:
         return subprocess.run(
-            [sys.executable, "-c", NIGHT, command, *account],
+            [sys.executable, "-c", NIGHT, *command.split(), *account],
             env={**os.environ, **merchant.variables, **variables},
             capture_output=True,
             check=False,
         ).returncode
 
     assert played("nightly", RECON_CRASH_AT=point) == -signal.SIGKILL
-    assert len(merchant.effects()) == (again == "finish")
+    assert len(merchant.effects()) == (again != "nightly")
     killed = run_folder(merchant)
 
     assert played(again) in {0, 3, 4}
 
     assert len(merchant.effects()) == 1
     assert checked(merchant).problems == ()
-    assert (run_folder(merchant) == killed) is (again == "finish")
+    assert (run_folder(merchant) == killed) is (again != "nightly")
     assert entries(run_folder(merchant))
 
 
