@@ -1,6 +1,7 @@
 """`recon gateway`: its commands under one name, the doctor, and the questions that only read.
 
-The API document names `refunds` and `optimise` and no more; only the profile `extended` has them.
+The API document names the search of refunds and `optimise` and no more; only the profile `extended`
+has them.
 """
 
 import asyncio
@@ -34,41 +35,6 @@ REFUND_FIELDS = (
     *("refund_status", "payment_status", "refund_reference", "refund_reference_id"),
     *("refund_reason", "refund_date", "refund_processing_date"),
 )
-
-
-def refunds(
-    keys: Annotated[list[str], typer.Argument(help="Order numbers.")],
-    merchant: Merchant,
-    account: Account,
-    *,
-    references: Annotated[
-        bool, typer.Option("--references", help="The numbers are references of your own.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Search refunds (`retrievalRefund`, profile extended); changes nothing."""
-    from recon.config.settings import load_settings
-    from recon.instructions.queries import look_up_refunds
-    from recon.steps.ground.environment import system_clock
-
-    refuse_too_many(keys)
-    refunds_found = asyncio.run(
-        look_up_refunds(
-            order_nos=[] if references else keys,
-            references=keys if references else [],
-            account=(merchant, account),
-            settings=load_settings(os.environ),
-            clock=system_clock,
-            randomness=SystemRandom(),
-        )
-    )
-    rows: list[Mapping[str, Any]] = [
-        {field: str(getattr(refund, field)) for field in REFUND_FIELDS}
-        for refund in refunds_found.found
-    ]
-    key = "refund_reference" if references else "order_no"
-    rows += _without(refunds_found, key=key, said_in="told", unknown="no refund")
-    _answer(rows, refunds_found, columns=REFUND_COLUMNS, as_json=as_json)
 
 
 def optimise(
@@ -119,9 +85,18 @@ def query(
     transactions: Annotated[
         bool, typer.Option("--transactions", help="The numbers are the gateway's transaction ids.")
     ] = False,
+    refunds: Annotated[
+        bool, typer.Option("--refunds", help="Search refunds of the orders; profile extended.")
+    ] = False,
+    references: Annotated[
+        bool, typer.Option("--references", help="The same by references of your own for refunds.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask the gateway what it knows of some orders; changes nothing."""
+    """Ask the gateway what it knows of some orders, or of their refunds; changes nothing."""
+    if refunds or references:
+        _search_refunds(keys, (merchant, account), by_reference=references, as_json=as_json)
+        return
     from recon.config.settings import load_settings
     from recon.instructions.queries import look_up
     from recon.steps.ground.environment import system_clock
@@ -142,6 +117,34 @@ def query(
     key = "transaction_id" if transactions else "order_no"
     rows += _without(looked_up, key=key, said_in="state", unknown="not known to the gateway")
     _answer(rows, looked_up, columns=PAYMENT_COLUMNS, as_json=as_json)
+
+
+def _search_refunds(
+    keys: Sequence[str], account: tuple[str, str], *, by_reference: bool, as_json: bool
+) -> None:
+    """Show each number with its refunds (`retrievalRefund`)."""
+    from recon.config.settings import load_settings
+    from recon.instructions.queries import look_up_refunds
+    from recon.steps.ground.environment import system_clock
+
+    refuse_too_many(keys)
+    refunds_found = asyncio.run(
+        look_up_refunds(
+            order_nos=[] if by_reference else keys,
+            references=keys if by_reference else [],
+            account=account,
+            settings=load_settings(os.environ),
+            clock=system_clock,
+            randomness=SystemRandom(),
+        )
+    )
+    rows: list[Mapping[str, Any]] = [
+        {field: str(getattr(refund, field)) for field in REFUND_FIELDS}
+        for refund in refunds_found.found
+    ]
+    key = "refund_reference" if by_reference else "order_no"
+    rows += _without(refunds_found, key=key, said_in="told", unknown="no refund")
+    _answer(rows, refunds_found, columns=REFUND_COLUMNS, as_json=as_json)
 
 
 def _without(looked_up: Any, *, key: str, said_in: str, unknown: str) -> list[dict[str, Any]]:
@@ -213,12 +216,9 @@ def doctor(
 calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
 calls.command("doctor")(doctor)
 calls.command("query")(query)
-calls.command("refunds")(refunds)
 calls.command("optimise")(optimise)
-calls.command("capture")(gateway_money.capture)
-calls.command("refund")(gateway_money.refund)
-calls.command("cancel")(gateway_money.cancel)
-calls.command("review")(gateway_money.review)
+for _name, _command in gateway_money.MOVEMENTS.items():
+    calls.command(_name)(_command)
 calls.command("authorise")(gateway_payments.authorise)
 calls.command("checkout")(gateway_payments.checkout)
 calls.command("cancel-subscription")(gateway_payments.cancel_subscription)

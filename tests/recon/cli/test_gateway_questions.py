@@ -53,12 +53,14 @@ def test_refunds_shows_each_number_with_its_refunds(
         asked = {"refund_amount": "1.00", "refund_reason": "late", "refund_reference": "ours-1"}
         caller.row("refund", payment | asked)
 
-    assert cli.main(["gateway", "refunds", payment["order_no"], "no-order", "--json"]) == 0
+    assert (
+        cli.main(["gateway", "query", "--refunds", payment["order_no"], "no-order", "--json"]) == 0
+    )
     (found, none) = json.loads(capsys.readouterr().out)
     assert (found["refund_amount"], found["refund_reference"]) == ("1.00", "ours-1")
     assert none == {"order_no": "no-order", "told": "no refund"}
 
-    assert cli.main(["gateway", "refunds", "ours-1", "--references"]) == 0
+    assert cli.main(["gateway", "query", "ours-1", "--references"]) == 0
     assert found["refund_reference_id"] in capsys.readouterr().out
 
 
@@ -78,7 +80,7 @@ def test_optimise_names_the_methods_of_a_currency(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["refunds", "SO1"], "only the profile extended has it"),
+        (["query", "--refunds", "SO1"], "only the profile extended has it"),
         (["optimise", "--currency", "EUR", "--amount", "42.50", *WHO], "only the profile extended"),
     ],
 )
