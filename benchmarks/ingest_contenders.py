@@ -235,7 +235,7 @@ def recon_ingest(folder: Path) -> Run:
 
 def _storages(folder: Path) -> Any:
     """One archive for every account, beside the database."""
-    from recon.archive.local_storage import LocalStorage
+    from recon.archive.storage import LocalStorage
 
     return lambda _: LocalStorage(folder / "nights")
 

@@ -41,7 +41,7 @@ def reconcile(
         business_date: The night. None means the last business date that had closed.
     """
     with sentences_only("reconcile"):
-        from recon.steps.night.finish import is_stopped
+        from recon.steps.night.whole_night import is_stopped
 
         request = _request(merchant_id, account_id, business_date)
         with opened_environment() as environment:
@@ -81,8 +81,8 @@ def _request(merchant_id: str, account_id: str, business_date: date | None) -> N
 
 def _finished(request: NightRequest) -> State[Any]:
     """The stopped night brought to its end, told and shown as a night is."""
-    from recon.steps.night.finish import STEPS, hold_stopped
     from recon.steps.night.notices import telling
+    from recon.steps.night.whole_night import LAST_STEPS, hold_stopped
 
     artifacts = Artifacts(request)
     with (
@@ -90,7 +90,7 @@ def _finished(request: NightRequest) -> State[Any]:
         telling(environment, say=say) as night,
         hold_stopped(request, environment=environment) as night.run_id,
     ):
-        summaries = walk(STEPS, night.run_id, artifacts=artifacts)
+        summaries = walk(LAST_STEPS, night.run_id, artifacts=artifacts)
     index(request)
     return ended(night.run_id, summaries=summaries, artifacts=artifacts)
 

@@ -120,7 +120,7 @@ def _done(
 
 def _next_of(part: Part, *, account: tuple[str, str]) -> date:
     """The business date of a part whose form named none."""
-    from recon.steps.night.part import next_night
+    from recon.steps.night.whole_night import next_night
 
     day = business_date_of_run()
     if part is not Part.INGEST:
@@ -130,21 +130,20 @@ def _next_of(part: Part, *, account: tuple[str, str]) -> date:
 
 
 def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[StepSummary]:
-    from recon.steps.night.part import STEPS
-    from recon.steps.night.whole_night import hold
+    from recon.steps.night.whole_night import STEPS_OF_PARTS, hold
 
     with (
         opened_environment() as environment,
         hold(request, environment=environment, part=part) as run_id,
     ):
-        summaries = walk(STEPS[part], run_id, artifacts=artifacts)
+        summaries = walk(STEPS_OF_PARTS[part], run_id, artifacts=artifacts)
         if part is Part.QUERY:
             _show_changes(run_id, environment=environment, artifacts=artifacts)
     return summaries
 
 
 def _show_changes(run_id: str, *, environment: Any, artifacts: Artifacts) -> None:
-    from recon.steps.night.part import moved_since
+    from recon.steps.night.whole_night import moved_since
 
     moved = moved_since(run_id, environment=environment)
     rows = [{"order": change.order_no, "then": change.then, "now": change.now} for change in moved]

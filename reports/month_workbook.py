@@ -10,8 +10,8 @@ from datetime import datetime, time
 from pathlib import Path
 
 from recon.period.month_statement import prior_items
-from recon.steps.care.close_digest import SeenClose
 from recon.steps.care.month_closes import PreparedClose
+from recon.steps.care.month_files import SeenClose
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing.blocks import Column, Listing, Sheet, Workbook
 from reports.drawing.in_place import written_in_place

@@ -8,10 +8,9 @@ from typing import Any
 from recon.model.money import format_minor_units
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import CLOSING
-from recon.steps.care.close_digest import seen_close
-from recon.steps.care.close_files import close_document, close_name, write_close_files
 from recon.steps.care.closed_view import ClosedView, closed_view, differing_lines
 from recon.steps.care.month_closes import PreparedClose, prepared_close
+from recon.steps.care.month_files import close_document, close_name, seen_close, write_close_files
 from recon.steps.care.month_index import AccountMonth, of_closed, of_prepared
 from recon.steps.care.signed_closes import names_of
 from recon.steps.ground.environment import Environment

@@ -46,7 +46,7 @@ def query(run_id: str, phase: Literal["baseline", "after"]) -> StepSummary:
 @task(task_run_name="settle", retries=0, cache_policy=NO_CACHE, persist_result=False)
 def settle(run_id: str) -> StepSummary:
     """Send what is approved and not yet sent; the journal, not Prefect, decides what that is."""
-    from recon.steps.night.sealed_settle import settle as step
+    from recon.steps.night.whole_night import settle as step
 
     return run_step(step, run_id=run_id)
 

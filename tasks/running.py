@@ -61,7 +61,7 @@ def run_step(step: Step, *, run_id: str, stage: str = "", **options: object) -> 
 @contextmanager
 def opened_environment() -> Iterator["Environment"]:
     """The environment of this process: settings, store, clock and gateway, closed at the end."""
-    from recon.steps.care.custody import RUN_OF_PREFECT, refuse_plain_key
+    from recon.steps.care.settings_told import RUN_OF_PREFECT, refuse_plain_key
     from recon.steps.ground.environment import environment_of, system_clock
 
     with environment_of(os.environ, clock=system_clock, workers=_KEPT.get()) as environment:

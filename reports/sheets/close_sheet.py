@@ -5,7 +5,7 @@ from typing import Any
 
 from recon.matching.judging.severity import risk_of_break
 from recon.model.resolutions import with_answers
-from recon.period.statement_rows import blocks_of
+from recon.period.month_statement import blocks_of
 from recon.steps.care.month_closes import Blocker, CloseVerdict, OpenItem, PreparedClose
 from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, check_of, rows_of
 from reports.drawing.look import NAVY, CellLink

@@ -12,8 +12,16 @@ from typing import Any
 import pandas as pd
 
 from recon.model.figures import ListFile
-from recon.period.month_statement import GROUPS, OPEN, prior_items
-from recon.period.statement_rows import DIFFERENCES, ITEMS, MOVEMENTS, RESERVE_MOVED, STRADDLES
+from recon.period.month_statement import (
+    DIFFERENCES,
+    GROUPS,
+    ITEMS,
+    MOVEMENTS,
+    OPEN,
+    RESERVE_MOVED,
+    STRADDLES,
+    prior_items,
+)
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, check_of, rows_of
 from reports.sheets.named_files import added_up

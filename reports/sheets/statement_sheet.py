@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from recon.period.statement_rows import StatementRow, blocks_of
+from recon.period.month_statement import StatementRow, blocks_of
 from recon.steps.care.month_index import NOT_PROVEN, PROVEN
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of

@@ -36,7 +36,7 @@ RUN_ID = "run-1"
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
 SIMPLE_STEPS = {
     "files.ingest": "ingest",
-    "night.sealed_settle": "settle",
+    "night.whole_night": "settle",
     "compare.reconcile": "reconcile",
 }
 
@@ -176,13 +176,11 @@ def _by_themselves(played: PlayedNight) -> dict[str, dict[str, object]]:
     """What stands for the parts of a night, and for one that is brought to its end."""
     money = ("query", "settle", "query again")
     return {
-        "recon.steps.night.part": {
-            "STEPS": dict(zip(Part, (("ingest",), ("query",), money, money), strict=True)),
+        "recon.steps.night.whole_night": {
+            "STEPS_OF_PARTS": dict(zip(Part, (("ingest",), ("query",), money, money), strict=True)),
             "next_night": lambda *_, **__: date(2026, 11, 22),
             "moved_since": lambda *_, **__: (),
-        },
-        "recon.steps.night.finish": {
-            "STEPS": ("reconcile", "report"),
+            "LAST_STEPS": ("reconcile", "report"),
             "hold_stopped": played.hold,
             "is_stopped": lambda *_, **__: played.stopped,
         },

@@ -12,8 +12,7 @@ from flows.artifacts import Artifacts
 from flows.night_workers import night_workers
 from flows.nightly import walk
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from recon.steps.night.finish import STEPS as FINISH_STEPS
-from recon.steps.night.part import STEPS as PART_STEPS
+from recon.steps.night.whole_night import LAST_STEPS, STEPS_OF_PARTS
 from tasks.running import opened_environment
 
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
@@ -57,7 +56,7 @@ def test_the_steps_of_a_flow_share_one_cluster(config: Path) -> None:
         os.kill(pid, 0)
 
 
-@pytest.mark.parametrize("names", [(*STEPS,), (*PART_STEPS[Part.SETTLE],), (*FINISH_STEPS,)])
+@pytest.mark.parametrize("names", [(*STEPS,), (*STEPS_OF_PARTS[Part.SETTLE],), (*LAST_STEPS,)])
 def test_a_part_of_a_night_has_one_cluster_as_the_night_has(
     config: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
 ) -> None:

@@ -23,9 +23,6 @@ class FileSchema:
     key: tuple[str, ...]
     """Columns by which its rows are sorted."""
     version: int = 1
-    older: tuple[int, ...] = ()
-    """Versions of nights of before with the same columns, or all but those by which rows are found:
-    who reads this one reads them."""
 
     @property
     def path(self) -> str:
@@ -36,11 +33,6 @@ class FileSchema:
     def label(self) -> bytes:
         """Name and version, as they stand in the file's metadata."""
         return f"{self.name}/{self.version}".encode()
-
-    @property
-    def readable(self) -> frozenset[str]:
-        """Names and versions that are read as this schema."""
-        return frozenset(f"{self.name}/{version}" for version in (self.version, *self.older))
 
 
 def field(
@@ -87,10 +79,9 @@ def file(
     key: tuple[str, ...],
     folder: str,
     version: int = 1,
-    older: tuple[int, ...] = (),
 ) -> FileSchema:
     """A file of these columns."""
-    return FileSchema(name, folder, pa.schema([*columns]), key, version, older)
+    return FileSchema(name, folder, pa.schema([*columns]), key, version)
 
 
 MERCHANT = word("merchant_id", "the merchant, as the gateway names it")

@@ -1,4 +1,4 @@
-"""Rows of a night as a Parquet file of a declared schema, and back.
+"""Rows of a night in their order as a Parquet file of a declared schema, and back.
 
 The schema's name and version stand in the file; a file of a version that this program does not
 know is refused by name, never read as if it were another.
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,64 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recon.archive.fields import FileSchema
-from recon.archive.in_order import ROWS_PER_GROUP, InOrder, Ordered
 from recon.archive.schemas import METADATA, SCHEMAS
 from recon.model.errors import ArchiveBrokenError, Defect
+
+
+class InOrder(Protocol):
+    """Rows of a file in the order in which they are written, wherever they lie."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+        ...
+
+    def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
+        """One column after another by its name, in order."""
+        ...
+
+    def groups(self) -> Iterator[pa.Table]:
+        """One row group after another, each of one chunk; at least one."""
+        ...
+
+
+class Ordered(NamedTuple):
+    """Rows in memory and their order: what is more than a row group is never copied as a whole."""
+
+    table: pa.Table
+    order: pa.Array | None = None
+    """Which row comes where; None: they lie so."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+        rows: int = self.table.num_rows
+        return rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+        return self.table.schema
+
+    def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
+        """One column after another by its name, in order."""
+        for name in self.table.column_names:
+            column = self.table[name]
+            yield name, column if self.order is None else column.take(self.order)
+
+    def groups(self) -> Iterator[pa.Table]:
+        """One row group after another, each of one chunk; at least one."""
+        for start in range(0, self.table.num_rows or 1, ROWS_PER_GROUP):
+            if self.order is None:
+                yield self.table.slice(start, ROWS_PER_GROUP).combine_chunks()
+            else:
+                yield self.table.take(self.order.slice(start, ROWS_PER_GROUP)).combine_chunks()
+
 
 FEW_WORDS_MAX = 2**16 - 1
 """Different words of a column whose ranks fit into two bytes each."""
@@ -68,11 +123,11 @@ def _order(table: pa.Table, *, schema: FileSchema) -> pa.Array | None:
 
 def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
     """Which row comes where by some columns; equal rows stay in their order."""
-    keys = pa.table({name: _sortable(table[name]) for name in names})
+    keys = pa.table({name: sortable(table[name]) for name in names})
     return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
 
 
-def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Words of a dictionary as their ranks: Arrow sorts no dictionaries, and numbers are quick."""
     if not pa.types.is_dictionary(column.type) or len(column) == 0:
         return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
@@ -271,8 +326,8 @@ def refuse_unknown(which: str, *, name: str, schemas: Mapping[str, FileSchema] =
     Raises:
         ArchiveBrokenError: naming the file and the schema.
     """
-    if not any(which in schema.readable for schema in schemas.values()):
-        known = {schema.label.decode() for schema in schemas.values()}
+    known = {schema.label.decode() for schema in schemas.values()}
+    if which not in known:
         kind = which.split("/", maxsplit=1)[0]
         ours = next((each for each in sorted(known) if each.split("/")[0] == kind), "none of it")
         msg = (
@@ -280,3 +335,6 @@ def refuse_unknown(which: str, *, name: str, schemas: Mapping[str, FileSchema] =
             f"recon knows {ours}: read it with the version that wrote it, or a newer one"
         )
         raise ArchiveBrokenError(msg)
+
+
+ROWS_PER_GROUP = 250_000

@@ -1,21 +1,8 @@
-"""What stands in the files of a night's folder: every column typed and documented once.
+"""What stands in the files of nights, of facts and of answers: every column typed and documented.
 
 Money is int64 minor units of the currency beside it, instants are UTC microseconds, text that
 was not given is "". A column is never null unless its type says so. The rows of a file are sorted
 by its key. A reader that meets a version from the future refuses the file by its name.
-
-What stands in the file of what the gateway holds: batch by batch, and reserves by day.
-
-Which set each judged row went to: the file of a night that its SQL starts from.
-
-Half of it would be ids that say again what another column says: they are blank, and the proof
-derives them.
-
-What stands in the files of a night's proof: its control totals, and its sheets as read back.
-
-What settlement files told, as it stands in the folder of a night (see schemas).
-
-What stands in the files of a night that statements of a bank were given to; others lack them.
 """
 
 from collections.abc import Mapping
@@ -30,6 +17,7 @@ from recon.archive.fields import (
     FROM,
     ISO_DATE,
     KEY,
+    LINE,
     MERCHANT,
     ORDER,
     ORDER_NO,
@@ -211,7 +199,6 @@ OF_SETTLEMENT = (
         key=(*BY_KEY, "source", "line"),
         folder="inputs",
         version=2,
-        older=(1,),
     ),
     file(
         "tariffs",
@@ -223,7 +210,6 @@ OF_SETTLEMENT = (
         key=("order_no", "source", "line"),
         folder="inputs",
         version=2,
-        older=(1,),
     ),
     file(
         "volumes",
@@ -356,7 +342,6 @@ _INPUTS = (
         key=(*BY_KEY, "transaction_id", "queried_at"),
         folder="inputs",
         version=2,
-        older=(1,),
     ),
     file(
         "ledger",
@@ -554,7 +539,6 @@ _RESULTS = (
         key=(*_BY_SET, "entry_id", "currency"),
         folder="results",
         version=2,
-        older=(1,),
     ),
     file(
         "pending",
@@ -644,3 +628,64 @@ SCHEMAS: Mapping[str, FileSchema] = {
 def empty(name: str) -> pa.Table:
     """A file without a row: how a source stands there that was not given."""
     return SCHEMAS[name].columns.empty_table()
+
+
+FACTS = "facts"
+ORDER_FACTS = file(
+    "order_facts",
+    *ORDER,
+    LINE,
+    key=BY_KEY,
+    folder=FACTS,
+)
+"""The rows that a file brought, each part of it by key."""
+SETTLED_FACTS = file(
+    "settled_facts",
+    word("batch_id", "the pay-out that the line belongs to"),
+    MERCHANT,
+    ACCOUNT,
+    field("settled_on", pa.dictionary(pa.int32(), pa.string()), "its day", unit=ISO_DATE),
+    word("entry_type", "capture, refund, chargeback, fee, reserve, adjustment, payout"),
+    *SETTLED,
+    word("method", "how its payment was made"),
+    word("brand", "the brand of its card or wallet"),
+    word("region", "where the card or the shopper is from"),
+    LINE,
+    key=("line",),
+    folder=FACTS,
+)
+"""The lines that a settlement file brought."""
+
+
+ANSWERS = "answers"
+"""The file of what is compared of them."""
+OF_ANSWERS = "answers"
+"""How the names of their steps begin; a number follows."""
+_PHASE = word("phase", "baseline, after (money moved), or the baseline of another account")
+ASKED = file("asked", _PHASE, *KEY, key=("phase", *BY_KEY), folder=OF_ANSWERS)
+"""Keys that the gateway is to be asked for, noted before the first question."""
+REPLIES = file(
+    "replies",
+    _PHASE,
+    *KEY,
+    word("answer", "how the gateway answered: found, not_found, failed, unmapped"),
+    word("reason", "why an answer is none"),
+    instant("answered_at", "when the answer was kept"),
+    field("asked_after", pa.int64(), "the newest link of the history when it was asked"),
+    word("boot_id", "the boot of the machine that asked"),
+    field("uptime_ms", pa.int64(), "how long that machine had run then", unit="milliseconds"),
+    instant("gateway_at", "the Date of the gateway's replies, the earliest of those kept with it"),
+    TRANSACTION,
+    word("currency", "ISO 4217 code of the amount; blank: no payment was shown"),
+    money_or_blank("amount", "the payment's amount"),
+    word("payment_status", "the gateway's own code for the state of the payment"),
+    word("query_result", "the gateway's own code for how it answered"),
+    REFERENCE,
+    instant("transaction_date", "when the payment was made"),
+    instant("queried_at", "when the gateway showed the payment; null: it showed none"),
+    text("detail", "risk, and fields that nobody documented, as JSON"),
+    key=("phase", *BY_KEY, "transaction_id", "queried_at"),
+    folder=OF_ANSWERS,
+)
+"""A row for each payment that an answer showed, and one for each key that showed none."""
+ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (ASKED, REPLIES)}

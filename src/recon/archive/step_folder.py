@@ -2,13 +2,15 @@
 
 A step that was stopped is written again: what lies there without a manifest is nobody's and goes.
 A manifest that says the same is verified and used. One that says something else stays as it is,
-under another name.
+under another name. No two files are held at once, and a step may be begun with its large files
+while others are made, and ended with the rest.
 
-A SHA-256 over what a table says: the same rows, the same digest, whoever wrote the file.
+The digest of a table is over what it says: the same rows, the same digest, whoever wrote the file.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import BinaryIO
@@ -19,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.fields import FileSchema
-from recon.archive.in_order import InOrder
 from recon.archive.manifest import (
     MANIFEST,
     About,
@@ -29,7 +30,7 @@ from recon.archive.manifest import (
     manifest_hash,
     manifest_of,
 )
-from recon.archive.rows_file import ordered_rows, write_ordered
+from recon.archive.rows_file import InOrder, ordered_rows, write_ordered
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveBrokenError, Defect
 
@@ -130,24 +131,11 @@ def write_step(
     Raises:
         OSError: the archive cannot be written; nothing that was sealed is changed.
     """
-    folder = f"{night}/{about.step}"
-    if f"{folder}/{MANIFEST}" in storage.names(folder):
-        parts = [*parts]
-        wanted = Manifest(about, tuple(map(expected_entry, parts)))
-        if (kept := kept_step(storage, folder=folder, wanted=wanted)) is not None:
-            return kept
-    clear_unsealed(storage, folder=folder)
-    entries = []
-    for part in parts:
-        entries.append(write_part(storage, part, folder=folder, flushed=False))
-        del part  # before the next one is made
-        crash_point("archived a part")
-    if entries:
-        # No manifest over names that a loss of power could take back.
-        storage.flush(folder)
-    sealed = write_manifest(storage, Manifest(about, tuple(entries)), folder=folder)
-    crash_point("archived a manifest")
-    return sealed
+    begun = begin_step(
+        storage, folder=f"{night}/{about.step}", parts=tuple, crash_point=crash_point
+    )
+    rest = [*parts] if begun.is_sealed else parts
+    return end_step(storage, begun, about=about, first=tuple, rest=rest, crash_point=crash_point)
 
 
 def seal_parts(
@@ -269,11 +257,7 @@ def _attempts(storage: Storage, *, night: str, step: str) -> Iterator[str]:
 
 def kept_step(storage: Storage, *, folder: str, wanted: Manifest) -> Sealed | None:
     """The step that is there, when it is whole and says what is wanted; another one moves aside."""
-    try:
-        sealed = sealed_step(storage, folder=folder)
-    except ArchiveBrokenError:
-        set_aside(storage, folder=folder)
-        return None
+    sealed = _sealed(storage, folder=folder)
     if sealed is None:
         return None
     if sealed.manifest.same_content(wanted) and not step_problems(storage, sealed):
@@ -496,3 +480,145 @@ def _text_bytes(texts: pa.Array, *, ends: npt.NDArray[np.generic]) -> memoryview
     """The bytes of all texts one after another, without what lies before and after a slice."""
     data = texts.buffers()[2]
     return memoryview(data or b"")[int(ends[0]) : int(ends[-1])]
+
+
+BLOCK_BYTES = 4 * 2**20
+"""So much is hashed at once."""
+FILES_MAX = 10_000
+"""So many files are known as they were sealed; behind them all are looked at once more."""
+_known: set[tuple[str, str, str, str]] = set()
+"""Archive, path, stamp and hash of files that this process has held against their manifest."""
+
+
+@contextmanager
+def opened_file(storage: Storage, sealed: Sealed, *, name: str) -> Iterator[BinaryIO]:
+    """A file of a sealed step, exactly as it was sealed, to be read from any place.
+
+    Raises:
+        ArchiveBrokenError: it is gone, or is not the file that was sealed.
+    """
+    entry, path = entry_of(sealed, name=name), f"{sealed.folder}/{name}"
+    with ExitStack() as stack:
+        try:
+            file, stamp = stack.enter_context(storage.reading(path))
+        except FileNotFoundError:
+            refuse_changed(path, entry=entry, size=None, sha256="")
+            raise
+        held = (storage.shown, path, stamp, "" if entry is None else entry.sha256)
+        if held not in _known:
+            size, sha256 = _hashed(file)
+            refuse_changed(path, entry=entry, size=size, sha256=sha256)
+            if len(_known) >= FILES_MAX:
+                _known.clear()
+            _known.add(held)
+        file.seek(0)
+        yield file
+
+
+def _hashed(file: BinaryIO) -> tuple[int, str]:
+    """The size of a file in bytes, and its hash."""
+    digest, size = hashlib.sha256(), 0
+    while block := file.read(BLOCK_BYTES):
+        digest.update(block)
+        size += len(block)
+    return size, digest.hexdigest()
+
+
+Parts = Callable[[], Iterable[Part]]
+"""The files of a step, made anew as often as they are asked for."""
+CrashPoint = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BegunStep:
+    """A step whose first files lie where they will be sealed."""
+
+    folder: str
+    """Below the archive."""
+    entries: tuple[FileEntry, ...]
+    is_sealed: bool
+    """Whether they are of an earlier attempt, which was ended."""
+
+
+def begin_step(
+    storage: Storage, *, folder: str, parts: Parts, crash_point: CrashPoint = lambda _: None
+) -> BegunStep:
+    """Write the first files of a step, or use those that are there and say the same.
+
+    Raises:
+        OSError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    kept = _sealed(storage, folder=folder)
+    if kept is not None:
+        known = {entry.name: entry for entry in kept.manifest.files}
+        # A map holds no file while the next one is made, as a loop would.
+        wanted = [*map(expected_entry, parts())]
+        if all(_is_same(known.get(each.name), each) for each in wanted) and not step_problems(
+            storage, kept
+        ):
+            return BegunStep(folder, tuple(known[each.name] for each in wanted), is_sealed=True)
+        set_aside(storage, folder=folder)
+    clear_unsealed(storage, folder=folder)
+    entries = _written(storage, folder=folder, parts=parts(), crash_point=crash_point)
+    return BegunStep(folder, entries, is_sealed=False)
+
+
+def end_step(
+    storage: Storage,
+    begun: BegunStep,
+    *,
+    about: About,
+    first: Parts,
+    rest: Iterable[Part],
+    crash_point: CrashPoint = lambda _: None,
+) -> Sealed:
+    """Write the other files of a step, and its manifest.
+
+    Args:
+        storage: the archive.
+        begun: what was begun; a step with these files is used where all of it says the same.
+        about: whose step it is.
+        first: the files that it was begun with.
+        rest: the others.
+        crash_point: where tests end the process.
+
+    Raises:
+        OSError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    folder, entries = begun.folder, begun.entries
+    if begun.is_sealed:
+        wanted = Manifest(about, (*entries, *map(expected_entry, rest)))
+        if (kept := kept_step(storage, folder=folder, wanted=wanted)) is not None:
+            return kept
+        entries = _written(storage, folder=folder, parts=first(), crash_point=crash_point)
+    entries += _written(storage, folder=folder, parts=rest, crash_point=crash_point)
+    if entries:
+        # No manifest over names that a loss of power could take back.
+        storage.flush(folder)
+    sealed = write_manifest(storage, Manifest(about, entries), folder=folder)
+    crash_point("archived a manifest")
+    return sealed
+
+
+def _sealed(storage: Storage, *, folder: str) -> Sealed | None:
+    """The step that is there; one whose manifest is none moves aside."""
+    try:
+        return sealed_step(storage, folder=folder)
+    except ArchiveBrokenError:
+        set_aside(storage, folder=folder)
+        return None
+
+
+def _is_same(known: FileEntry | None, wanted: FileEntry) -> bool:
+    return known is not None and (known.rows, known.content) == (wanted.rows, wanted.content)
+
+
+def _written(
+    storage: Storage, *, folder: str, parts: Iterable[Part], crash_point: CrashPoint
+) -> tuple[FileEntry, ...]:
+    def write(part: Part) -> FileEntry:
+        entry = write_part(storage, part, folder=folder, flushed=False)
+        crash_point("archived a part")
+        return entry
+
+    return tuple(map(write, parts))

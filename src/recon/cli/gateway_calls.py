@@ -187,8 +187,7 @@ def doctor(
 ) -> None:
     """Look at connection, clock, address, signature rule and codes; read only, nothing changes."""
     from recon.config.settings import load_settings
-    from recon.steps.care.gateway_differences import KnownOrders
-    from recon.steps.care.gateway_doctor import gateway_checks
+    from recon.steps.care.gateway_doctor import KnownOrders, gateway_checks
     from recon.steps.ground.environment import system_clock
 
     checks = gateway_checks(

@@ -109,8 +109,8 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
         UsageError: something blocks the month.
     """
     from recon.model.errors import UsageError
-    from recon.steps.care.close_digest import seen_close
     from recon.steps.care.month_closes import prepared_close
+    from recon.steps.care.month_files import seen_close
     from reports.shown_close import blocked
 
     prepared = prepared_close(wanted, account=which, environment=environment)
@@ -204,7 +204,7 @@ def export(
 
 
 def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: bool) -> None:
-    from recon.steps.care.night_books import export_of_night
+    from recon.steps.care.month_books import export_of_night
 
     with opened() as environment:
         handed = export_of_night(
@@ -419,7 +419,7 @@ def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
 
 
 def _of_currency(stated: "StatedMonth", currency: str) -> Iterator[str]:
-    from recon.period.statement_rows import blocks_of
+    from recon.period.month_statement import blocks_of
 
     for block in blocks_of(stated.statement, currency=currency):
         for row in block:

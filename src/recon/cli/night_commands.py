@@ -66,13 +66,12 @@ def nightly(
     if only not in {None, "finish"}:
         _run_part(Part(only), (merchant, account), business_date, live=live)
         return
-    from recon.steps.night import finish
     from recon.steps.night import whole_night as night
 
     day = closed_day(business_date)
     mode = Mode.LIVE if only else mode_of(live)
     request = NightRequest(merchant, account, day, mode, opening=opening, skip=skip.strip())
-    run, steps = (finish.finish, finish.STEPS) if only else (night.run, night.STEP_NAMES)
+    run, steps = (night.finish, night.LAST_STEPS) if only else (night.run, night.STEP_NAMES)
     with telling(steps) as tell:
         figures = played(request, variables=os.environ, tell=tell, run=run)
     dry = " (dry run, nothing was sent)" * (mode is Mode.DRY_RUN)
@@ -302,7 +301,7 @@ def _run_part(
         typer.Exit: files were refused, money is in doubt, or sending stopped.
     """
     from recon.steps.ground.night_end import undone_by
-    from recon.steps.night.part import SENDS, STEPS, moved_since, next_night, run_part
+    from recon.steps.night.whole_night import SENDS, STEPS_OF_PARTS, moved_since, next_night, run_part
     from recon.store.nights import runs
     from reports.handed import workbooks
 
@@ -312,7 +311,7 @@ def _run_part(
     with opened() as environment:
         if part is Part.INGEST and not business_date:
             day = next_night(account, last_closed=day, environment=environment)
-        with telling(STEPS[part]) as tell:
+        with telling(STEPS_OF_PARTS[part]) as tell:
             run_id = run_part(
                 NightRequest(*account, day, mode),
                 part=part,

@@ -67,7 +67,7 @@ class KeyAnswers:
     answers: Mapping[str, tuple[KeyAnswer, str]]
     """Order number -> answer and the reason of a failure."""
     observations: tuple[Mapping[str, Any], ...]
-    """One row per payment shown, as the files of answers have it (archive/answer_schemas.py)."""
+    """One row per payment shown, as the files of answers have it (archive/schemas.py)."""
     unused: tuple[str, ...] = ()
     """What else the replies had and no answer holds, each in words, sorted."""
     gateway_at: datetime | None = None

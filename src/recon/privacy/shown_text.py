@@ -1,7 +1,8 @@
 """Text from outside, made fit for every place where people or machines read it.
 
 Cards, bank accounts and card codes are starred; what cannot be printed is written as its number, so
-that every file, database, terminal and log can take it.
+that every file, database, terminal and log can take it. A spreadsheet runs a cell that begins with
+= + - or @, also behind a separator that is not ours: an apostrophe before it makes it text.
 """
 
 import re
@@ -85,3 +86,16 @@ def name_problem(name: str) -> str:
     if not name.isprintable():
         return NAME_PROBLEM_BYTES
     return NAME_PROBLEM_CARD if holds_card(name) else ""
+
+
+BEGINNING = r"(^|[;\t|])(\s*)"
+FORMULA = "('*[=+\\-@\uff1d\uff0b\uff0d\uff20])"
+_PLAIN_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_DEFUSE = re.compile(BEGINNING + FORMULA)
+
+
+def defused(text: str) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    if _PLAIN_NUMBER.fullmatch(text):
+        return text
+    return _DEFUSE.sub(r"\1\2'\3", text)

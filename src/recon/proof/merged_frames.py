@@ -7,10 +7,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from recon.archive.merge_order import merge_order
-from recon.archive.merged_rows import MergedRows
+from recon.archive.merged_rows import FileRows, MergedRows, SortedRows, TableRows, merge_order
 from recon.archive.schemas import SCHEMAS
-from recon.archive.sorted_rows import FileRows, SortedRows, TableRows
 from recon.archive.step_folder import Rows, Sealed
 from recon.archive.storage import Storage
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY

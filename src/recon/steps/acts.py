@@ -26,9 +26,14 @@ from recon.model.resolutions import Import
 from recon.period.business_month import BusinessMonth
 from recon.privacy.own_files import for_owner
 from recon.steps.care.closed_view import closed_view, differing_lines
-from recon.steps.care.reopened_months import reopen_month
-from recon.steps.care.sealed_closes import DrawnClose
-from recon.steps.care.signed_closes import CloseWord, MonthToSign, other_role, sign_close
+from recon.steps.care.signed_closes import (
+    CloseWord,
+    DrawnClose,
+    MonthToSign,
+    other_role,
+    reopen_month,
+    sign_close,
+)
 from recon.steps.compare.rebuild import run_named
 from recon.steps.files import rejected_rows, words_on_files
 from recon.steps.ground.desk_files import refuse_open_files

@@ -5,9 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.begun_step import BegunStep, begin_step, end_step
-from recon.archive.local_storage import LocalStorage
-from recon.archive.step_folder import Part, Sealed, sealed_step, step_problems
+from recon.archive.step_folder import (
+    BegunStep,
+    Part,
+    Sealed,
+    begin_step,
+    end_step,
+    sealed_step,
+    step_problems,
+)
+from recon.archive.storage import LocalStorage
 from tests.recon.archive.planted import NIGHT, about, parts, written
 
 FOLDER = f"{NIGHT}/inputs"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recon.archive.local_storage import LocalStorage
+from recon.archive.storage import LocalStorage
 
 
 def test_a_file_has_its_name_when_it_is_whole_and_not_before(tmp_path: Path) -> None:

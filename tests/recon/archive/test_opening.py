@@ -1,5 +1,4 @@
-from recon.archive.opening import open_storage
-from recon.archive.remote_storage import RemoteStorage
+from recon.archive.storage import RemoteStorage, open_storage
 from recon.config.night_archive import ArchiveSettings
 from tests.recon.archive.test_remote_storage import impatient
 

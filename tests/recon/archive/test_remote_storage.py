@@ -5,10 +5,8 @@ from itertools import count
 
 import pytest
 
-from recon.archive.opened_files import opened_file
-from recon.archive.remote_storage import Patience, RemoteStorage, s3_storage
-from recon.archive.step_folder import find_sealed, sealed_step, step_problems
-from recon.archive.storage import reachable
+from recon.archive.step_folder import find_sealed, opened_file, sealed_step, step_problems
+from recon.archive.storage import Patience, RemoteStorage, reachable, s3_storage
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from tests.recon.archive.planted import NIGHT, written

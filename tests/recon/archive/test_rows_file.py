@@ -6,8 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.fields import FileSchema
-from recon.archive.in_order import Ordered
-from recon.archive.rows_file import read_rows, sorted_rows, write_ordered, write_rows
+from recon.archive.rows_file import Ordered, read_rows, sorted_rows, write_ordered, write_rows
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect

@@ -3,9 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from recon.archive.answer_schemas import ANSWER_SCHEMAS
 from recon.archive.fields import MINOR_UNITS, FileSchema
-from recon.archive.schemas import SCHEMAS, empty
+from recon.archive.schemas import ANSWER_SCHEMAS, SCHEMAS, empty
 
 FOLDERS = {"inputs", "compared", "results", "proof"}
 

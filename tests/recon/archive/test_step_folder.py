@@ -13,18 +13,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive import local_storage
-from recon.archive.local_storage import LocalStorage
+from recon.archive import storage
 from recon.archive.step_folder import Part, find_sealed, sealed_step, step_problems, write_step
-from recon.archive.storage import UNFINISHED
+from recon.archive.storage import UNFINISHED, LocalStorage
 from tests.recon.archive.planted import NIGHT, about, parts, written
 
 FOLDER = f"{NIGHT}/inputs"
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from recon.archive import local_storage
-from recon.archive.local_storage import LocalStorage
+from recon.archive import storage
+from recon.archive.storage import LocalStorage
 from tests.recon.archive.planted import written
 
 root, passed, wanted = Path(sys.argv[1]), 0, 0
@@ -44,9 +43,9 @@ def crashing(do):
     return crash_around
 
 # Between any two steps of any write, as the machine could end there.
-local_storage.os.fsync = crashing(os.fsync)
-local_storage.Path.replace = crashing(Path.replace)
-local_storage.flush_folder = crashing(local_storage.flush_folder)
+storage.os.fsync = crashing(os.fsync)
+storage.Path.replace = crashing(Path.replace)
+storage.flush_folder = crashing(storage.flush_folder)
 written(LocalStorage(root / "all"), 4200, 100, crash_point=crash)
 passes = passed
 for wanted in range(1, passes + 1):
@@ -92,7 +91,7 @@ def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder is brought to the disk before the manifest and after it, and no more often."""
-    rename, flush, seen = Path.replace, local_storage.flush_folder, []
+    rename, flush, seen = Path.replace, storage.flush_folder, []
 
     def renamed(path: Path, target: Path) -> Path:
         seen.append(target.name)
@@ -103,7 +102,7 @@ def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(
         seen.append(folder)
 
     monkeypatch.setattr(Path, "replace", renamed)
-    monkeypatch.setattr(local_storage, "flush_folder", flushed)
+    monkeypatch.setattr(storage, "flush_folder", flushed)
     written(LocalStorage(tmp_path), 4200)
 
     folder = tmp_path / FOLDER

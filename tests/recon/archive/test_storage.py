@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.local_storage import LocalStorage
-from recon.archive.storage import reachable
+from recon.archive.storage import LocalStorage, reachable
 from recon.model.errors import ArchiveError
 
 

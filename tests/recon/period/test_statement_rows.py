@@ -5,13 +5,14 @@ import pytest
 from recon.model.business_date import BusinessCalendar
 from recon.period.business_month import BusinessMonth
 from recon.period.month_in_sql import statement_of
-from recon.period.month_statement import MonthFrame, MonthStatement
-from recon.period.statement_rows import (
+from recon.period.month_statement import (
     DIFFERENCES,
     ITEMS,
     MOVEMENTS,
     STRADDLES,
     TRANSIT,
+    MonthFrame,
+    MonthStatement,
     blocks_of,
     entry_words,
 )

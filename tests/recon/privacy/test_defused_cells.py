@@ -1,6 +1,6 @@
 import pytest
 
-from recon.privacy.defused_cells import defused
+from recon.privacy.shown_text import defused
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.archive.local_storage import LocalStorage
+from recon.archive.merged_rows import TableRows
 from recon.archive.schemas import SCHEMAS
-from recon.archive.sorted_rows import TableRows
 from recon.archive.step_folder import Rows
+from recon.archive.storage import LocalStorage
 from recon.matching.breaks.result import MATCH_COLUMNS, PENDING_COLUMNS, UNVERIFIED_COLUMNS
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY
 from recon.matching.breaks.result_rows import identity_of

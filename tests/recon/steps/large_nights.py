@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recon.archive import in_order, merged_rows, rows_file
-from recon.archive.local_storage import LocalStorage
+from recon.archive import merged_rows, rows_file
 from recon.archive.manifest import About
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import write_step
+from recon.archive.storage import LocalStorage
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
 from recon.steps.ground.sealed_night import SealedNight
 from tests.arrow_memory import counted
@@ -56,7 +56,7 @@ def _column(field: pa.Field, *, rows: int, cells: Mapping[str, str]) -> pa.Array
 
 def in_groups_of(rows: int, *, patch: pytest.MonkeyPatch) -> None:
     """Let files have row groups of so many rows, so that few rows are several groups."""
-    for module in (in_order, merged_rows, rows_file):
+    for module in (merged_rows, rows_file):
         patch.setattr(module, "ROWS_PER_GROUP", rows)
 
 

@@ -16,8 +16,8 @@ from recon.model.nights import Part
 from recon.model.words import InstructionState
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
-from recon.steps.night.part import run_part
 from recon.steps.night.report import Workbooks
+from recon.steps.night.whole_night import run_part
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
 from recon.store.money.journal import StoredJournal, move

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.local_storage import LocalStorage
+from recon.archive.storage import LocalStorage
 from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store, open_store
 from recon.store.database.night_lock import account_lock

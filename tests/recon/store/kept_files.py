@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
-from recon.archive.local_storage import LocalStorage
+from recon.archive.storage import LocalStorage
 from recon.model.words import Reject, SourceFile
 from recon.store.database.engine import Store
 from recon.store.nights import order_rows

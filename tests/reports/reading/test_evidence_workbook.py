@@ -5,8 +5,7 @@ import openpyxl
 
 from recon.model.nights import Mode
 from recon.model.words import ControlTotal
-from recon.steps.care.evidence import EvidenceIndex, NightOfEvidence, Span
-from recon.steps.care.evidence_copies import CopiedFolder
+from recon.steps.care.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
 from recon.store.database.history import Head
 from recon.store.nights.let_go_rows import LetGo
 from recon.store.nights.runs import Run

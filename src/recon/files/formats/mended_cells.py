@@ -9,7 +9,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from recon.files.formats.raw_table import RawTable
-from recon.privacy.defused_cells import BEGINNING, FORMULA
+from recon.privacy.shown_text import BEGINNING, FORMULA
 
 TOLD_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
 

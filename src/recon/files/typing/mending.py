@@ -23,8 +23,7 @@ from recon.files.typing.instants import NOT_GIVEN, InstantColumn
 from recon.files.typing.reading import WHOLE_ROW, TableReading
 from recon.files.typing.table_schema import Cell, TableColumn, TableSchema
 from recon.model.money import format_minor_units
-from recon.privacy.defused_cells import defused
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import defused, scrubbed
 
 CUT_MARK = "…"
 """Behind a card number that was cut: no cell may hold it, so that the row is refused again."""

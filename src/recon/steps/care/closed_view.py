@@ -7,7 +7,6 @@ from typing import Any
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import MonthFigure
-from recon.steps.care.close_digest import moved_since, seen_close
 from recon.steps.care.close_folders import (
     UNREAD,
     document_of,
@@ -16,6 +15,7 @@ from recon.steps.care.close_folders import (
     sealed_file,
 )
 from recon.steps.care.month_closes import prepared_close
+from recon.steps.care.month_files import moved_since, seen_close
 from recon.steps.care.month_statements import StatedMonth
 from recon.steps.ground.environment import Environment
 from recon.store.people import closed_months

@@ -17,8 +17,7 @@ from recon.model.uptime import uptime_of
 from recon.model.words import Clock, KeyAnswer
 from recon.steps.care import settings_told
 from recon.steps.care.close_folders import closed_folders_told
-from recon.steps.care.custody import custody_told
-from recon.steps.care.desk_told import desk_told
+from recon.steps.care.settings_told import custody_told, desk_told
 from recon.steps.files.lost_facts import check_facts
 from recon.steps.files.sources_told import bank_told, inbox_told, ledger_told, settlement_told
 from recon.steps.ground import machine

@@ -1,9 +1,11 @@
 """`recon evidence`: the nights and closes of a span in one folder that proves itself.
 
 Nothing of the database or the archive is changed. Whoever has the folder needs `sha256sum` and
-`duckdb`, and nothing of ours.
+`duckdb`, and nothing of ours. A folder that is not as it was sealed is copied all the same, and its
+faults are named. The manifest comes last: without one the copy was not finished.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,26 +14,133 @@ from pathlib import Path
 from typing import Any
 
 from recon import __version__
-from recon.model.errors import ArchiveError, ConfigurationError, UsageError
+from recon.archive.facts_files import whole_facts
+from recon.archive.manifest import MANIFEST
+from recon.archive.step_folder import Sealed
+from recon.archive.storage import Storage, reachable
+from recon.model.durable import flush_folder
+from recon.model.errors import (
+    ArchiveError,
+    ConfigurationError,
+    FolderError,
+    OutputError,
+    UsageError,
+)
 from recon.model.words import ControlTotal
+from recon.privacy.own_files import for_group, make_folder
 from recon.steps.care.close_folders import sealed_close
-from recon.steps.care.evidence_copies import CopiedFolder, copied_close, copied_night
-from recon.steps.care.evidence_folder import EvidenceFolder
-from recon.steps.care.evidence_proof import proven_by
+from recon.steps.care.verify import missing_steps
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.kept_decisions import kept_decisions
-from recon.steps.ground.night_folder import storage_at
+from recon.steps.ground.let_go_nights import is_kept
+from recon.steps.ground.night_folder import (
+    PROOF,
+    folder_of,
+    is_attempt,
+    storage_at,
+    storage_of,
+    storages_of,
+)
+from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.sealed_totals import sealed_totals
+from recon.steps.night.sealed_proof import RULES
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.nights import runs, sign_off_rows
-from recon.store.nights.let_go_rows import LetGo, all_let_go
+from recon.store.nights import facts_rows, results, rules_rows, runs, sign_off_rows
+from recon.store.nights.let_go_rows import LetGo, all_let_go, let_go_of
 from recon.store.nights.runs import Run
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One file of the folder."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class EvidenceFolder:
+    """An empty folder that is filled."""
+
+    def __init__(self, root: Path) -> None:
+        """Take an empty folder, or make it.
+
+        Raises:
+            FolderError: something lies in it, or it cannot be made.
+        """
+        self._root = root
+        self.files: list[Written] = []
+        try:
+            make_folder(root)
+            names = sorted(path.name for path in root.iterdir())
+        except OSError as error:
+            msg = f"{root} cannot be used ({error.strerror}); nothing was written: name another"
+            raise FolderError(msg) from error
+        if names:
+            why = "is not empty"
+            if MANIFEST not in names:
+                why = f"is not empty and has no {MANIFEST}: what was copied there was not finished"
+            msg = f"{root} {why}; nothing was written: name an empty folder"
+            raise FolderError(msg)
+
+    def write(self, name: str, content: bytes) -> Written:
+        """Write one file under its whole name.
+
+        Raises:
+            OutputError: the folder cannot be written.
+        """
+        path = self._root / name
+        try:
+            make_folder(path.parent)
+            with open(path, "xb", opener=for_group) as file:
+                file.write(content)
+        except OSError as error:
+            msg = (
+                f"{path} cannot be written ({error.strerror}); the folder has no {MANIFEST} and is "
+                "not finished: remove it, then copy again"
+            )
+            raise OutputError(msg) from error
+        file_written = Written(name, len(content), hashlib.sha256(content).hexdigest())
+        self.files.append(file_written)
+        return file_written
+
+    def has(self, name: str) -> bool:
+        """Whether a file was written."""
+        return any(each.name == name for each in self.files)
+
+    def finish(self, about: Mapping[str, object]) -> str:
+        """Write the list of hashes, then the manifest; gives the manifest's SHA-256.
+
+        Raises:
+            OutputError: the folder cannot be written.
+        """
+        ordered = sorted(self.files, key=lambda each: each.name)
+        sums = "".join(f"{each.sha256}  {each.name}\n" for each in ordered)
+        self.write(SUMS, sums.encode())
+        files = [asdict(each) for each in sorted(self.files, key=lambda each: each.name)]
+        document = json.dumps({**about, "files": files}, indent=2, sort_keys=True) + "\n"
+        manifest = self.write(MANIFEST, document.encode())
+        flush_folder(self._root)
+        return manifest.sha256
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedFolder:
+    """A folder as it lies in the copy."""
+
+    folder: str
+    """Below the copy, as below the archive."""
+    manifests: Mapping[str, str]
+    """Step -> SHA-256 of its manifest, as it was copied and as the history binds it."""
+    faults: tuple[str, ...]
+
+
 FORMAT = "recon evidence/1"
 INDEX, README, HISTORY, HISTORY_SQL = "index.xlsx", "README.txt", "history.jsonl", "history.sql"
-PEOPLE, DECISIONS, RULES = "people.json", "decisions.jsonl", "rules"
+PEOPLE, DECISIONS, RULES_FOLDER = "people.json", "decisions.jsonl", "rules"
 WORKBOOK = "proof/workbook.xlsx"
 _SHIPPED = Path(__file__).parent / "evidence_pages"
 """The texts that go with every folder."""
@@ -282,9 +391,9 @@ def _write_rules(nights: Iterable[NightOfEvidence], *, into: EvidenceFolder) -> 
     for night in nights:
         since.setdefault(night.rules_digest, night.run.business_date.isoformat())
         if night.rules is not None and night.rules_digest not in written:
-            into.write(f"{RULES}/{night.rules_digest}.json", _json(night.rules))
+            into.write(f"{RULES_FOLDER}/{night.rules_digest}.json", _json(night.rules))
             written.add(night.rules_digest)
-    into.write(f"{RULES}/changes.json", _json([*since.items()]))
+    into.write(f"{RULES_FOLDER}/changes.json", _json([*since.items()]))
 
 
 def _about(index: EvidenceIndex) -> dict[str, object]:
@@ -327,3 +436,136 @@ def _lines(documents: Iterable[Mapping[str, object]]) -> bytes:
 
 def _json(document: object) -> bytes:
     return (json.dumps(document, indent=2, sort_keys=True, default=str) + "\n").encode()
+
+
+UNREAD = "the folder was not copied whole"
+
+
+def copied_night(
+    connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
+) -> CopiedFolder:
+    """Copy the folder of a run, and hold it against its manifests and those against the history."""
+    faults: list[str] = []
+    steps: list[Sealed] = []
+    going = let_go_of(connection, run.run_id)
+    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
+    folder = folder_of(run)
+    try:
+        storage = storage_of(run, environment=environment)
+        faults += missing_steps(connection, run, environment=environment)
+        steps += sealed_night(connection, run, environment=environment).steps.values()
+    except (ArchiveError, ConfigurationError) as error:
+        faults.append(str(error))
+    else:
+        expected = {
+            name: sha256
+            for name, sha256 in _expected(steps).items()
+            if going is None or is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed)
+        }
+        faults += copied(storage, folder=folder, expected=expected, into=into)
+    faults += _copied_facts(connection, run, into=into, environment=environment)
+    manifests = {step.manifest.about.step: step.sha256 for step in steps}
+    return CopiedFolder(folder, manifests, tuple(faults))
+
+
+def _copied_facts(
+    connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
+) -> Iterator[str]:
+    """Copy the rows of the night's files, each file once; what is wrong with them."""
+    storages = storages_of(environment)
+    for facts in facts_rows.of_night(connection, run):
+        if into.has(facts.rows.path):
+            continue
+        try:
+            content = whole_facts(storages(facts.inbox), facts.rows, doing=UNREAD)
+        except (ArchiveError, ConfigurationError) as error:
+            yield str(error)
+        else:
+            into.write(facts.rows.path, content)
+
+
+def copied_close(sealed: Sealed, *, storage: Storage, into: EvidenceFolder) -> CopiedFolder:
+    """Copy the folder of a closed month, and hold it against its manifest."""
+    faults = copied(storage, folder=sealed.folder, expected=_expected([sealed]), into=into)
+    return CopiedFolder(sealed.folder, {"close": sealed.sha256}, tuple(faults))
+
+
+def copied(
+    storage: Storage, *, folder: str, expected: Mapping[str, str], into: EvidenceFolder
+) -> list[str]:
+    """Copy every file below a folder; what is not as `expected` (name -> SHA-256) says."""
+    faults: list[str] = []
+    missing = set(expected)
+    try:
+        with reachable(storage, doing=UNREAD):
+            for name in storage.names(folder):
+                was_left = name not in expected and is_attempt(name.removeprefix(f"{folder}/"))
+                content = storage.read(name)
+                into.write(name, content)
+                missing.discard(name)
+                if name not in expected:
+                    faults += [] if was_left else [f"{name}: nobody sealed it"]
+                elif hashlib.sha256(content).hexdigest() != expected[name]:
+                    faults.append(f"{name} is not the file that was sealed")
+    except ArchiveError as error:
+        faults.append(str(error))
+    return faults + [f"{name} is gone from the archive" for name in sorted(missing)]
+
+
+def _expected(steps: Iterable[Sealed]) -> dict[str, str]:
+    """Name below the archive -> SHA-256, of every file that was sealed."""
+    expected: dict[str, str] = {}
+    for step in steps:
+        expected[f"{step.folder}/{MANIFEST}"] = step.sha256
+        expected |= {f"{step.folder}/{each.name}": each.sha256 for each in step.manifest.files}
+    return expected
+
+
+SUMS = "files.sha256"
+"""Every file but the manifest and itself, as `sha256sum -c` reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What an auditor is shown of a night's proof, and what cannot be shown."""
+
+    totals: Sequence[ControlTotal]
+    rules_digest: str
+    rules: object
+    """The document that has the digest; None where nobody has it any more."""
+    faults: tuple[str, ...]
+
+
+def proven_by(connection: Connection, run: Run, *, environment: Environment) -> Proven:
+    """The totals in a run's folder, and the rules that have the digest which the history binds."""
+    faults: list[str] = []
+    totals = None
+    try:
+        totals = sealed_totals(connection, run, environment=environment)
+    except (ArchiveError, ConfigurationError) as error:
+        faults.append(f"run {run.run_id}: none of its control totals is shown: {error}")
+    else:
+        if totals is None and results.load_totals(connection, run.run_id):
+            faults.append(
+                f"run {run.run_id}: none of its control totals is shown: no folder has them"
+            )
+    digest = runs.digests_of(connection, run.run_id)["rules_digest"]
+    rules = _rules(connection, run, digest=digest, environment=environment)
+    if digest and rules is None:
+        faults.append(
+            f"run {run.run_id}: neither its folder nor the database has its rules {digest}"
+        )
+    return Proven(totals or (), digest, rules, tuple(faults))
+
+
+def _rules(connection: Connection, run: Run, *, digest: str, environment: Environment) -> object:
+    """The document with a digest, of the folder or of the database: the digest tells it."""
+    texts = [rules_rows.text_of(connection, digest)]
+    try:
+        night = sealed_night(connection, run, environment=environment)
+        texts += [night.as_sealed(f"{PROOF}/{RULES}").decode()] if PROOF in night.steps else []
+    except (ArchiveError, ConfigurationError, UnicodeDecodeError):
+        pass  # a fault of the folder, which whoever copies it names
+    return next(
+        (json.loads(text) for text in texts if rules_rows.digest_of_text(text) == digest), None
+    )

@@ -3,6 +3,9 @@
 Read only: connections that are closed again, queries for an order that nobody has, and one for the
 orders that a person names. Each check is one line with what to do; nothing is stored and no setting
 is changed.
+
+What the API document leaves open (docs/GATEWAY.md, "Two gateways") is found out by reads: one query
+has a field that the document does not list and one bears nobody's signature.
 """
 
 import asyncio
@@ -11,21 +14,34 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
+from typing import Any
 
 from recon.config.settings import Settings
-from recon.gateway_client.interface import SignatureRules
+from recon.gateway_client.batches import text_problem
+from recon.gateway_client.interface import SignatureRules, WireAmounts
 from recon.gateway_client.query_records import QUERY
 from recon.gateway_client.signing import SignatureState
 from recon.instructions.account import GatewayAccount, gateway_account
-from recon.instructions.probe import Probe, probe, rules_to_try, shake_hands
+from recon.instructions.probe import Probe, ProbeQuestion, probe, rules_to_try, shake_hands
 from recon.model.errors import ReconError
-from recon.model.words import Clock
+from recon.model.words import Clock, GatewayState, KeyAnswer
 from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_differences import NOBODY, KnownOrders, differences
 from recon.steps.care.settings_told import unmapped_codes
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import check_revision
 from recon.store.people.code_rows import SeenCode
+
+
+@dataclass(frozen=True, slots=True)
+class KnownOrders:
+    """Orders of the gateway's that a person knows."""
+
+    orders: tuple[str, ...] = ()
+    refunded: tuple[str, ...] = ()
+    """Of which money went back to the shopper."""
+
+
+NOBODY = KnownOrders()
 
 CERTIFICATE_DAYS_MIN = 14
 """A certificate that ends sooner is a fault of tomorrow."""
@@ -228,3 +244,222 @@ def toml_of_codes(unmapped: list[SeenCode]) -> str:
         if codes:
             lines += [f"[{field}] # {choices}", *(f'{code} = "?"' for code in codes)]
     return "\n".join(lines)
+
+
+ORDERS_MAX = 50
+"""That a person may name at once; half of what one query may ask."""
+UNLISTED = {"recon_doctor": "probe"}
+"""A field that no table of the document has."""
+HIDDEN_MEANS = (
+    "a refund of ours is proven by its signed reply and the ledger, never by the query, one in "
+    "doubt waits for two people, and one made in the gateway's own pages is seen in the ledger and "
+    "the settlement files alone"
+)
+"""What follows where the query shows no refunds."""
+SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
+
+
+async def differences(
+    account: GatewayAccount, *, rule: SignatureRules, clock: Clock, named: KnownOrders
+) -> list[Check]:
+    """One line for each difference that a read can show.
+
+    Args:
+        account: The account.
+        rule: By which the gateway takes our signature.
+        clock: The time.
+        named: Orders that a person knows; without them what payments show cannot be seen.
+    """
+
+    async def asked(question: ProbeQuestion) -> Probe:
+        await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
+        return await probe(account, rule=rule, clock=clock, question=question)
+
+    return [
+        _unknown_orders(account, answer=await asked(ProbeQuestion())),
+        _unlisted_fields(await asked(ProbeQuestion(more=UNLISTED))),
+        _refusals(account, answer=await asked(ProbeQuestion(is_signed=False))),
+        *await _named_orders(account, asked=asked, named=named),
+    ]
+
+
+def _unknown_orders(account: GatewayAccount, *, answer: Probe) -> Check:
+    """Whether an order that the gateway does not know would be told from one it did not answer."""
+    missing_means = account.interface.status_map.query.row_missing_when_asked_alone
+    if not answer.rows:
+        ok = missing_means == "not_found"
+        sentence = "orders that the gateway does not know have no row in its reply"
+        if not ok:
+            sentence += (
+                ", and each counts as unanswered; when the gateway confirms it, put into "
+                'status_map.toml:\n[user.query]\nrow_missing_when_asked_alone = "not_found"'
+            )
+        return Check("unknown orders", ok=ok, sentence=sentence)
+    code = answer.rows[0]["query_result"] or "blank"
+    meaning = account.settings.rules.answer_of(code)
+    sentence = (
+        f"an order that the gateway does not know has a row with query_result {code}, {meaning}"
+    )
+    if meaning is not KeyAnswer.NOT_FOUND:
+        sentence += f': put into rules.toml:\n[query_result]\n{code} = "not_found"'
+    return Check("unknown orders", ok=meaning is KeyAnswer.NOT_FOUND, sentence=sentence)
+
+
+def _unlisted_fields(answer: Probe) -> Check:
+    """Whether a field that the document does not list is ignored or refused; we send none."""
+    if answer.word == "accepted":
+        sentence = "a field that the document does not list is ignored"
+    else:
+        sentence = (
+            f"a field that the document does not list is refused ({answer.message}): name a "
+            "brand's further fields in profiles.toml only when the gateway knows them"
+        )
+    return Check("further fields", ok=True, sentence=sentence)
+
+
+def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
+    """How the gateway words a refusal, by a query with nobody's signature."""
+    if answer.word == "accepted":
+        sentence = (
+            "a query with nobody's signature was answered: whoever knows the account's numbers can "
+            "read it; tell the gateway"
+        )
+        return Check("refusals", ok=False, sentence=sentence)
+    known = account.interface.status_map.refusals
+    if answer.code in {*known.signature_codes, *known.before_processing_codes}:
+        sentence = (
+            f"a wrong signature is refused with code {answer.code}, which status_map.toml lists"
+        )
+        return Check("refusals", ok=True, sentence=sentence)
+    named = f"the code {answer.code}, which no list of status_map.toml has" if answer.code else ""
+    sentence = (
+        f"a wrong signature is refused with {named or 'words and no code'} ({answer.message}): the "
+        "rows of a batch that is refused like this stay in doubt until a query shows them (A-11)"
+    )
+    return Check("refusals", ok=True, sentence=sentence)
+
+
+async def _named_orders(account: GatewayAccount, *, asked: Any, named: KnownOrders) -> list[Check]:
+    """What the payments of the named orders show."""
+    orders = tuple(dict.fromkeys((*named.orders, *named.refunded)))
+    if not orders:
+        sentence = (
+            "not looked at; name orders with --order, one of each currency, and with --refunded"
+        )
+        declared = [] if account.settings.rules.gateway.shows_refunds else [_declared_hidden([])]
+        return [Check("amounts", ok=True, sentence=sentence), *declared]
+    problems = [
+        f"{order} {problem}"
+        for order in orders
+        if (problem := text_problem("order_no", text=order, interface=account.interface))
+    ]
+    if len(orders) > ORDERS_MAX:
+        problems.append(f"{len(orders)} orders are named, at most {ORDERS_MAX} are asked about")
+    if problems:
+        return [Check("named orders", ok=False, sentence="; ".join(problems))]
+    answer = await asked(ProbeQuestion(order_nos=orders))
+    rows = [row for row in answer.rows if row["amount"]]
+    unknown = sorted(set(orders) - {row["order_no"] for row in rows})
+    checks = [*_amounts(rows, amounts=account.interface.profile.amounts), *_statuses(account, rows)]
+    checks += _refunds(account, [row for row in rows if row["order_no"] in named.refunded])
+    if unknown:
+        sentence = f"the gateway shows no payment of {', '.join(unknown)}"
+        sentence += f" ({answer.message})" if answer.word != "accepted" else ""
+        checks.append(Check("named orders", ok=False, sentence=sentence))
+    return checks
+
+
+def _amounts(rows: list[Mapping[str, str]], *, amounts: WireAmounts) -> Iterator[Check]:
+    """Whether each currency's amounts have the decimals that we would send and read."""
+    for currency in sorted({row["currency"] for row in rows}):
+        texts = [row["amount"] for row in rows if row["currency"] == currency]
+        shown = sorted({len(text.partition(".")[2]) for text in texts})
+        ours = amounts.decimals_of(currency)
+        is_lenient = QUERY in amounts.as_written and _are_read(texts, currency, amounts)
+        ok = shown == [ours] or is_lenient
+        decimals = " and ".join(str(count) for count in shown)
+        sentence = f"{currency} is written with {decimals} decimals, such as {texts[0]}"
+        if not ok:
+            sentence += f"; ours has {'none known' if ours is None else ours}"
+            sentence += f"; put into profiles.toml:\n{_amounts_toml(currency, texts, amounts)}"
+        yield Check(f"amounts of {currency or 'no currency'}", ok=ok, sentence=sentence)
+
+
+def _amounts_toml(currency: str, texts: list[str], amounts: WireAmounts) -> str:
+    """The lines to paste; what a person has to ask about is said to be so.
+
+    Decimals of a currency are those that we send, too: fewer than it has would refuse amounts that
+    need them, so zeros that a reply leaves out are a leniency of reading.
+    """
+    shown = {len(text.partition(".")[2]) for text in texts}
+    ours = amounts.decimals_of(currency)
+    lenient = amounts.model_copy(update={"as_written": amounts.as_written | {QUERY}})
+    if shown == {amounts.decimals} and ours is not None and ours > amounts.decimals:
+        return "[user.amounts]\nown_decimals_if_more = false"
+    if not _are_read(texts, currency, amounts) and _are_read(texts, currency, lenient):
+        names = ", ".join(f'"{name}"' for name in sorted(lenient.as_written))
+        return f"[user.amounts]\nas_written = [{names}]"
+    if len(shown) > 1 or (ours is not None and not _are_read(texts, currency, lenient)):
+        return f"# nothing yet: ask the gateway how many decimals {currency} has"
+    return f"[user.amounts.of_currency]\n{currency} = {shown.pop()}"
+
+
+def _are_read(texts: list[str], currency: str, amounts: WireAmounts) -> bool:
+    read = (amounts.amount_of(text, currency=currency, operation=QUERY) for text in texts)
+    return None not in read
+
+
+def _statuses(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+    """What the payments' statuses mean to us; one that means nothing is to be mapped."""
+    rules = account.settings.rules
+    examples = {row["payment_status"] or "blank": row["order_no"] for row in reversed(rows)}
+    if not examples:
+        return
+    states = {code: rules.state_of(code) for code in sorted(examples)}
+    listing = ", ".join(
+        f"{code} of order {examples[code]} means {state}" for code, state in states.items()
+    )
+    new = [code for code, state in states.items() if state is GatewayState.UNMAPPED]
+    if new:
+        lines = "\n".join(f'{code} = "?"' for code in new)
+        listing += f"; put into rules.toml what the gateway calls it:\n[payment_status]\n{lines}"
+    yield Check("payment statuses", ok=not new, sentence=listing)
+
+
+def _refunds(account: GatewayAccount, rows: list[Mapping[str, str]]) -> Iterator[Check]:
+    """Whether the query shows that money went back, and what follows where it does not."""
+    rules = account.settings.rules
+    shown = [row for row in rows if rules.state_of(row["payment_status"]) in SHOW_REFUNDS]
+    hidden = [row for row in rows if row not in shown]
+    if not rules.gateway.shows_refunds:
+        yield _declared_hidden(shown)
+        return
+    if not hidden:
+        if rows:
+            yield Check("refunds", ok=True, sentence="the query shows that orders are refunded")
+        return
+    sentence = f"orders that you know to be refunded are shown otherwise: {_listed(hidden)} (A-06)"
+    can_be_seen = any(rules.shows(state) for state in SHOW_REFUNDS)
+    if can_be_seen:
+        sentence += (
+            "; a refund that it confirmed would become a break, because rules.toml says that "
+            "refunds can be seen. Only when the gateway confirms that its query never shows them: "
+            f"then {HIDDEN_MEANS}; put into rules.toml:\n[gateway]\nshows_refunds = false"
+        )
+    yield Check("refunds", ok=not can_be_seen, sentence=sentence)
+
+
+def _declared_hidden(shown: list[Mapping[str, str]]) -> Check:
+    """What follows from the declaration, or the payments that refute it."""
+    if not shown:
+        sentence = f"never shown, as rules.toml declares (shows_refunds = false): {HIDDEN_MEANS}"
+        return Check("refunds", ok=True, sentence=sentence)
+    sentence = (
+        f"rules.toml declares that refunds are never shown, yet the gateway shows {_listed(shown)}:"
+        " take shows_refunds = false away, or a confirmed refund that never came is believed"
+    )
+    return Check("refunds", ok=False, sentence=sentence)
+
+
+def _listed(rows: list[Mapping[str, str]]) -> str:
+    return ", ".join(f"{row['order_no']} as {row['payment_status'] or 'blank'}" for row in rows)

@@ -21,15 +21,17 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import (
     ALONE,
     CLOSING,
+    DIFFERENCES,
     GROUPS,
+    ITEMS,
     OPEN,
     OPENING,
+    STRADDLES,
     VANISHED,
     WAITS,
     MonthFigure,
     untold_refunds,
 )
-from recon.period.statement_rows import DIFFERENCES, ITEMS, STRADDLES
 from recon.steps.care.close_folders import sealed_document, sealed_figures
 from recon.steps.care.month_statements import CLOSED_MONTHS_MAX, StatedMonth, stated_month
 from recon.steps.ground import kept_results

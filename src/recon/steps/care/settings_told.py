@@ -1,17 +1,25 @@
-"""What the settings promise, in words for the doctors: replies, limits, people, codes, messages.
+"""What the settings promise, in words for the doctors: replies, limits, people, codes, keys, desk.
 
-Each function gives a sentence, or raises when a night would stumble over what it found.
+Each function gives a sentence, or raises when a night would stumble over what it found. Whoever has
+Prefect's password may have its worker run a program, which sees what the worker's environment
+holds: a signer (`recon signer`) keeps the key from it.
 """
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from recon.config.approvers import Approver
-from recon.config.keys import given, key_of_file
+from recon.config.keys import SIGNER_VARIABLE, given, key_of_file, keys_in_environment
 from recon.config.rules import Rules
 from recon.config.settings import Settings
-from recon.desk.held_keys import SOCKET
+from recon.desk.held_keys import PRIVATE, SANDBOX_KEYS, SET_UP, SOCKET, held_keys
+from recon.gateway_client import UnsignedError
+from recon.instructions.signer_socket import SignerSocket
 from recon.model.errors import ConfigurationError, ReconError
 from recon.model.words import GatewayState, KeyAnswer
+from recon.privacy.own_sockets import is_heard
+from recon.steps.ground.environment import is_on_this_machine
 from recon.store.database.engine import Store
 from recon.store.nights import notification_rows
 from recon.store.people.code_rows import SeenCode, codes_seen
@@ -143,3 +151,118 @@ def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> l
 def _pair(key: str) -> tuple[str, str]:
     merchant_id, _, account_id = key.partition("/")
     return merchant_id, account_id
+
+
+def desk_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
+    """Which key counts, where people are heard, and what this process has that it should not.
+
+    Raises:
+        ConfigurationError: nobody's word can count, no desk listens where one is named, or this
+            process can read what the desk alone should have.
+    """
+    held = held_keys(variables, is_sandbox=is_on_this_machine(settings))
+    if held.public is None:
+        msg = f"nobody's word can be checked, so nothing that waits for people is sent: {SET_UP}"
+        raise ConfigurationError(msg)
+    if held is SANDBOX_KEYS:
+        return "the sandbox's own key, which everybody knows: right for trying out only"
+    if given(variables, SOCKET):
+        return _apart(settings, variables=variables, name=held.name)
+    if held.private is not None:
+        return (
+            f"key {held.name}, held by this very process: whoever has this login can speak for "
+            "everybody; `recon desk serve` under a login of its own is the barrier"
+        )
+    return f"key {held.name}; words are checked here and heard elsewhere ({SOCKET} is not set)"
+
+
+def _apart(settings: Settings, *, variables: Mapping[str, str], name: str) -> str:
+    path = Path(variables[SOCKET])
+    if not is_heard(path):
+        msg = f"no desk listens at {path}: start `recon desk serve`; until then nobody is heard"
+        raise ConfigurationError(msg)
+    people = settings.approvers.items()
+    secrets = sorted(
+        short for short, person in people if given(variables, person.code_secret_env or "-")
+    )
+    open_to_us = [PRIVATE] if given(variables, PRIVATE) else []
+    open_to_us += [f"the code secret of {short}" for short in secrets]
+    if open_to_us:
+        msg = (
+            f"this process has {', '.join(open_to_us)}, which the desk alone should have: take it "
+            "out of these variables"
+        )
+        raise ConfigurationError(msg)
+    return f"key {name}; people are heard at {path}"
+
+
+RUN_OF_PREFECT = "PREFECT__FLOW_RUN_ID"
+"""Prefect's worker gives it to the processes that it starts."""
+SERVER_OF_PREFECT = "PREFECT_API_URL"
+
+
+def refuse_plain_key(settings: Settings, *, variables: Mapping[str, str]) -> None:
+    """A run that Prefect started, for real money, has no sign key in its environment.
+
+    Raises:
+        ConfigurationError: it has one, and gateway.toml does not allow that.
+    """
+    named = _in_reach(settings, variables=variables)
+    if named and not settings.gateway.plain_key_under_prefect:
+        raise ConfigurationError(_refusal(named))
+
+
+def custody_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
+    """Which set-up this is, in a sentence.
+
+    Raises:
+        ConfigurationError: nobody signs, or nights of Prefect would be refused.
+    """
+    if settings.sign_keys.signer is not None:
+        return _signer_told(settings.sign_keys.signer, settings=settings)
+    if named := _in_reach(settings, variables=variables):
+        if not settings.gateway.plain_key_under_prefect and variables.get(SERVER_OF_PREFECT):
+            raise ConfigurationError(_refusal(named))
+        return (
+            f"WARNING: in the environment ({', '.join(named)}): whatever runs as this user reads "
+            f"it; a signer would keep it apart ({SIGNER_VARIABLE}, docs/SIGNER.md)"
+        )
+    if keys_in_environment(variables, accounts=settings.accounts):
+        return "in the environment; the gateway is on this machine, so it protects nothing real"
+    return (
+        "in a file that this user reads, and in no environment: a program of this user could read "
+        f"it, too; a signer of another user keeps it apart ({SIGNER_VARIABLE})"
+    )
+
+
+def _signer_told(signer: Path, *, settings: Settings) -> str:
+    try:
+        health = SignerSocket(signer).health()
+    except UnsignedError as error:
+        raise ConfigurationError(str(error)) from error
+    missing = sorted(set(settings.accounts) - set(health.get("accounts", ())))
+    if missing:
+        msg = f"the signer at {signer} signs nothing for {', '.join(missing)}"
+        raise ConfigurationError(msg)
+    if health.get("uid") == os.geteuid():
+        return (
+            f"with the signer at {signer}, of this same user: in no environment, but a program of "
+            "this user could read the signer's files; give it a user of its own"
+        )
+    return f"with the signer at {signer}, of another user: nothing here reads it"
+
+
+def _in_reach(settings: Settings, *, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """Variables with a key of real money; none where the gateway is on this machine."""
+    if is_on_this_machine(settings):
+        return ()
+    return keys_in_environment(variables, accounts=settings.accounts)
+
+
+def _refusal(named: tuple[str, ...]) -> str:
+    return (
+        f"{', '.join(named)} holds the sign key in the environment of what Prefect starts, where "
+        "everybody who may start a run could read it; nothing was sent: let `recon signer` hold "
+        f"it and name its socket in {SIGNER_VARIABLE} (docs/SIGNER.md), or put it into a file "
+        "(RECON_SIGN_KEY_FILE), or accept it with plain_key_under_prefect = true in gateway.toml"
+    )

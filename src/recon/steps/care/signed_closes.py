@@ -2,19 +2,25 @@
 
 Signed is the digest of what was prepared. Both words and the folder's manifest stand in the
 history: the folder is written first, the transaction of the second word is the moment from which
-the month is closed. A first word lapses when a figure moved before the second was said.
+the month is closed. A first word lapses when a figure moved before the second was said. Two people
+open it again (`recon reopen`): its folder stays, closing makes another.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from recon import __version__
+from recon.archive.manifest import About
+from recon.archive.step_folder import Document, Sealed, write_step
+from recon.archive.storage import Storage, reachable
 from recon.model.business_date import Grace
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import DIGITS_READ
 from recon.period.business_month import BusinessMonth
-from recon.steps.care.close_digest import SeenClose, moved_since, seen_close
+from recon.steps.care.close_folders import DOCUMENT, period_folder
 from recon.steps.care.month_closes import (
     CloseSignature,
     CloseVerdict,
@@ -22,19 +28,41 @@ from recon.steps.care.month_closes import (
     basis_of,
     prepared_close,
 )
-from recon.steps.care.sealed_closes import DrawnClose, write_close_folder
+from recon.steps.care.month_files import (
+    SeenClose,
+    close_document,
+    close_name,
+    moved_since,
+    seen_close,
+)
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, refuse_unproven
+from recon.steps.ground.night_folder import storage_at
 from recon.steps.ground.two_words import agreed, ended, refuse_two
 from recon.steps.people.sign_off import refuse_role
 from recon.store import Connection
+from recon.store.database import history
 from recon.store.database.night_lock import closing_lock
 from recon.store.nights import runs
 from recon.store.nights.sign_off_rows import ROLES
 from recon.store.people import agreement_rows, closed_months
 from recon.store.people.agreement_rows import FirstWord
-from recon.store.people.closed_months import CLOSE, ClosedMonth, MonthState, SignedMonth
+from recon.store.people.closed_months import (
+    CLOSE,
+    REOPEN,
+    ClosedMonth,
+    MonthState,
+    ReopenedMonth,
+    SignedMonth,
+)
 
+SIGNATURES = "signatures.json"
+UNWRITTEN = (
+    "nobody's name was put under the month, and it is not closed: make the archive writable, then "
+    "sign again"
+)
+DrawnClose = Callable[[PreparedClose, SeenClose], bytes]
+"""Draws the workbook of a close as somebody sees it who signs; `reports` provides it."""
 VALID = Grace.parse("5bd")
 """How long a first word under a month waits for the second; what it says is bound anyhow."""
 PREPARED_MAX = 3
@@ -320,3 +348,123 @@ def names_of(close: PreparedClose) -> Sequence[str]:
 def other_role(role: str) -> str:
     """Who must sign the same."""
     return ROLES[1 - ROLES.index(role)]
+
+
+@dataclass(frozen=True, slots=True)
+class ReopenWord:
+    """What became of one person's word that a month is opened again."""
+
+    closed: ClosedMonth
+    """The close that it is about."""
+    reopened: bool
+    """Whether it was the second."""
+
+
+def reopen_month(
+    month: BusinessMonth,
+    *,
+    account: tuple[str, str],
+    reason: str,
+    person: Person,
+    environment: Environment,
+) -> ReopenWord:
+    """One person's word that a month is open again.
+
+    Raises:
+        UsageError: it is not closed, a later one is, or the word does not count (`two_words`).
+    """
+    with environment.store.writing() as connection:
+        closed = _closed(connection, month, account=account, environment=environment)
+        both = agreed(
+            connection,
+            REOPEN,
+            subject=closed.manifest,
+            reason=reason,
+            person=person,
+            environment=environment,
+            says={"month": month.name, "folder": closed.folder},
+        )
+        if both:
+            word = ReopenedMonth(both, person.word.at, reason.strip())
+            closed_months.note_reopened(connection, closed, word=word)
+    return ReopenWord(closed, bool(both))
+
+
+def _closed(
+    connection: Connection,
+    month: BusinessMonth,
+    *,
+    account: tuple[str, str],
+    environment: Environment,
+) -> ClosedMonth:
+    closed = closed_months.state_of(connection, account, month=month.name).closed
+    if closed is None:
+        msg = f"{month.name} of {'/'.join(account)} is not closed; nothing was changed"
+        raise UsageError(msg)
+    later = closed_months.closed_since(
+        connection, account, month=month.after.name, until=environment.clock().date()
+    )
+    if later is not None:
+        msg = (
+            f"{later.month} was closed after {month.name} and begins with its figures; nothing "
+            f"was changed: reopen {later.month} first"
+        )
+        raise UsageError(msg)
+    return closed
+
+
+def write_close_folder(
+    close: PreparedClose, *, seen: SeenClose, drawn: DrawnClose, environment: Environment
+) -> Sealed:
+    """Write the folder of a close as it is about to be closed; it counts for nothing yet.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    statement = close.stated.statement
+    account, month = statement.account, statement.month
+    storage = storage_at(account, environment=environment)
+    names = [
+        {"role": each.role, "by": each.by, "at": each.at.isoformat(), "digest": seen.digest}
+        for each in close.signatures
+    ]
+    texts = {
+        **seen.files,
+        DOCUMENT: _json({**close_document(close), "signed": seen.document}),
+        SIGNATURES: _json(names),
+    }
+    parts = [Document(name, text.encode()) for name, text in sorted(texts.items())]
+    parts.append(Document(f"{close_name(close)}.xlsx", drawn(close, seen)))
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+    closes = close.state.closes
+    about = About(
+        run_id=close.stated.newest_run,
+        merchant_id=account[0],
+        account_id=account[1],
+        business_date=month.last.isoformat(),
+        mode=Mode.LIVE.value,
+        step=f"close-{len(closes) + 1}",
+        predecessor=closes[-1].manifest if closes else "",
+        rules_digest=[*close.stated.rules][-1],
+        product_version=__version__,
+        history_before=f"{head.sequence}:{head.hash}",
+    )
+    folder = period_folder(account, month.name)
+    with reachable(storage, doing=UNWRITTEN):
+        _clear_unbound(folder, bound={each.folder for each in closes}, storage=storage)
+        return write_step(
+            storage, night=folder, about=about, parts=parts, crash_point=environment.crash_point
+        )
+
+
+def _clear_unbound(folder: str, *, bound: set[str], storage: Storage) -> None:
+    """Remove what a close left that ended before its transaction; its writer is gone."""
+    for attempt in storage.folders(folder):
+        if attempt not in bound:
+            for name in storage.names(attempt):
+                storage.remove(name)
+
+
+def _json(document: object) -> str:
+    return json.dumps(document, indent=2, sort_keys=True) + "\n"

@@ -1,13 +1,26 @@
-"""`recon verify`: does what is stored still hold? Chain, totals and the workbooks of finished runs.
+"""`recon verify`: does what is stored still hold, and is it what people said?
 
-The verdicts themselves are not judged; a night with breaks verifies as well as a clean one.
+Looked at are the history, the tables that it binds, the desk's signatures, every byte of every
+folder, totals, and the workbooks of finished runs. Verdicts are not judged: a night with breaks
+verifies as well as a clean one.
 """
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
+from recon.archive.step_folder import (
+    Sealed,
+    find_sealed,
+    sealed_step,
+    step_problems,
+    whole_file,
+)
+from recon.archive.storage import Storage, reachable
+from recon.desk.endorsement import Kind
 from recon.model.errors import (
     ArchiveBrokenError,
     ArchiveError,
@@ -16,32 +29,40 @@ from recon.model.errors import (
     SourceMissingError,
 )
 from recon.model.figures import NightFigures
-from recon.steps.care.sealed_closes import close_problems
-from recon.steps.care.signed_words import unendorsed
-from recon.steps.care.verify_folder import (
-    folder_problems,
-    forgotten_nights,
-    missing_steps,
-    sql_problems,
-)
+from recon.model.words import InstructionState
+from recon.steps.care.close_folders import close_problems
 from recon.steps.compare.rebuild import run_named
+from recon.steps.compare.second_proof import proven_again
+from recon.steps.files.file_endorsements import unendorsed_files
 from recon.steps.ground import kept_results
+from recon.steps.ground.desk_memory import lost_word
+from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment, account_of
-from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.let_go_nights import is_kept
+from recon.steps.ground.night_folder import (
+    INPUTS,
+    Link,
+    links,
+    storage_at,
+    storage_of,
+    storages_of,
+)
 from recon.steps.ground.sealed_totals import changed_summary, changed_totals
-from recon.steps.money.restore import link_missing
+from recon.steps.money.restore import given_up, link_missing, unendorsed_restores
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.bound_tables import BOUND_TABLES, RUN
-from recon.store.database.record import changed, changed_in
-from recon.store.nights import bound_actions, facts_rows, rules_rows, runs
+from recon.store.database.record import PROBLEMS_MAX, changed, changed_in
+from recon.store.money.endorsement_rows import Endorsed, override
+from recon.store.nights import bound_actions, facts_rows, rules_rows, runs, sign_off_rows
 from recon.store.nights.facts_rows import StoredFacts
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
 from recon.store.nights.order_facts import StorageOf, facts_problems
-from recon.store.nights.runs import FinishedRun
+from recon.store.nights.runs import FinishedRun, Run
 from recon.store.nights.settled_lines import line_problems
+from recon.store.people import agreement_rows, approval_rows, resolution_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,3 +325,204 @@ def _written(run: FinishedRun, *, environment: Environment) -> Path:
 
 def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+SENT = tuple(
+    state.value
+    for state in InstructionState
+    if state not in {InstructionState.PLANNED, InstructionState.WITHDRAWN}
+)
+
+
+def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
+    """What people did not agree to although the tables say so, in words; the first of each kind."""
+    words = endorsed(environment)
+    kinds = (
+        iter(filter(None, [lost_word(environment.desk, store=environment.store)])),
+        words.broken(connection),
+        words.row_problems(connection, states=SENT),
+        iter(filter(None, [words.start_problem(connection)])),
+        _overrides(connection, words),
+        unendorsed_restores(connection, words),
+        unendorsed_files(connection, words),
+        _releases(connection, words),
+        _decisions(connection, words),
+        _write_offs(connection, words),
+        _signatures(connection, words),
+    )
+    return [problem for kind in kinds for problem in islice(kind, PROBLEMS_MAX)]
+
+
+def _overrides(connection: Connection, words: Endorsed) -> Iterator[str]:
+    for what, subject in agreement_rows.complete(connection):
+        meaning = override(what, subject=subject)
+        if problem := words.problem(connection, Kind.OVERRIDE, subject=meaning):
+            yield f"{meaning}: two people are said to have agreed, but {problem}"
+
+
+def _releases(connection: Connection, words: Endorsed) -> Iterator[str]:
+    for run_id in sorted(approval_rows.released(connection)):
+        if problem := words.release_problem(connection, run_id):
+            yield f"run {run_id} counts as released, but {problem}"
+
+
+def _decisions(connection: Connection, words: Endorsed) -> Iterator[str]:
+    for instruction_id, verdict in approval_rows.agreed_verdicts(connection):
+        problem = words.problem(
+            connection, Kind.DECISION, subject=instruction_id, says={"verdict": verdict}
+        )
+        if problem:
+            yield f"instruction {instruction_id} counts as decided ({verdict}), but {problem}"
+
+
+def _write_offs(connection: Connection, words: Endorsed) -> Iterator[str]:
+    for break_id, money in resolution_rows.all_agreed_write_offs(connection):
+        if problem := words.write_off_problem(connection, break_id, money=money):
+            yield f"break {break_id} counts as written off, but {problem}"
+
+
+def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:
+    for run_id, signature in sign_off_rows.all_signatures(connection):
+        says = {"role": signature.role, "workbook_sha256": signature.workbook_sha256}
+        if not words.is_signed(connection, run_id, by=signature.by, says=says):
+            yield (
+                f"run {run_id} counts as signed by {signature.by} ({signature.role}), but the desk "
+                "did not endorse it"
+            )
+
+
+UNREAD = "nothing of it could be looked at"
+
+
+def folder_problems(connection: Connection, run: Run, *, environment: Environment) -> list[str]:
+    """What of a run's folder is not as it was sealed, each as a sentence; none when all is.
+
+    Of a folder that was let go everything is looked at that is kept of one.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    storage = storage_of(run, environment=environment)
+    look = _whole
+    if let_go_of(connection, run.run_id) is not None:
+        look = partial(_kept, is_signed=bool(sign_off_rows.signatures(connection, run.run_id)))
+    problems: list[str] = []
+    with reachable(storage, doing=UNREAD):
+        for link in _binding(links(connection, run.run_id)):
+            of_link = _of_link(storage, link, look=look)
+            problems += [f"run {run.run_id}: {problem}" for problem in of_link]
+    return problems
+
+
+def sql_problems(run: Run, *, environment: Environment) -> list[str]:
+    """What the SQL in a night's folder comes to otherwise than the night, each as a sentence.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    totals = proven_again(run, environment=environment)
+    return [
+        f"run {run.run_id}: {total.id} {total.name}: night {total.left}, SQL {total.right}"
+        for total in totals
+        if not total.passed
+    ]
+
+
+def missing_steps(connection: Connection, run: Run, *, environment: Environment) -> list[str]:
+    """Steps that the history binds and the archive does not have, without a look into their files.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=UNREAD):
+        return [
+            f"run {run.run_id}: {_gone(storage, link)}"
+            for link in _binding(links(connection, run.run_id))
+            if _is_gone(storage, link)
+        ]
+
+
+def forgotten_nights(connection: Connection, *, environment: Environment) -> Iterator[str]:
+    """Folders of runs that only a later state of the database can have known.
+
+    What nights on another copy of it left, before this one was put back, is no business of its, nor
+    what began on links that two people accepted as lost.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    newest = history.head(connection).sequence
+    for name in sorted(environment.settings.accounts):
+        account_name = account_of(name)
+        storage = storage_at(account_name, environment=environment)
+        known = max(newest, given_up(connection, account=name))
+        with reachable(storage, doing=UNREAD):
+            for day in storage.folders(f"nights/{account_name[0]}/{account_name[1]}"):
+                for folder in storage.folders(day):
+                    if runs.is_known(connection, folder.rpartition("/")[2]):
+                        continue
+                    if _began_after(storage, folder) > known:
+                        yield (
+                            f"the archive {storage.shown} has {folder}, which was written after "
+                            f"link {newest} of the history, the newest that this database has: it "
+                            "is older than the archive; put the newest database back"
+                        )
+
+
+def _began_after(storage: Storage, folder: str) -> int:
+    """The number of the newest link when the first step of a folder was written; 0: it has none."""
+    try:
+        sealed = sealed_step(storage, folder=f"{folder}/{INPUTS}")
+    except ArchiveBrokenError:
+        return 0
+    return int(sealed.manifest.about.history_before.split(":")[0]) if sealed else 0
+
+
+def _binding(bound: Iterable[Link]) -> list[Link]:
+    """The newest link of each step."""
+    return list({link.step: link for link in bound}.values())
+
+
+def _of_link(
+    storage: Storage, link: Link, *, look: Callable[[Storage, Sealed], list[str]]
+) -> list[str]:
+    night = link.folder.rpartition("/")[0]
+    try:
+        sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+    except ArchiveBrokenError as error:
+        return [str(error)]
+    return [_gone(storage, link)] if sealed is None else look(storage, sealed)
+
+
+def _whole(storage: Storage, sealed: Sealed) -> list[str]:
+    """Every file of a step."""
+    return step_problems(storage, sealed)
+
+
+def _kept(storage: Storage, sealed: Sealed, *, is_signed: bool) -> list[str]:
+    """The files of a step that stay when its night is let go."""
+    problems = []
+    for entry in sealed.manifest.files:
+        if is_kept(f"{sealed.manifest.about.step}/{entry.name}", is_signed=is_signed):
+            try:
+                whole_file(storage, sealed, name=entry.name)
+            except ArchiveBrokenError as error:
+                problems.append(str(error))
+    return problems
+
+
+def _is_gone(storage: Storage, link: Link) -> bool:
+    night = link.folder.rpartition("/")[0]
+    try:
+        return find_sealed(storage, night=night, step=link.step, sha256=link.sha256) is None
+    except ArchiveBrokenError:
+        return False  # it is there, of a version that cannot be read here; a look into it says so
+
+
+def _gone(storage: Storage, link: Link) -> str:
+    return (
+        f"{link.folder}/manifest.json of the archive {storage.shown} is gone, or is not the one "
+        "whose hash the history keeps: the folder was moved, changed, swapped or restored from an "
+        "older copy; put it back from a backup of the archive"
+    )

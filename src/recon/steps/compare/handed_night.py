@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from recon.archive.opening import open_storage
 from recon.archive.step_folder import Sealed, sealed_step
-from recon.archive.storage import reachable
+from recon.archive.storage import open_storage, reachable
 from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveBrokenError

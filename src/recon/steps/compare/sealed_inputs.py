@@ -5,8 +5,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from recon.archive.answer_schemas import ANSWERS
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.archive.step_folder import Rows, Sealed, find_sealed, sealed_step
 from recon.archive.storage import reachable
 from recon.proof.night_tables import TARIFFS

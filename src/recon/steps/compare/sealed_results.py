@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from recon.archive.begun_step import BegunStep, Parts
 from recon.archive.manifest import About, Manifest
-from recon.archive.step_folder import Part, Rows, Sealed
+from recon.archive.step_folder import BegunStep, Part, Parts, Rows, Sealed
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books
 from recon.proof.compared_tables import compared_tables

@@ -13,9 +13,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from recon.archive.answer_schemas import ANSWERS
 from recon.archive.rows_file import row_batches, rows_between
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.archive.step_folder import Sealed
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import Sources

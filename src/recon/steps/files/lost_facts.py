@@ -10,7 +10,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TypeVar
 
-from recon.archive.facts_schemas import FOLDER
+from recon.archive.schemas import FACTS
 from recon.archive.storage import reachable
 from recon.config.file_layouts import layout_of
 from recon.files.formats.named_bytes import sha256_of
@@ -71,7 +71,7 @@ def missing_read_again(account: Account, *, environment: Environment) -> Iterato
     """
     storage = storage_at(account, environment=environment)
     with reachable(storage, doing=UNREAD):
-        there = {*storage.names(FOLDER)}
+        there = {*storage.names(FACTS)}
     storages = storages_of(environment)
     for stored in _files_of(account, environment=environment):
         path = stored.rows.path

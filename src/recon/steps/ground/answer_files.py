@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answer_schemas import ANSWER_SCHEMAS, REPLIES
 from recon.archive.rows_file import read_rows
+from recon.archive.schemas import ANSWER_SCHEMAS, REPLIES
 from recon.archive.storage import reachable
 from recon.model.errors import ArchiveBrokenError
 from recon.steps.ground.environment import Environment

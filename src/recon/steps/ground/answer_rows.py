@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answer_schemas import ASKED, REPLIES
+from recon.archive.schemas import ASKED, REPLIES
 from recon.config.rules import Rules
 from recon.model.uptime import Uptime
 from recon.model.words import GatewayState, KeyAnswer

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from recon.archive.remote_storage import Patience
+from recon.archive.storage import Patience
 from recon.config.cluster import IN_PROCESS, Workers
 from recon.config.settings import ADDRESS, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answer_schemas import ASKED, FOLDER, REPLIES
 from recon.archive.fields import FileSchema
 from recon.archive.manifest import FileEntry
+from recon.archive.schemas import ASKED, OF_ANSWERS, REPLIES
 from recon.archive.step_folder import Rows, seal_parts, write_part
 from recon.archive.storage import MAKE_WRITABLE, reachable
 from recon.model.nights import Mode
@@ -130,7 +130,9 @@ def seal(run: Run, *, environment: Environment) -> None:
         bound = {link.step: link.sha256 for link in links(connection, run.run_id)}
     if not parts:
         return
-    after = {f"{FOLDER}-{before}": bound[f"{FOLDER}-{before}"] for before in range(1, number)}
+    after = {
+        f"{OF_ANSWERS}-{before}": bound[f"{OF_ANSWERS}-{before}"] for before in range(1, number)
+    }
     terms = Terms("", environment.settings.rules.digest)
     about = about_of(run, step, terms=terms, after=after, environment=environment)
     with reachable(storage, doing=_not_kept(parts[-1].phase)):
@@ -329,8 +331,8 @@ def _not_kept(phase: str) -> str:
 def _open_step(connection: Connection, run: Run) -> tuple[str, int]:
     """The step that answers which come now belong to, and its number."""
     bound = {link.step for link in links(connection, run.run_id)}
-    number = 1 + sum(step.startswith(f"{FOLDER}-") for step in bound)
-    return f"{FOLDER}-{number}", number
+    number = 1 + sum(step.startswith(f"{OF_ANSWERS}-") for step in bound)
+    return f"{OF_ANSWERS}-{number}", number
 
 
 def _bound_entries(
@@ -340,7 +342,7 @@ def _bound_entries(
     storage = storage_of(run, environment=environment)
     entries: dict[str, FileEntry] = {}
     for link in links(connection, run.run_id):
-        if not link.step.startswith(f"{FOLDER}-"):
+        if not link.step.startswith(f"{OF_ANSWERS}-"):
             continue
         sealed = bound_step(storage, link, doing=UNREAD)
         entries |= {f"{link.folder}/{entry.name}": entry for entry in sealed.manifest.files}

@@ -13,10 +13,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.opened_files import opened_file
 from recon.archive.rows_file import read_rows, row_batches
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Sealed, whole_file
+from recon.archive.step_folder import Sealed, opened_file, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError

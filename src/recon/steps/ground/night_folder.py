@@ -12,12 +12,21 @@ from functools import partial
 import pyarrow as pa
 
 from recon import __version__
-from recon.archive.begun_step import BegunStep, Parts, begin_step, end_step
 from recon.archive.manifest import About
-from recon.archive.opening import open_storage
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import ASIDE, Part, Rows, Sealed, find_sealed, write_step
-from recon.archive.storage import MAKE_WRITABLE, Storage, reachable
+from recon.archive.step_folder import (
+    ASIDE,
+    BegunStep,
+    Part,
+    Parts,
+    Rows,
+    Sealed,
+    begin_step,
+    end_step,
+    find_sealed,
+    write_step,
+)
+from recon.archive.storage import MAKE_WRITABLE, Storage, open_storage, reachable
 from recon.config.night_archive import BESIDE, ArchiveSettings
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
@@ -177,7 +186,7 @@ def end(
     about: About,
     environment: Environment,
 ) -> Sealed:
-    """Write the rest of a step that was begun with its first files; see `begun_step.end_step`.
+    """Write the rest of a step that was begun with its first files; see `step_folder.end_step`.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing that was sealed is changed.

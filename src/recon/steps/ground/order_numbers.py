@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.in_order import ROWS_PER_GROUP
+from recon.archive.rows_file import ROWS_PER_GROUP
 
 PARTS = 8
 """By the last byte of each number."""

@@ -13,10 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from recon.archive.manifest import FileEntry
-from recon.archive.opened_files import opened_file
 from recon.archive.rows_file import read_rows, row_batches
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Sealed, find_sealed, whole_file
+from recon.archive.step_folder import Sealed, find_sealed, opened_file, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.proof.night_tables import frame_of_table, plain_table

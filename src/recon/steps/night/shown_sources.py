@@ -14,8 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answer_schemas import ANSWERS
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.config.fee_contract import FeeContract
 from recon.matching.cash.fees_charged import charged_by_pieces
 from recon.matching.frames.sources import (

@@ -3,13 +3,18 @@
 ingest -> query -> settle -> query again -> reconcile -> report. `hold` takes the account's lock and
 writes the run row; everything between is steps that read and write tables, so that a night which
 was killed is simply started again: what was sent is in the journal and is never sent twice.
+
+A part of a night does some of its steps under the same lock and gate, and never those of a night
+that is finished: no part compares or reports. A night that stopped when everything was asked and
+sent is brought to its end from what is stored, unless anything else happened to the account since.
 """
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,22 +32,39 @@ from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from recon.model.words import Verdict
 from recon.privacy.own_files import make_folder
 from recon.steps.compare.reconcile import reconcile
+from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files.ingest import ingest
+from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.ending import ending_in_order
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.machine import DISK_FREE_MIN_BYTES
 from recon.steps.ground.predecessor import said_of_predecessor
+from recon.steps.ground.shown_answers import gateway_frame
 from recon.steps.ground.stages import measured
+from recon.steps.money.settle import settle as settle_after
 from recon.steps.night.notices import telling
 from recon.steps.night.query import query
 from recon.steps.night.report import Workbooks, report
-from recon.steps.night.sealed_settle import settle
 from recon.store import Connection
 from recon.store.database.night_lock import account_lock
+from recon.store.money import sending_rows
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import AFTER, BASELINE
 from recon.store.nights.runs import Run
+
+
+@reading_lost_facts
+def settle(run_id: str, *, environment: Environment) -> StepSummary:
+    """Carry out the account's approved instructions, once what the night read is sealed.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing was sent.
+        ConfigurationError: live money without verified replies was not allowed in gateway.toml.
+    """
+    keep = partial(seal_inputs, environment=environment)
+    return settle_after(run_id, environment=environment, before_money=keep)
+
 
 HOLDER_LOOKS_MAX = 60
 HOLDER_LOOKS_APART_SECONDS = 0.05
@@ -347,3 +369,190 @@ def _told(error: BaseException) -> str:
     if not isinstance(error, Exception):  # Prefect's own: its Cancel and Suspend come so
         return f"it was told to end ({type(error).__name__}, by whatever started it)"
     return str(error) if isinstance(error, ReconError) else type(error).__name__
+
+
+_MONEY = ("query", "settle", "query again")
+STEPS_OF_PARTS: Mapping[Part, tuple[str, ...]] = {
+    Part.INGEST: ("ingest",),
+    Part.QUERY: ("query",),
+    Part.SETTLE: _MONEY,
+    Part.PAYOUTS: _MONEY,
+}
+"""Which steps of `night.ORDER` a part does, in the night's order."""
+SENDS = frozenset({Part.SETTLE, Part.PAYOUTS})
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One order that the gateway answers otherwise than it did in the night."""
+
+    order_no: str
+    then: str
+    now: str
+
+
+def request_of_part(request: NightRequest, *, part: Part) -> NightRequest:
+    """The request as the part runs it: what sends nothing is never live."""
+    return request if part in SENDS else replace(request, mode=Mode.DRY_RUN)
+
+
+def run_part(
+    request: NightRequest,
+    *,
+    part: Part,
+    environment: Environment,
+    workbooks: Workbooks,
+    progress: Callable[[StepSummary], None],
+) -> str:
+    """Do a part of a night; the run's id. Tells `progress` after each step.
+
+    Raises:
+        NightHeldError: another run holds the account.
+        UsageError: the day has not closed, or its night is finished already.
+    """
+    wanted = request_of_part(request, part=part)
+    with hold(wanted, environment=environment, part=part) as run_id:
+        walk(
+            STEPS_OF_PARTS[part],
+            run_id,
+            environment=environment,
+            workbooks=workbooks,
+            progress=progress,
+        )
+    return run_id
+
+
+def next_night(account: tuple[str, str], *, last_closed: date, environment: Environment) -> date:
+    """The business date that the next night is for: files that come now belong to it."""
+    with environment.store.reading() as connection:
+        nights = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
+    live = [day for day, night in nights.items() if night.mode is Mode.LIVE]
+    return max(last_closed, *(day + timedelta(days=1) for day in live)) if live else last_closed
+
+
+def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
+    """What a query part found changed since the newest night of its business date, by order.
+
+    Without a night, or where an order was not asked about then, there is nothing to compare.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
+        night = runs.of_night(connection, request)
+        if night is None:
+            return ()
+        then, now = (_shown(connection, each, environment=environment) for each in (night, run))
+    return tuple(
+        Moved(key, then[key], state)
+        for key, state in sorted(now.items())
+        if key in then and then[key] != state
+    )
+
+
+def _shown(connection: Connection, run: Run, *, environment: Environment) -> dict[str, str]:
+    """What the gateway last showed of each order: the states of its payments, or its answer."""
+    states: dict[str, list[str]] = {}
+    frame = gateway_frame(connection, run, environment=environment)
+    rules = environment.settings.rules
+    for row in frame.sort_values(["order_no", "transaction_id"]).to_dict("records"):
+        status = row["payment_status"]
+        state = (
+            rules.state_of(status).value if isinstance(status, str) and status else row["answer"]
+        )
+        states.setdefault(row["order_no"], []).append(str(state))
+    return {key: ", ".join(state) for key, state in states.items()}
+
+
+LAST_STEPS = ("reconcile", "report")
+ASKED = frozenset({"query again", "reconcile", "report"})
+"""Last finished steps after which only comparing and reporting are left."""
+
+
+def finish(
+    request: NightRequest,
+    *,
+    environment: Environment,
+    workbooks: Workbooks,
+    progress: Callable[[StepSummary], None],
+    complain: Callable[[str], None] = lambda _: None,
+) -> str:
+    """Bring the night to its end; the run's id. Tells `progress` after each step.
+
+    `complain` hears of people who could not be told how it ended.
+
+    Raises:
+        NightHeldError: another run holds the account.
+        UsageError: there is no such stopped night, or it cannot be finished from what is stored.
+    """
+    with (
+        telling(environment, say=complain) as night,
+        hold_stopped(request, environment=environment) as night.run_id,
+    ):
+        walk(
+            LAST_STEPS,
+            night.run_id,
+            environment=environment,
+            workbooks=workbooks,
+            progress=progress,
+        )
+    return night.run_id
+
+
+@contextmanager
+def hold_stopped(request: NightRequest, *, environment: Environment) -> Iterator[str]:
+    """Hold the account for the night's own stopped run; yields its id, and closes it at the end.
+
+    Raises:
+        NightHeldError: another run holds the account.
+        UsageError: there is no such stopped night, or it cannot be finished from what is stored.
+    """
+    account = environment.settings.account(request.merchant_id, account_id=request.account_id)
+    refuse_unwritable(account.reports)
+    refuse_full_disk(environment.store.path)
+    with ExitStack() as stack:
+        take_lock(stack, request, environment=environment)
+        with environment.store.writing() as connection:
+            run = _stopped(connection, request)
+            refuse_closed(
+                connection,
+                (request.merchant_id, request.account_id),
+                business_date=request.business_date,
+                kept="the stopped run stays as it is",
+                environment=environment,
+            )
+            runs.resume(connection, run.run_id, now=environment.clock())
+        with closed_at_end(run.run_id, ended="finished", environment=environment):
+            yield run.run_id
+
+
+def is_stopped(request: NightRequest, *, environment: Environment) -> bool:
+    """Whether the night's newest live run ended before its report was kept."""
+    with environment.store.reading() as connection:
+        run = runs.of_night(connection, request)
+    return run is not None and run.status != "finished"
+
+
+def _stopped(connection: Connection, request: NightRequest) -> Run:
+    run = runs.of_night(connection, request)
+    if run is None or run.status == "finished":
+        is_now = f"is finished (run {run.run_id})" if run else "never ran live"
+        msg = f"the night of {request.business_date} {is_now}: there is nothing to bring to its end"
+        raise UsageError(msg)
+    if problem := _problem(connection, run):
+        msg = (
+            f"run {run.run_id} cannot be brought to its end from what is stored: {problem}; "
+            "nothing was changed: start the whole night again, what was sent is not sent twice"
+        )
+        raise UsageError(msg)
+    return run
+
+
+def _problem(connection: Connection, run: Run) -> str:
+    """Why comparing what the run had read would not be the truth of its night; "" when it is."""
+    if run.step not in ASKED:
+        return f"it stopped after {run.step or 'its start'}, before the gateway was asked again"
+    if other := runs.later(connection, run):
+        return f"run {other} of this account came after it"
+    if other := sending_rows.sent_outside(connection, run):
+        return f"batch {other} was sent since, outside of it"
+    return ""

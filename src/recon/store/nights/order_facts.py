@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.facts_files import FactsFile, facts_at, read_facts, rows_in, whole_facts
-from recon.archive.facts_schemas import ORDER_FACTS
+from recon.archive.schemas import ORDER_FACTS
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.proof.second_engine import REASON_MAX, reading

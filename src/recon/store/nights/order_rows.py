@@ -13,8 +13,8 @@ import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select
 
 from recon.archive.facts_files import write_facts
-from recon.archive.facts_schemas import FOLDER, ORDER_FACTS
 from recon.archive.rows_file import sorted_keys
+from recon.archive.schemas import FACTS, ORDER_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Reject, SourceFile, SourceKind
@@ -68,7 +68,7 @@ def written(
             _count_in(accounts, table)
             yield table.take(sorted_keys(table, names=ORDER_FACTS.key))
 
-    folder = f"{FOLDER}/orders/{run.business_date:%Y/%m}"
+    folder = f"{FACTS}/orders/{run.business_date:%Y/%m}"
     rows = write_facts(storage, tables(), folder=folder, schema=ORDER_FACTS, doing=UNWRITTEN)
     facts = StoredFacts(
         folder=folder,

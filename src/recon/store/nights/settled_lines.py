@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from sqlalchemy import Connection
 
 from recon.archive.facts_files import whole_facts
-from recon.archive.facts_schemas import SETTLED_FACTS
 from recon.archive.rows_file import row_batches
+from recon.archive.schemas import SETTLED_FACTS
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, TEXT
 from recon.model.errors import ArchiveError, ConfigurationError
 from recon.model.words import SourceKind

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, func, select, true, union
 
 from recon.archive.facts_files import write_facts
-from recon.archive.facts_schemas import FOLDER, SETTLED_FACTS
+from recon.archive.schemas import FACTS, SETTLED_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.instructions.resolution import SettledLine
 from recon.matching.frames.sources import LoadCounts
@@ -68,7 +68,7 @@ def written(
     if lines.empty:
         return None
     whole = table_of_schema(lines[[*STORED]], schema=SETTLED_FACTS.columns).combine_chunks()
-    folder = f"{FOLDER}/settlement/{run.business_date:%Y/%m}"
+    folder = f"{FACTS}/settlement/{run.business_date:%Y/%m}"
     rows = write_facts(storage, [whole], folder=folder, schema=SETTLED_FACTS, doing=doing)
     facts = StoredFacts(
         folder=folder,

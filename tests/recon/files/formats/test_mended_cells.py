@@ -7,7 +7,7 @@ import pytest
 
 from recon.files.formats.mended_cells import TOLD_COLUMNS
 from recon.files.formats.raw_reader import read_raw
-from recon.privacy.defused_cells import defused
+from recon.privacy.shown_text import defused
 
 FORMULAS = [
     "=1+1",

@@ -9,7 +9,7 @@ import pytest
 from recon.config.settings import load_settings
 from recon.desk.key_files import make_keys
 from recon.model.errors import ConfigurationError
-from recon.steps.care.desk_told import desk_told
+from recon.steps.care.settings_told import desk_told
 
 LIVE = {"RECON_GATEWAY_BASE_URL": "https://gateway.example"}
 PEOPLE = '[approvers.jo]\nname = "Jo Ahn"\ncode_secret_env = "CODE_JO"\n'

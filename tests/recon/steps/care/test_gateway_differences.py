@@ -8,8 +8,7 @@ import pytest
 from recon.config.settings import load_settings
 from recon.gateway_client import GatewayInterface
 from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_differences import KnownOrders, _amounts
-from recon.steps.care.gateway_doctor import gateway_checks
+from recon.steps.care.gateway_doctor import KnownOrders, _amounts, gateway_checks
 
 ACCOUNT = ("100042", "100042001")
 

@@ -9,9 +9,9 @@ from sqlalchemy import delete, insert, select, update
 
 from recon.model.errors import NightLetGoError
 from recon.model.words import InstructionState
+from recon.steps.care import housekeeping
 from recon.steps.care import housekeeping as keeping
-from recon.steps.care import old_nights
-from recon.steps.care.old_nights import _Account
+from recon.steps.care.housekeeping import _Account
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import runs
 from recon.store.nights.let_go_rows import all_let_go
@@ -190,7 +190,7 @@ def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
 
 def test_only_so_many_nights_go_at_once(aged: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are named, and go the next time."""
-    monkeypatch.setattr(old_nights, "NIGHTS_AT_ONCE", 0)
+    monkeypatch.setattr(housekeeping, "NIGHTS_AT_ONCE", 0)
     assert dates(aged) == []
     assert f"({BUSINESS_DATE}): 0 nights go at once, the next time takes the rest" in notes(aged)
 

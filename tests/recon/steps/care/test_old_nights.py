@@ -16,7 +16,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import Verdict
 from recon.steps.care import housekeeping as keeping
-from recon.steps.care import old_nights as module
+from recon.steps.care import housekeeping as module
 from recon.steps.care.housekeeping import NIGHTS, Spared
 from recon.steps.care.sql_questions import answer
 from recon.steps.care.verify import Verification, verify, verify_night

@@ -20,11 +20,11 @@ from recon.period.business_month import BusinessMonth
 from recon.steps.acts import Place
 from recon.steps.care import closed_view as closed_view_module
 from recon.steps.care import signed_closes
-from recon.steps.care.close_digest import SeenClose, seen_close
 from recon.steps.care.close_folders import period_folder
 from recon.steps.care.closed_view import closed_view
 from recon.steps.care.doctor import Check, checks
 from recon.steps.care.month_closes import PreparedClose, basis_of, prepared_close
+from recon.steps.care.month_files import SeenClose, seen_close
 from recon.steps.care.signed_closes import CloseWord, MonthToSign, sign_close
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.environment import Environment

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from recon.steps.care.signed_words import unendorsed
+from recon.steps.care.verify import unendorsed
 from recon.store.schema import agreement, sign_off, verdict
 
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from recon.archive.local_storage import LocalStorage
-from recon.archive.remote_storage import s3_storage
 from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import whole_file, write_step
-from recon.archive.storage import Storage
+from recon.archive.storage import LocalStorage, Storage, s3_storage
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from recon.steps.compare import part_files

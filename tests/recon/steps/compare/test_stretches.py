@@ -14,9 +14,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from recon.archive import opened_files
-from recon.archive.local_storage import LocalStorage
-from recon.archive.storage import Opened
+from recon.archive import step_folder
+from recon.archive.storage import LocalStorage, Opened
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ArchiveBrokenError
 from recon.steps.compare.handed_night import opened_night
@@ -241,7 +240,7 @@ class _Counting:
 def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SealedNight:
     """A night of orders in ten row groups, whose storage counts."""
     in_groups_of(5_000, patch=monkeypatch)
-    monkeypatch.setattr(opened_files, "_known", set())
+    monkeypatch.setattr(step_folder, "_known", set())
     orders, chance = many("orders", rows=50_000), random.Random(1)
     at = orders.schema.get_field_index("transaction_id")
     ids = pa.array([chance.randbytes(8).hex() for _ in range(50_000)])
@@ -262,7 +261,7 @@ def test_a_file_is_read_whole_once_and_then_only_where_a_stretch_is(counted: Sea
     """Its hash is taken before its first row is believed, and not again for each stretch."""
     entry = counted.entry("orders")[1]
     one, *others = stretches(counted, orders_per_part=5_000)
-    opened_files._known.clear()
+    step_folder._known.clear()
 
     assert len(others) == 9
     assert bytes_of(counted, one) > entry.bytes

@@ -4,9 +4,9 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recon.archive.local_storage import LocalStorage
 from recon.archive.manifest import About
 from recon.archive.step_folder import write_step
+from recon.archive.storage import LocalStorage
 from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Previous, Sources

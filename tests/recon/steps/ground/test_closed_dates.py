@@ -14,7 +14,7 @@ from recon.model.nights import Mode, Part
 from recon.model.resolutions import Returned
 from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.identity import identify
-from recon.steps.night import finish, whole_night
+from recon.steps.night import whole_night
 from recon.steps.people import returned_answers
 from recon.store.nights import runs
 from recon.store.people import closed_months
@@ -85,7 +85,7 @@ def test_a_stopped_night_of_a_closed_date_is_not_brought_to_its_end(ended: Merch
     with (
         ended.environment() as environment,
         pytest.raises(UsageError, match=SENTENCE),
-        finish.hold_stopped(request, environment=environment),
+        whole_night.hold_stopped(request, environment=environment),
     ):
         pass
 

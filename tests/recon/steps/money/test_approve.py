@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from sqlalchemy import update
 
 from recon.model.errors import UsageError
-from recon.steps.care import signed_words
+from recon.steps.care import verify
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
@@ -145,7 +145,7 @@ def unendorsed(environment: Environment) -> list[str]:
     """What `recon verify` says of the words of people."""
     with environment.store.reading() as connection:
         return [
-            *signed_words.unendorsed(connection, environment=environment),
+            *verify.unendorsed(connection, environment=environment),
             *changed_in(connection, BEFORE_MONEY),
         ]
 

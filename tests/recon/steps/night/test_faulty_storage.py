@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from recon.archive.remote_storage import WAITED_SECONDS_MAX, Patience, s3_storage
+from recon.archive.storage import WAITED_SECONDS_MAX, Patience, s3_storage
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveError
 from recon.model.headway import heard_by

@@ -5,7 +5,7 @@ import pytest
 from recon.model.errors import OutputError, UsageError
 from recon.model.nights import Part
 from recon.model.words import Verdict
-from recon.steps.night import finish, part
+from recon.steps.night import whole_night
 from recon.steps.night.report import Workbooks
 from recon.store.nights import runs
 
@@ -14,7 +14,7 @@ def finished(merchant: Any) -> str:
     """The stopped night brought to its end; its run."""
     merchant.told = []
     with merchant.environment() as environment:
-        return finish.finish(
+        return whole_night.finish(
             merchant.request,
             environment=environment,
             workbooks=merchant.workbooks(),
@@ -43,7 +43,7 @@ def test_a_stopped_night_ends_without_asking_or_sending(merchant: Any) -> None:
     run_id = finished(merchant)
     steps = [one.step for one in merchant.told]
     with merchant.environment() as environment:
-        again = finish.is_stopped(merchant.request, environment=environment)
+        again = whole_night.is_stopped(merchant.request, environment=environment)
         with environment.store.reading() as connection:
             (end,) = runs.finished(connection)
             verdict = runs.get(connection, run_id).verdict
@@ -72,7 +72,7 @@ def test_answers_from_before_something_else_are_too_old(merchant: Any) -> None:
     """Another run of the account since: the whole night is started again."""
     stopped_at_its_report(merchant)
     with merchant.environment() as environment:
-        part.run_part(
+        whole_night.run_part(
             merchant.request,
             part=Part.SETTLE,
             environment=environment,

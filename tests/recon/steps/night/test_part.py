@@ -8,7 +8,7 @@ from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode, Part
 from recon.model.words import Verdict
 from recon.steps.money.sending import stop_sending
-from recon.steps.night import part
+from recon.steps.night import whole_night
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs, sign_off_rows
 
@@ -17,7 +17,7 @@ def did(merchant: Any, wanted: Part, *, day: str = "2026-11-20", mode: Mode = Mo
     """A part of a night, done; its run."""
     merchant.told = []
     with merchant.environment() as environment:
-        return part.run_part(
+        return whole_night.run_part(
             replace(merchant.request, business_date=date.fromisoformat(day), mode=mode),
             part=wanted,
             environment=environment,
@@ -75,8 +75,8 @@ def test_parts_one_after_the_other_do_what_their_night_then_reports(merchant: An
     assert (end.part, end.status) == ("settle", "part")
     assert ([one.run_id for one in nights], len(finished)) == (finished, 1)
     with merchant.environment() as environment:
-        assert part.moved_since(settled, environment=environment) == ()
-        (moved, _) = part.moved_since(asked, environment=environment)
+        assert whole_night.moved_since(settled, environment=environment) == ()
+        (moved, _) = whole_night.moved_since(asked, environment=environment)
     assert (moved.order_no, moved.then, moved.now) == (wanted[0], "paid", "authorised")
 
 
@@ -110,7 +110,7 @@ def test_a_finished_night_stays_and_only_questions_are_let_in(merchant: Any) -> 
     merchant.wait(hours=24 * 8)
     moved = did(merchant, Part.QUERY)
     with merchant.environment() as environment:
-        told = [part.moved_since(one, environment=environment) for one in (quiet, moved)]
+        told = [whole_night.moved_since(one, environment=environment) for one in (quiet, moved)]
         with environment.store.reading() as connection:
             stands = runs.of_night(connection, merchant.request)
     for wanted in (Part.INGEST, Part.SETTLE, Part.PAYOUTS):
@@ -118,7 +118,7 @@ def test_a_finished_night_stays_and_only_questions_are_let_in(merchant: Any) -> 
             with pytest.raises(UsageError, match="the night of 2026-11-20 is finished"):
                 did(merchant, wanted, day=day)
 
-    assert told == [(), (part.Moved(authorised.order_no, "authorised", "expired"),)]
+    assert told == [(), (whole_night.Moved(authorised.order_no, "authorised", "expired"),)]
     assert stands is not None
     assert (stands.status, stands.verdict) == ("finished", before.value)
     assert next_night_of(merchant) == date(2026, 11, 21)
@@ -128,7 +128,9 @@ def next_night_of(merchant: Any) -> date:
     """To which night files belong that come when the 20th has closed."""
     with merchant.environment() as environment:
         place = ("100042", "100042001")
-        return part.next_night(place, last_closed=date(2026, 11, 20), environment=environment)
+        return whole_night.next_night(
+            place, last_closed=date(2026, 11, 20), environment=environment
+        )
 
 
 @pytest.mark.parametrize("only", [None, Part.QUERY])

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from recon.archive.local_storage import LocalStorage
 from recon.archive.step_folder import find_sealed, step_problems
+from recon.archive.storage import LocalStorage
 from recon.model.errors import ArchiveError
 from recon.model.nights import Mode
 from recon.steps.ground.night_folder import STEPS, links

@@ -12,8 +12,8 @@ from recon.model.words import DIGITS_READ
 from recon.steps.care.verify import verify
 from recon.steps.ground.identity import identify
 from recon.steps.money.sending import stop_sending
-from recon.steps.night.finish import finish
 from recon.steps.night.report import Workbooks, rebuild
+from recon.steps.night.whole_night import finish
 from recon.steps.people.sign_off import Night, file_to_sign, nights
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.database.history import of_entity
