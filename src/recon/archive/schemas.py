@@ -290,7 +290,6 @@ ITEMS = FileSchema(
     # Rows of one set are neighbours: what they have in common is written once.
     key=(*BY_KEY, "transaction_id", "reference_no", "entry_id", "source", "currency"),
     version=3,
-    older=(1, 2),
 )
 
 

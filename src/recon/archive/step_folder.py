@@ -195,14 +195,23 @@ def find_sealed(storage: Storage, *, night: str, step: str, sha256: str) -> Seal
     return None
 
 
-def step_problems(storage: Storage, sealed: Sealed) -> list[str]:
-    """What of a sealed step is not as it was written, each as a sentence; none when all is."""
+def step_problems(
+    storage: Storage, sealed: Sealed, *, kept: Callable[[str], bool] | None = None
+) -> list[str]:
+    """What of a sealed step is not as it was written, each as a sentence; none when all is.
+
+    `kept`: which of its files (`step/name`) are left, of a night that was let go.
+    """
     problems = []
     for entry in sealed.manifest.files:
+        if kept is not None and not kept(f"{sealed.manifest.about.step}/{entry.name}"):
+            continue
         try:
             whole_file(storage, sealed, name=entry.name)
         except ArchiveBrokenError as error:
             problems.append(str(error))
+    if kept is not None:
+        return problems
     named = {f"{sealed.folder}/{entry.name}" for entry in sealed.manifest.files}
     named.add(f"{sealed.folder}/{MANIFEST}")
     strangers = sorted(set(storage.names(sealed.folder)) - named)

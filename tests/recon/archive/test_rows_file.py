@@ -75,14 +75,6 @@ def test_a_schema_of_a_later_version_is_refused_by_name() -> None:
         read_rows(file_of(orders(1), schema=later), name="orders.parquet")
 
 
-def test_a_version_of_before_with_the_same_columns_is_read() -> None:
-    """Nights of before stay readable when a column came to say less."""
-    before = replace(SCHEMAS["items"], version=1)
-    rows = SCHEMAS["items"].columns.empty_table()
-
-    assert read_rows(file_of(rows, schema=before), name="items.parquet").equals(rows)
-
-
 def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused() -> None:
     """A Parquet file of somebody else is none of a night; half a file is none at all."""
     strange = io.BytesIO()

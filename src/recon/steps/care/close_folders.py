@@ -4,16 +4,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recon.archive.step_folder import Sealed, find_sealed, sealed_step, step_problems, whole_file
+from recon.archive.step_folder import Sealed, find_sealed, step_problems, whole_file
 from recon.archive.storage import reachable
 from recon.desk.endorsement import Kind
 from recon.model.errors import ArchiveBrokenError, ArchiveError, ConfigurationError, ReconError
 from recon.period.month_statement import MonthFigure
 from recon.steps.ground.endorsed import endorsed
-from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at
 from recon.store import Connection
-from recon.store.database import history
 from recon.store.money.endorsement_rows import override
 from recon.store.people import closed_months
 from recon.store.people.closed_months import CLOSE, REOPEN, ClosedMonth
@@ -135,28 +134,3 @@ def close_problems(connection: Connection, *, environment: Environment) -> Itera
         subject = override(REOPEN, subject=manifest)
         if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
             yield f"a month was reopened (its folder's manifest is {manifest[:12]}…), but {problem}"
-    yield from _forgotten(connection, environment=environment)
-
-
-def _forgotten(connection: Connection, *, environment: Environment) -> Iterator[str]:
-    """Folders of closes that only a later state of the database can have known."""
-    newest = history.head(connection).sequence
-    bound = {closed.folder for closed in closed_months.all_closes(connection)}
-    for name in sorted(environment.settings.accounts):
-        account = account_of(name)
-        try:
-            storage = storage_at(account, environment=environment)
-            with reachable(storage, doing=UNREAD):
-                for month in storage.folders("/".join((FOLDER, *account))):
-                    for folder in storage.folders(month):
-                        sealed = sealed_step(storage, folder=folder)
-                        after = sealed.manifest.about.history_before if sealed else "0:"
-                        if folder not in bound and int(after.partition(":")[0]) > newest:
-                            yield (
-                                f"the archive {storage.shown} has {folder}, which was written "
-                                f"after link {newest} of the history, the newest that this "
-                                "database has: it is older than the archive; put the newest "
-                                "database back"
-                            )
-        except (ArchiveError, ConfigurationError) as error:
-            yield str(error)

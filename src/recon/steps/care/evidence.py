@@ -29,7 +29,7 @@ from recon.model.errors import (
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_group, make_folder
 from recon.steps.care.close_folders import sealed_close
-from recon.steps.care.verify import missing_steps
+from recon.steps.care.verify import folder_problems
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.kept_decisions import kept_decisions
 from recon.steps.ground.let_go_nights import is_kept
@@ -52,14 +52,15 @@ from recon.store.nights.runs import Run
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One file of the folder."""
-
-    name: str
-    bytes: int
-    sha256: str
+FORMAT = "recon evidence/1"
+INDEX, README, HISTORY, HISTORY_SQL = "index.xlsx", "README.txt", "history.jsonl", "history.sql"
+PEOPLE, DECISIONS, RULES_FOLDER = "people.json", "decisions.jsonl", "rules"
+WORKBOOK = "proof/workbook.xlsx"
+_SHIPPED = Path(__file__).parent / "evidence_pages"
+"""The texts that go with every folder."""
+SUMS = "files.sha256"
+"""Every file but the manifest and itself, as `sha256sum -c` reads it."""
+UNREAD = "the folder was not copied whole"
 
 
 class EvidenceFolder:
@@ -72,7 +73,8 @@ class EvidenceFolder:
             FolderError: something lies in it, or it cannot be made.
         """
         self._root = root
-        self.files: list[Written] = []
+        self.files: dict[str, dict[str, Any]] = {}
+        """Name -> name, bytes and SHA-256."""
         try:
             make_folder(root)
             names = sorted(path.name for path in root.iterdir())
@@ -86,8 +88,8 @@ class EvidenceFolder:
             msg = f"{root} {why}; nothing was written: name an empty folder"
             raise FolderError(msg)
 
-    def write(self, name: str, content: bytes) -> Written:
-        """Write one file under its whole name.
+    def write(self, name: str, content: bytes) -> str:
+        """Write one file under its whole name; gives its SHA-256.
 
         Raises:
             OutputError: the folder cannot be written.
@@ -103,13 +105,9 @@ class EvidenceFolder:
                 "not finished: remove it, then copy again"
             )
             raise OutputError(msg) from error
-        file_written = Written(name, len(content), hashlib.sha256(content).hexdigest())
-        self.files.append(file_written)
-        return file_written
-
-    def has(self, name: str) -> bool:
-        """Whether a file was written."""
-        return any(each.name == name for each in self.files)
+        sha256 = hashlib.sha256(content).hexdigest()
+        self.files[name] = {"name": name, "bytes": len(content), "sha256": sha256}
+        return sha256
 
     def finish(self, about: Mapping[str, object]) -> str:
         """Write the list of hashes, then the manifest; gives the manifest's SHA-256.
@@ -117,14 +115,13 @@ class EvidenceFolder:
         Raises:
             OutputError: the folder cannot be written.
         """
-        ordered = sorted(self.files, key=lambda each: each.name)
-        sums = "".join(f"{each.sha256}  {each.name}\n" for each in ordered)
+        sums = "".join(f"{self.files[name]['sha256']}  {name}\n" for name in sorted(self.files))
         self.write(SUMS, sums.encode())
-        files = [asdict(each) for each in sorted(self.files, key=lambda each: each.name)]
+        files = [self.files[name] for name in sorted(self.files)]
         document = json.dumps({**about, "files": files}, indent=2, sort_keys=True) + "\n"
-        manifest = self.write(MANIFEST, document.encode())
+        sha256 = self.write(MANIFEST, document.encode())
         flush_folder(self._root)
-        return manifest.sha256
+        return sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +133,6 @@ class CopiedFolder:
     manifests: Mapping[str, str]
     """Step -> SHA-256 of its manifest, as it was copied and as the history binds it."""
     faults: tuple[str, ...]
-
-
-FORMAT = "recon evidence/1"
-INDEX, README, HISTORY, HISTORY_SQL = "index.xlsx", "README.txt", "history.jsonl", "history.sql"
-PEOPLE, DECISIONS, RULES_FOLDER = "people.json", "decisions.jsonl", "rules"
-WORKBOOK = "proof/workbook.xlsx"
-_SHIPPED = Path(__file__).parent / "evidence_pages"
-"""The texts that go with every folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,20 +269,33 @@ def _night(
     into: EvidenceFolder,
     environment: Environment,
 ) -> NightOfEvidence:
-    copy = copied_night(connection, run, into=into, environment=environment)
-    proven = proven_by(connection, run, environment=environment)
-    copy = replace(copy, faults=(*copy.faults, *proven.faults))
+    """Copy a night, with the totals in its folder and the rules that the history binds."""
+    copy, lost = copied_night(connection, run, into=into, environment=environment), ""
+    totals = None
+    try:
+        totals = sealed_totals(connection, run, environment=environment)
+        if totals is None and results.load_totals(connection, run.run_id):
+            lost = "no folder has them"
+    except (ArchiveError, ConfigurationError) as error:
+        lost = str(error)
+    faults = [f"run {run.run_id}: none of its control totals is shown: {lost}"] * bool(lost)
+    digest = runs.digests_of(connection, run.run_id)["rules_digest"]
+    rules = _rules(connection, run, digest=digest, environment=environment)
+    if digest and rules is None:
+        faults.append(
+            f"run {run.run_id}: neither its folder nor the database has its rules {digest}"
+        )
     workbook = f"{copy.folder}/{WORKBOOK}"
     signatures = sign_off_rows.signatures(connection, run.run_id).values()
     return NightOfEvidence(
         run,
         is_newest,
-        proven.rules_digest,
-        proven.rules,
+        digest,
+        rules,
         ", ".join(f"{each.by} ({each.role}, {each.at:%Y-%m-%d %H:%M} UTC)" for each in signatures),
-        proven.totals,
-        copy,
-        workbook if into.has(workbook) else "",
+        totals or (),
+        replace(copy, faults=(*copy.faults, *faults)),
+        workbook if workbook in into.files else "",
     )
 
 
@@ -304,7 +306,9 @@ def _closes(
         try:
             sealed = sealed_close(closed, environment=environment)
             storage = storage_at(closed.account, environment=environment)
-            yield closed, copied_close(sealed, storage=storage, into=into)
+            expected = _expected([sealed])
+            faults = copied(storage, folder=sealed.folder, expected=expected, into=into)
+            yield closed, CopiedFolder(sealed.folder, {"close": sealed.sha256}, tuple(faults))
         except (ArchiveError, ConfigurationError) as error:
             yield closed, CopiedFolder(closed.folder, {}, (str(error),))
 
@@ -438,9 +442,6 @@ def _json(document: object) -> bytes:
     return (json.dumps(document, indent=2, sort_keys=True, default=str) + "\n").encode()
 
 
-UNREAD = "the folder was not copied whole"
-
-
 def copied_night(
     connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
 ) -> CopiedFolder:
@@ -452,7 +453,7 @@ def copied_night(
     folder = folder_of(run)
     try:
         storage = storage_of(run, environment=environment)
-        faults += missing_steps(connection, run, environment=environment)
+        faults += folder_problems(connection, run, environment=environment, is_deep=False)
         steps += sealed_night(connection, run, environment=environment).steps.values()
     except (ArchiveError, ConfigurationError) as error:
         faults.append(str(error))
@@ -474,7 +475,7 @@ def _copied_facts(
     """Copy the rows of the night's files, each file once; what is wrong with them."""
     storages = storages_of(environment)
     for facts in facts_rows.of_night(connection, run):
-        if into.has(facts.rows.path):
+        if facts.rows.path in into.files:
             continue
         try:
             content = whole_facts(storages(facts.inbox), facts.rows, doing=UNREAD)
@@ -482,12 +483,6 @@ def _copied_facts(
             yield str(error)
         else:
             into.write(facts.rows.path, content)
-
-
-def copied_close(sealed: Sealed, *, storage: Storage, into: EvidenceFolder) -> CopiedFolder:
-    """Copy the folder of a closed month, and hold it against its manifest."""
-    faults = copied(storage, folder=sealed.folder, expected=_expected([sealed]), into=into)
-    return CopiedFolder(sealed.folder, {"close": sealed.sha256}, tuple(faults))
 
 
 def copied(
@@ -519,43 +514,6 @@ def _expected(steps: Iterable[Sealed]) -> dict[str, str]:
         expected[f"{step.folder}/{MANIFEST}"] = step.sha256
         expected |= {f"{step.folder}/{each.name}": each.sha256 for each in step.manifest.files}
     return expected
-
-
-SUMS = "files.sha256"
-"""Every file but the manifest and itself, as `sha256sum -c` reads it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Proven:
-    """What an auditor is shown of a night's proof, and what cannot be shown."""
-
-    totals: Sequence[ControlTotal]
-    rules_digest: str
-    rules: object
-    """The document that has the digest; None where nobody has it any more."""
-    faults: tuple[str, ...]
-
-
-def proven_by(connection: Connection, run: Run, *, environment: Environment) -> Proven:
-    """The totals in a run's folder, and the rules that have the digest which the history binds."""
-    faults: list[str] = []
-    totals = None
-    try:
-        totals = sealed_totals(connection, run, environment=environment)
-    except (ArchiveError, ConfigurationError) as error:
-        faults.append(f"run {run.run_id}: none of its control totals is shown: {error}")
-    else:
-        if totals is None and results.load_totals(connection, run.run_id):
-            faults.append(
-                f"run {run.run_id}: none of its control totals is shown: no folder has them"
-            )
-    digest = runs.digests_of(connection, run.run_id)["rules_digest"]
-    rules = _rules(connection, run, digest=digest, environment=environment)
-    if digest and rules is None:
-        faults.append(
-            f"run {run.run_id}: neither its folder nor the database has its rules {digest}"
-        )
-    return Proven(totals or (), digest, rules, tuple(faults))
 
 
 def _rules(connection: Connection, run: Run, *, digest: str, environment: Environment) -> object:

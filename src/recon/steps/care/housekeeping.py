@@ -10,14 +10,15 @@ killed in between is finished by the next call.
 
 import hashlib
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 
-from recon.archive.step_folder import Sealed, whole_file
-from recon.archive.storage import Storage, reachable
+from recon.archive.step_folder import whole_file
+from recon.archive.storage import reachable
 from recon.config.retention import Backups
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.inbox.arrived_files import inbox
@@ -33,7 +34,7 @@ from recon.model.errors import (
 from recon.model.nights import Mode
 from recon.privacy.shown_text import shown_name
 from recon.steps.care.close_folders import close_problems
-from recon.steps.care.verify import folder_problems
+from recon.steps.care.verify import folder_problems, forgotten_folders
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
@@ -74,10 +75,13 @@ class OldNight:
     """The folder of one night that may go."""
 
     run: Run
-    names: Sequence[str]
-    """Of its files that go, below the archive."""
-    size_bytes: int
-    list_sha256: str
+    sizes: Mapping[str, int]
+    """Name below the archive -> bytes, of its files that go."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all of them."""
+        return sum(self.sizes.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +159,6 @@ def delete(
     if not by.strip():
         msg = "say who deletes (--as); nothing was deleted"
         raise UsageError(msg)
-    nights = [kind for kind in spared if kind.nights is not None]
     wanted = tuple(kind for kind in spared if kind.count and kind.nights is None)
     with environment.store.writing() as connection:
         events = [
@@ -167,10 +170,15 @@ def delete(
                 before = _before(kind.days, environment=environment)
                 retention_rows.forget_replies(connection, before=before)
     stayed = [*_unlinked(path for kind in wanted for path in kind.files)]
-    for kind in nights:
-        stayed += _let_go(kind, by=by.strip(), environment=environment)
-    gone = tuple(kind for kind in nights if kind.count)
-    return wanted + gone, tuple(stayed)
+    gone: list[Spared] = []
+    for kind in spared:
+        if kind.nights is not None:
+            stayed += finish(kind.nights.half_gone, environment=environment)
+            stayed += let_go(
+                kind.nights.going, days=kind.days, by=by.strip(), environment=environment
+            )
+            gone += [kind] * bool(kind.count)
+    return (*wanted, *gone), tuple(stayed)
 
 
 def _nights(days: int, *, environment: Environment) -> Spared:
@@ -186,13 +194,6 @@ def _nights(days: int, *, environment: Environment) -> Spared:
         nights=old,
         notes=(*left, *old.staying),
     )
-
-
-def _let_go(spared: Spared, *, by: str, environment: Environment) -> Iterator[str]:
-    """Let folders of nights go, and finish what an earlier call began."""
-    if spared.nights is not None:
-        yield from finish(spared.nights.half_gone, environment=environment)
-        yield from let_go(spared.nights.going, days=spared.days, by=by, environment=environment)
 
 
 def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Iterable[Path]]]:
@@ -303,8 +304,6 @@ def _unlinked(files: Iterable[Path]) -> Iterator[str]:
 
 NIGHTS_AT_ONCE = 100
 """Folders that are looked through, byte by byte, in one go; the next time takes the rest."""
-HELD = "a night of the account is at work"
-STRANGE = "lies in the folder of a night, and nobody sealed it"
 UNREAD = "folders of old nights could not be looked at, and none of them was let go"
 
 
@@ -418,9 +417,11 @@ class _Account:
                 return reason
             if many >= NIGHTS_AT_ONCE:
                 return f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
-            if problems := folder_problems(connection, run, environment=environment):
+            problems = folder_problems(connection, run, environment=environment)
+            sizes, keeping = _going(connection, run, environment=environment)
+            if problems:
                 return f"{problems[0]} (`recon verify {run.run_id}`)"
-            return _listed(connection, run, environment=environment)
+            return keeping[0] if keeping else OldNight(run, sizes)
         except (ArchiveError, ConfigurationError) as error:
             return f"{UNREAD}: {error}"
 
@@ -458,27 +459,28 @@ def let_go(
         problem = _unsafe(connection, environment=environment)
     for night in nights:
         run = night.run
-        try:
-            with account_lock(
-                environment.store, merchant_id=run.merchant_id, account_id=run.account_id
-            ):
-                reason = problem or _let_one_go(night, days=days, by=by, environment=environment)
-        except NightHeldError:
-            reason = HELD
-        if reason:
+        go = partial(_let_one_go, night, days=days, by=by, environment=environment)
+        if reason := problem or _under_lock(run, go, environment=environment):
             yield f"the folder of {run.business_date} ({run.run_id}) stays: {reason}"
 
 
 def finish(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[str]:
     """Remove what is left of folders that were let go; a sentence for each that is not finished."""
     for going in half_gone:
-        try:
-            with account_lock(
-                environment.store, merchant_id=going.merchant_id, account_id=going.account_id
-            ):
-                yield from _finish_one(going, environment=environment)
-        except NightHeldError:
-            yield f"files of {going.business_date} ({going.run_id}) are left: {HELD}"
+        go = partial(_finish_one, going, environment=environment)
+        if reason := _under_lock(going, go, environment=environment):
+            yield f"files of {going.business_date} ({going.run_id}) are left: {reason}"
+
+
+def _under_lock(of: OfAccount, go: Callable[[], str], *, environment: Environment) -> str:
+    """Let something go while nobody else works at its account; why it stays."""
+    try:
+        with account_lock(environment.store, merchant_id=of.merchant_id, account_id=of.account_id):
+            return go()
+    except NightHeldError:
+        return "a night of the account is at work"
+    except (ArchiveError, ConfigurationError) as error:
+        return f"{error}; the next housekeeping tries again"
 
 
 def _older(connection: Connection, *, days: int, environment: Environment) -> list[Run]:
@@ -499,55 +501,48 @@ def _older(connection: Connection, *, days: int, environment: Environment) -> li
 def _unsafe(connection: Connection, *, environment: Environment) -> str:
     """Why no night may go at all today; "" when nothing speaks against it."""
     _, broken = history.verify(connection)
-    problem = broken or next(close_problems(connection, environment=environment), "")
+    problem = broken or next(
+        chain(
+            close_problems(connection, environment=environment),
+            forgotten_folders(connection, environment=environment),
+        ),
+        "",
+    )
     return f"{problem}: `recon verify`" if problem else ""
 
 
-def _listed(connection: Connection, run: Run, *, environment: Environment) -> OldNight | str:
-    """What of a whole folder goes."""
-    storage = storage_of(run, environment=environment)
-    sealed = _sealed(connection, run, environment=environment)
-    sizes: dict[str, int] = {}
-    with reachable(storage, doing=UNREAD):
-        for name in _going(connection, run, storage=storage):
-            if name in sealed:
-                step, file = sealed[name]
-                sizes[name] = len(whole_file(storage, step, name=file))
-            elif _is_aside(name, run=run):
-                sizes[name] = len(storage.read(name))
-            else:
-                return f"{name} {STRANGE}"
-    listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
-    digest = hashlib.sha256(listed.encode()).hexdigest()
-    return OldNight(run, [*sizes], sum(sizes.values()), digest)
-
-
-def _sealed(
+def _going(
     connection: Connection, run: Run, *, environment: Environment
-) -> dict[str, tuple[Sealed, str]]:
-    """Each sealed file of a run's folder, by its name below the archive: its step, its own name."""
-    steps = sealed_night(connection, run, environment=environment).steps.values()
-    return {
-        f"{step.folder}/{entry.name}": (step, entry.name)
-        for step in steps
+) -> tuple[dict[str, int], list[str]]:
+    """The files of a run's folder that go with it, by size, and what must not go, in sentences."""
+    storage, folder = storage_of(run, environment=environment), folder_of(run)
+    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
+    sealed = {
+        f"{step.folder}/{entry.name}": (step, entry)
+        for step in sealed_night(connection, run, environment=environment).steps.values()
         for entry in step.manifest.files
     }
-
-
-def _is_aside(name: str, *, run: Run) -> bool:
-    """Whether a file is of an attempt that a night or a signature itself left."""
-    return is_attempt(name.removeprefix(f"{folder_of(run)}/"))
-
-
-def _going(connection: Connection, run: Run, *, storage: Storage) -> list[str]:
-    """The files of a run's folder that do not stay when it goes, by name."""
-    folder = folder_of(run)
-    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
-    return [
-        name
-        for name in storage.names(folder)
-        if not is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed)
-    ]
+    sizes: dict[str, int] = {}
+    problems: list[str] = []
+    with reachable(storage, doing=UNREAD):
+        for name in storage.names(folder):
+            below = name.removeprefix(f"{folder}/")
+            if is_kept(below, is_signed=is_signed):
+                continue
+            if name in sealed:
+                step, entry = sealed[name]
+                try:
+                    sizes[name] = len(whole_file(storage, step, name=entry.name))
+                except ArchiveBrokenError as error:
+                    problems.append(f"{error}: nothing more of that folder goes; look at why")
+            elif is_attempt(below):
+                sizes[name] = len(storage.read(name))
+            else:
+                problems.append(
+                    f"{name} lies in the folder of a night, and nobody sealed it: move it away, "
+                    "the next housekeeping goes on"
+                )
+    return sizes, problems
 
 
 def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment) -> str:
@@ -556,76 +551,49 @@ def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment
     Its bytes are read while others may write. People may sign it, reopen its month or hand out a
     journal meanwhile: the transaction that notes it asks that again.
     """
-    run = night.run
-    names = [name.removeprefix(f"{folder_of(run)}/") for name in night.names[:NAMES_TOLD_MAX]]
-    try:
-        with environment.store.reading() as connection:
-            names_under_it = sign_off_rows.signatures(connection, run.run_id)
-            again = _Account(connection, environment, run, days).looked_at(run)
-        if isinstance(again, str):
-            return again
-        if again.list_sha256 != night.list_sha256:
-            return "its files are not those that were shown; the next housekeeping shows them"
-        with environment.store.writing() as connection:
-            if reason := _Account(connection, environment, run, days).unsettled(run):
-                return reason
-            names_now = sign_off_rows.signatures(connection, run.run_id)
-            if names_now != names_under_it:
-                return "somebody signed it meanwhile; the next housekeeping looks again"
-            going = LetGo(
-                run.run_id,
-                run.merchant_id,
-                run.account_id,
-                run.business_date,
-                by,
-                environment.clock(),
-                len(night.names),
-                night.size_bytes,
-                night.list_sha256,
-            )
-            details = {"days": days, "folder": folder_of(run), "names": names}
-            let_go_rows.note_let_go(connection, going, details=details)
-        environment.crash_point("let a night go")
-        _remove(run, names=night.names, environment=environment)
-    except (ArchiveError, ConfigurationError) as error:
-        return f"{error}; the next housekeeping tries again"
+    run, sizes = night.run, night.sizes
+    with environment.store.reading() as connection:
+        names_under_it = sign_off_rows.signatures(connection, run.run_id)
+        again = _Account(connection, environment, run, days).looked_at(run)
+    if isinstance(again, str):
+        return again
+    if again.sizes != sizes:
+        return "its files are not those that were shown; the next housekeeping shows them"
+    listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
+    names = [name.removeprefix(f"{folder_of(run)}/") for name in [*sizes][:NAMES_TOLD_MAX]]
+    with environment.store.writing() as connection:
+        if reason := _Account(connection, environment, run, days).unsettled(run):
+            return reason
+        if sign_off_rows.signatures(connection, run.run_id) != names_under_it:
+            return "somebody signed it meanwhile; the next housekeeping looks again"
+        going = LetGo(
+            run.run_id,
+            run.merchant_id,
+            run.account_id,
+            run.business_date,
+            by,
+            environment.clock(),
+            len(sizes),
+            night.size_bytes,
+            hashlib.sha256(listed.encode()).hexdigest(),
+        )
+        details = {"days": days, "folder": folder_of(run), "names": names}
+        let_go_rows.note_let_go(connection, going, details=details)
+    environment.crash_point("let a night go")
+    _remove(run, names=sizes, environment=environment)
     return ""
 
 
-def _finish_one(going: LetGo, *, environment: Environment) -> Iterator[str]:
-    """Remove what is left of a folder, and nothing that is not what was let go."""
-    try:
-        with environment.store.reading() as connection:
-            if going not in let_go_rows.half_gone(connection):
-                return
-            run = runs.get(connection, going.run_id)
-            names, strange = _left(connection, run, environment=environment)
-        yield from strange
-        if not strange:
-            _remove(run, names=names, environment=environment)
-    except (ArchiveError, ConfigurationError) as error:
-        yield f"{error}; the next housekeeping tries again"
-
-
-def _left(
-    connection: Connection, run: Run, *, environment: Environment
-) -> tuple[list[str], list[str]]:
-    """What of a folder that was let go lies there still, and a sentence for what must not go."""
-    storage = storage_of(run, environment=environment)
-    sealed = _sealed(connection, run, environment=environment)
-    names, strange = [], []
-    with reachable(storage, doing=f"files of {folder_of(run)} are left"):
-        for name in _going(connection, run, storage=storage):
-            names.append(name)
-            if name in sealed:
-                step, file = sealed[name]
-                try:
-                    whole_file(storage, step, name=file)
-                except ArchiveBrokenError as error:
-                    strange.append(f"{error}: nothing more of that folder goes; look at why")
-            elif not _is_aside(name, run=run):
-                strange.append(f"{name} {STRANGE}: move it away, the next housekeeping goes on")
-    return names, strange
+def _finish_one(going: LetGo, *, environment: Environment) -> str:
+    """Remove what is left of a folder, and nothing that is not what was let go; why it stays."""
+    with environment.store.reading() as connection:
+        if going not in let_go_rows.half_gone(connection):
+            return ""
+        run = runs.get(connection, going.run_id)
+        sizes, problems = _going(connection, run, environment=environment)
+    if not problems:
+        _remove(run, names=sizes, environment=environment)
+    return "; ".join(problems)
 
 
 def _remove(run: Run, *, names: Iterable[str], environment: Environment) -> None:

@@ -395,7 +395,8 @@ def _may_be_of(result: Reconciliation, *, age: int, last: str) -> list[str]:
     breaks = result.breaks
     is_old = breaks["age_days"].fillna(0).ge(age) | breaks["first_seen"].astype("str").le(last)
     old = breaks.loc[is_old & ~breaks["code"].astype("str").str.startswith(OF_FEES), "break_id"]
-    return _names(result.journals[result.journals["break_id"].isin(old)])
+    journals = result.journals
+    return sorted({*journals.loc[journals["break_id"].isin(old), "journal_id"].astype("str")})
 
 
 def _sealed(
@@ -408,7 +409,3 @@ def _sealed(
     dated = {line.journal_id for line in lines if line.day <= month.last}
     then, now = sums_by_journal(lines), sums_by_journal(result.journals)
     return sorted(name for name in dated if now.get(name) == then[name])
-
-
-def _names(journals: pd.DataFrame) -> list[str]:
-    return sorted({*journals["journal_id"].astype("str")})

@@ -146,12 +146,16 @@ def stated_month(
         )
     days = [*_days(month, live=live, whole=whole, held=held, environment=environment)]
     with ExitStack() as kept:
+        seldom = [name for name in READ if name not in NEWEST_ONLY]
         nights = [
-            _night(number, run, night=night, kept=kept, names=_names(is_newest=night is sealed[-1]))
+            _night(
+                number, run, night=night, kept=kept, names=READ if night is sealed[-1] else seldom
+            )
             for number, (run, night) in enumerate(zip(read, sealed, strict=True))
         ]
         frame = _frame(month, account=account, newest=sealed[-1], days=days)
-        frame = replace(frame, closed=[*_periods(before)])
+        periods = [ClosedPeriod(BusinessMonth.named(each.month), each.known_by) for each in before]
+        frame = replace(frame, closed=periods)
         frame = _with_earlier(frame, whole=whole, nights=nights, kept=kept, environment=environment)
         statement = statement_of(frame, nights=nights)
     return StatedMonth(
@@ -182,11 +186,6 @@ def _rules_since(nights: Sequence[MonthNight]) -> dict[str, str]:
     for night in nights:
         rules.setdefault(night.rules_digest, night.business_date)
     return rules
-
-
-def _periods(closed: Sequence[ClosedMonth]) -> Iterator[ClosedPeriod]:
-    for each in closed:
-        yield ClosedPeriod(BusinessMonth.named(each.month), each.known_by)
 
 
 def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
@@ -282,11 +281,6 @@ def earlier_days(
     since = since if paid_on is None else min(since, paid_on)
     asked = sorted(day for day in days if since <= day < first)
     return asked[max(len(asked) - nights_max, 0) :]
-
-
-def _names(*, is_newest: bool) -> list[str]:
-    """The files that are read of a night."""
-    return [name for name in READ if is_newest or name not in NEWEST_ONLY]
 
 
 def _night(

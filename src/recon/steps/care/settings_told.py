@@ -19,7 +19,7 @@ from recon.instructions.signer_socket import SignerSocket
 from recon.model.errors import ConfigurationError, ReconError
 from recon.model.words import GatewayState, KeyAnswer
 from recon.privacy.own_sockets import is_heard
-from recon.steps.ground.environment import is_on_this_machine
+from recon.steps.ground.environment import account_of, is_on_this_machine
 from recon.store.database.engine import Store
 from recon.store.nights import notification_rows
 from recon.store.people.code_rows import SeenCode, codes_seen
@@ -112,7 +112,7 @@ def codes_told(settings: Settings, *, store: Store) -> str:
     unmapped = {
         f"{seen.field} {seen.code}"
         for key in settings.accounts
-        for seen in unmapped_codes(store, rules=settings.rules, account=_pair(key))
+        for seen in unmapped_codes(store, rules=settings.rules, account=account_of(key))
     }
     if not unmapped:
         return "every code seen so far is mapped"
@@ -146,11 +146,6 @@ def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> l
         "query_result": lambda code: rules.answer_of(code) is KeyAnswer.UNMAPPED,
     }
     return [code for code in seen if unknown[code.field](code.code)]
-
-
-def _pair(key: str) -> tuple[str, str]:
-    merchant_id, _, account_id = key.partition("/")
-    return merchant_id, account_id
 
 
 def desk_told(settings: Settings, *, variables: Mapping[str, str]) -> str:

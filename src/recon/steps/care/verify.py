@@ -1,11 +1,10 @@
 """`recon verify`: does what is stored still hold, and is it what people said?
 
-Looked at are the history, the tables that it binds, the desk's signatures, every byte of every
-folder, totals, and the workbooks of finished runs. Verdicts are not judged: a night with breaks
-verifies as well as a clean one.
+Looked at are the history, the tables that it binds, the desk's signatures, the folders of nights
+and closes, totals, and the workbooks of finished runs; of one night every byte. Verdicts are not
+judged: a night with breaks verifies as well as a clean one.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,14 +12,13 @@ from itertools import islice
 from pathlib import Path
 
 from recon.archive.step_folder import (
-    Sealed,
     find_sealed,
     sealed_step,
     step_problems,
-    whole_file,
 )
 from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
+from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import (
     ArchiveBrokenError,
     ArchiveError,
@@ -30,7 +28,7 @@ from recon.model.errors import (
 )
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
-from recon.steps.care.close_folders import close_problems
+from recon.steps.care.close_folders import FOLDER, close_problems
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.second_proof import proven_again
 from recon.steps.files.file_endorsements import unendorsed_files
@@ -41,7 +39,6 @@ from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import (
     INPUTS,
-    Link,
     links,
     storage_at,
     storage_of,
@@ -62,7 +59,7 @@ from recon.store.nights.let_go_rows import all_let_go, let_go_of
 from recon.store.nights.order_facts import StorageOf, facts_problems
 from recon.store.nights.runs import FinishedRun, Run
 from recon.store.nights.settled_lines import line_problems
-from recon.store.people import agreement_rows, approval_rows, resolution_rows
+from recon.store.people import agreement_rows, approval_rows, closed_months, resolution_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +192,10 @@ def _archive_problems(
     try:
         for night in finished:
             run = runs.get(connection, night.run_id)
-            problems += missing_steps(connection, run, environment=environment)
-        problems += forgotten_nights(connection, environment=environment)
+            problems += folder_problems(connection, run, environment=environment, is_deep=False)
     except (ArchiveError, ConfigurationError) as error:
-        problems.append(str(error))
-    return problems
+        return [*problems, str(error)]
+    return [*problems, *forgotten_folders(connection, environment=environment)]
 
 
 def _replaced(environment: Environment, workbook: Path, *, reading: Reading) -> str:
@@ -250,7 +246,7 @@ def _delivered(
     problems: list[str] = []
     try:
         problems += (f"run {run.run_id}: {problem}" for problem in reading.beside(path))
-        if _sha256(path) == run.workbook_sha256:
+        if sha256_of(path) == run.workbook_sha256:
             return problems, []
         night = _night_of(environment, run) if reading.run_of(path) == run.run_id else None
         cells = [] if night is None else [*reading.differences(night, path)]
@@ -270,7 +266,7 @@ def _one_workbook(
     environment: Environment, finished: list[FinishedRun], *, workbook: Path, reading: Reading
 ) -> tuple[str, list[str]]:
     """What one workbook was held against, and what is the matter: by its bytes, else by cells."""
-    digest = _sha256(workbook)
+    digest = sha256_of(workbook)
     for run in finished:
         if run.workbook_sha256 == digest:
             sealed = f"{workbook} is the file that run {run.run_id} wrote (SHA-256 {digest})"
@@ -308,7 +304,7 @@ def _shown_measure(run: FinishedRun, night: NightFigures | Path) -> str:
 def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:
     """The file that the run wrote, if it is still that one; else its figures as of now."""
     written = _written(finished, environment=environment)
-    if finished.workbook and written.is_file() and _sha256(written) == finished.workbook_sha256:
+    if finished.workbook and written.is_file() and sha256_of(written) == finished.workbook_sha256:
         return written
     with environment.store.reading() as connection:
         run = runs.get(connection, finished.run_id)
@@ -321,10 +317,6 @@ def _written(run: FinishedRun, *, environment: Environment) -> Path:
     path = Path(run.workbook)
     folders = (account.reports for account in environment.settings.accounts.values())
     return next((p for p in (path, *(each / path.name for each in folders)) if p.is_file()), path)
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 SENT = tuple(
@@ -394,24 +386,40 @@ def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:
 UNREAD = "nothing of it could be looked at"
 
 
-def folder_problems(connection: Connection, run: Run, *, environment: Environment) -> list[str]:
+def folder_problems(
+    connection: Connection, run: Run, *, environment: Environment, is_deep: bool = True
+) -> list[str]:
     """What of a run's folder is not as it was sealed, each as a sentence; none when all is.
 
-    Of a folder that was let go everything is looked at that is kept of one.
+    Of a folder that was let go everything is looked at that is kept of one. Not `is_deep`: only
+    whether every step is there that the history binds.
 
     Raises:
         ArchiveError: the archive cannot be reached.
     """
-    storage = storage_of(run, environment=environment)
-    look = _whole
+    storage, kept = storage_of(run, environment=environment), None
     if let_go_of(connection, run.run_id) is not None:
-        look = partial(_kept, is_signed=bool(sign_off_rows.signatures(connection, run.run_id)))
+        kept = partial(is_kept, is_signed=bool(sign_off_rows.signatures(connection, run.run_id)))
     problems: list[str] = []
     with reachable(storage, doing=UNREAD):
-        for link in _binding(links(connection, run.run_id)):
-            of_link = _of_link(storage, link, look=look)
-            problems += [f"run {run.run_id}: {problem}" for problem in of_link]
-    return problems
+        for link in {link.step: link for link in links(connection, run.run_id)}.values():
+            night = link.folder.rpartition("/")[0]
+            try:
+                sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+            except ArchiveBrokenError as error:
+                # It is there, of a version that cannot be read here: a look into it says so.
+                problems += [str(error)] * is_deep
+                continue
+            if sealed is None:
+                problems.append(
+                    f"{link.folder}/manifest.json of the archive {storage.shown} is gone, or is "
+                    "not the one whose hash the history keeps: the folder was moved, changed, "
+                    "swapped or restored from an older copy; put it back from a backup of the "
+                    "archive"
+                )
+            elif is_deep:
+                problems += step_problems(storage, sealed, kept=kept)
+    return [f"run {run.run_id}: {problem}" for problem in problems]
 
 
 def sql_problems(run: Run, *, environment: Environment) -> list[str]:
@@ -428,101 +436,46 @@ def sql_problems(run: Run, *, environment: Environment) -> list[str]:
     ]
 
 
-def missing_steps(connection: Connection, run: Run, *, environment: Environment) -> list[str]:
-    """Steps that the history binds and the archive does not have, without a look into their files.
-
-    Raises:
-        ArchiveError: the archive cannot be reached.
-    """
-    storage = storage_of(run, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        return [
-            f"run {run.run_id}: {_gone(storage, link)}"
-            for link in _binding(links(connection, run.run_id))
-            if _is_gone(storage, link)
-        ]
-
-
-def forgotten_nights(connection: Connection, *, environment: Environment) -> Iterator[str]:
-    """Folders of runs that only a later state of the database can have known.
+def forgotten_folders(connection: Connection, *, environment: Environment) -> Iterator[str]:
+    """Folders of runs and closes that only a later state of the database can have known.
 
     What nights on another copy of it left, before this one was put back, is no business of its, nor
     what began on links that two people accepted as lost.
-
-    Raises:
-        ArchiveError: the archive cannot be reached.
     """
     newest = history.head(connection).sequence
+    bound = {closed.folder for closed in closed_months.all_closes(connection)}
     for name in sorted(environment.settings.accounts):
-        account_name = account_of(name)
-        storage = storage_at(account_name, environment=environment)
+        account = account_of(name)
         known = max(newest, given_up(connection, account=name))
-        with reachable(storage, doing=UNREAD):
-            for day in storage.folders(f"nights/{account_name[0]}/{account_name[1]}"):
-                for folder in storage.folders(day):
-                    if runs.is_known(connection, folder.rpartition("/")[2]):
-                        continue
-                    if _began_after(storage, folder) > known:
+        try:
+            storage = storage_at(account, environment=environment)
+            with reachable(storage, doing=UNREAD):
+                nights = {
+                    folder: f"{folder}/{INPUTS}"
+                    for folder in _two_below(storage, "/".join(("nights", *account)))
+                    if not runs.is_known(connection, folder.rpartition("/")[2])
+                }
+                months = _two_below(storage, "/".join((FOLDER, *account)))
+                closes = {folder: folder for folder in months if folder not in bound}
+                for folder, step in {**nights, **closes}.items():
+                    if _began_after(storage, step) > known:
                         yield (
                             f"the archive {storage.shown} has {folder}, which was written after "
                             f"link {newest} of the history, the newest that this database has: it "
                             "is older than the archive; put the newest database back"
                         )
+        except (ArchiveError, ConfigurationError) as error:
+            yield str(error)
+
+
+def _two_below(storage: Storage, folder: str) -> list[str]:
+    return [each for middle in storage.folders(folder) for each in storage.folders(middle)]
 
 
 def _began_after(storage: Storage, folder: str) -> int:
-    """The number of the newest link when the first step of a folder was written; 0: it has none."""
+    """The number of the newest link when a step was written; 0: it was never sealed."""
     try:
-        sealed = sealed_step(storage, folder=f"{folder}/{INPUTS}")
+        sealed = sealed_step(storage, folder=folder)
     except ArchiveBrokenError:
         return 0
     return int(sealed.manifest.about.history_before.split(":")[0]) if sealed else 0
-
-
-def _binding(bound: Iterable[Link]) -> list[Link]:
-    """The newest link of each step."""
-    return list({link.step: link for link in bound}.values())
-
-
-def _of_link(
-    storage: Storage, link: Link, *, look: Callable[[Storage, Sealed], list[str]]
-) -> list[str]:
-    night = link.folder.rpartition("/")[0]
-    try:
-        sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
-    except ArchiveBrokenError as error:
-        return [str(error)]
-    return [_gone(storage, link)] if sealed is None else look(storage, sealed)
-
-
-def _whole(storage: Storage, sealed: Sealed) -> list[str]:
-    """Every file of a step."""
-    return step_problems(storage, sealed)
-
-
-def _kept(storage: Storage, sealed: Sealed, *, is_signed: bool) -> list[str]:
-    """The files of a step that stay when its night is let go."""
-    problems = []
-    for entry in sealed.manifest.files:
-        if is_kept(f"{sealed.manifest.about.step}/{entry.name}", is_signed=is_signed):
-            try:
-                whole_file(storage, sealed, name=entry.name)
-            except ArchiveBrokenError as error:
-                problems.append(str(error))
-    return problems
-
-
-def _is_gone(storage: Storage, link: Link) -> bool:
-    night = link.folder.rpartition("/")[0]
-    try:
-        return find_sealed(storage, night=night, step=link.step, sha256=link.sha256) is None
-    except ArchiveBrokenError:
-        return False  # it is there, of a version that cannot be read here; a look into it says so
-
-
-def _gone(storage: Storage, link: Link) -> str:
-    return (
-        f"{link.folder}/manifest.json of the archive {storage.shown} is gone, or is not the one "
-        "whose hash the history keeps: the folder was moved, changed, swapped or restored from an "
-        "older copy; put it back from a backup of the archive"
-    )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from recon.config.keys import key_of_file
 from recon.config.notice_settings import STOPPED, Notice
@@ -99,13 +98,12 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
         return {}
     with environment.store.reading() as connection:
         events = _since_resumed(history.of_entity(connection, run.run_id))
-    reached = {_notice_of(event) for event in events if event["event"] == TOLD}
-    failed = {_notice_of(event): event for event in events if event["event"] == NOT_TOLD}
-    return {
-        name: _problem_of(failed[name]) if name in failed else "it was not tried"
-        for name in due
-        if name not in reached
-    }
+    tries: dict[str, str] = {}
+    for event in events:
+        if event["event"] in {TOLD, NOT_TOLD}:
+            told = json.loads(str(event["data"]))
+            tries[told["notice"]] = told.get("problem", "")
+    return {name: problem for name in due if (problem := tries.get(name, "it was not tried"))}
 
 
 def _since_resumed(events: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
@@ -245,15 +243,3 @@ def _address(notice: Notice, *, variables: Mapping[str, str]) -> str:
         return address
     msg = f"the environment variable {notice.address_env} with its address is not set"
     raise ConfigurationError(msg)
-
-
-def _notice_of(event: Mapping[str, object]) -> str:
-    return str(_told_in(event).get("notice", ""))
-
-
-def _problem_of(event: Mapping[str, object]) -> str:
-    return str(_told_in(event).get("problem", ""))
-
-
-def _told_in(event: Mapping[str, object]) -> dict[str, Any]:
-    return dict(json.loads(str(event["data"])))

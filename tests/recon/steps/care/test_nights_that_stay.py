@@ -9,7 +9,6 @@ from sqlalchemy import delete, insert, select, update
 
 from recon.model.errors import NightLetGoError
 from recon.model.words import InstructionState
-from recon.steps.care import housekeeping
 from recon.steps.care import housekeeping as keeping
 from recon.steps.care.housekeeping import _Account
 from recon.store.database.night_lock import account_lock
@@ -132,7 +131,10 @@ CHANGES: dict[str, tuple[Change, str]] = {
 def test_what_happens_between_showing_and_deleting_keeps_the_night(
     what: str, aged: Merchant
 ) -> None:
-    """Everything is asked again, and every byte looked at again, before the first file goes."""
+    """Everything is asked again, and every byte looked at again, before the first file goes.
+
+    Whoever only looks from then on is told the same; a name alone keeps no night.
+    """
     change, reason = CHANGES[what]
     before = files_of(night_folder(aged))
 
@@ -142,6 +144,8 @@ def test_what_happens_between_showing_and_deleting_keeps_the_night(
     assert reason in told
     assert files_of(night_folder(aged)) >= before
     assert went(aged) == 0
+    assert (dates(aged) == []) is (what != "a name")
+    assert (reason in notes(aged)) is (what != "a name")
 
 
 def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> None:
@@ -190,7 +194,7 @@ def test_a_night_that_was_let_go_is_not_signed_any_more(aged: Merchant) -> None:
 
 def test_only_so_many_nights_go_at_once(aged: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are named, and go the next time."""
-    monkeypatch.setattr(housekeeping, "NIGHTS_AT_ONCE", 0)
+    monkeypatch.setattr(keeping, "NIGHTS_AT_ONCE", 0)
     assert dates(aged) == []
     assert f"({BUSINESS_DATE}): 0 nights go at once, the next time takes the rest" in notes(aged)
 

@@ -16,7 +16,6 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import Verdict
 from recon.steps.care import housekeeping as keeping
-from recon.steps.care import housekeeping as module
 from recon.steps.care.housekeeping import NIGHTS, Spared
 from recon.steps.care.sql_questions import answer
 from recon.steps.care.verify import Verification, verify, verify_night
@@ -35,15 +34,12 @@ from recon.store.nights import answer_parts, runs, sign_off_rows
 from recon.store.nights.let_go_rows import all_let_go, half_gone
 from recon.store.nights.sign_off_rows import Signature
 from recon.store.people.approval_rows import PersonsWord
-from tests.recon.files.s3_server import S3Server, serving_s3
-from tests.recon.steps.care.test_housekeeping import case_of
 from tests.recon.steps.care.test_reopened_months import reopened
 from tests.recon.steps.care.test_signed_closes import UNREAD, close
 from tests.recon.steps.conftest import (
     ACCOUNT,
     BUSINESS_DATE,
     MERCHANT,
-    ON_POSTGRESQL,
     Merchant,
     plain_workbooks,
 )
@@ -207,13 +203,13 @@ def test_whoever_signs_a_night_while_its_bytes_are_read_keeps_it(
     folder = night_folder(aged)
 
     def read_and_signed(*args: Any, **named: Any) -> bytes:
-        monkeypatch.setattr(module, "whole_file", whole_file)
+        monkeypatch.setattr(keeping, "whole_file", whole_file)
         signed(aged, folder)
         return whole_file(*args, **named)
 
     with aged.environment() as environment:
         every = keeping.housekeeping(environment)
-        monkeypatch.setattr(module, "whole_file", read_and_signed)
+        monkeypatch.setattr(keeping, "whole_file", read_and_signed)
         _, stayed = keeping.delete(every, by="Otto Ops", environment=environment)
 
     assert ["somebody signed it meanwhile" in each for each in stayed] == [True]
@@ -304,14 +300,6 @@ def test_a_night_that_is_not_whole_stays_and_is_named(file: str, aged: Merchant)
     assert path.is_file()
 
 
-def test_a_file_that_nobody_sealed_keeps_the_night(aged: Merchant) -> None:
-    """It may be the only copy of what somebody needs."""
-    (night_folder(aged) / "note.txt").write_text("mine")
-
-    assert dates(aged) == []
-    assert "nobody sealed it" in "\n".join(spared(aged).notes)
-
-
 def test_a_month_that_is_open_again_keeps_its_nights(aged: Merchant) -> None:
     """Its statement reads them; also when people open it between looking and deleting."""
     with aged.environment() as environment:
@@ -324,30 +312,6 @@ def test_a_month_that_is_open_again_keeps_its_nights(aged: Merchant) -> None:
         _, stayed = keeping.delete(every, by="Otto Ops", environment=environment)
     assert [f"{BUSINESS_DATE} (" in each and "not closed" in each for each in stayed] == [True]
     assert checked(aged, BUSINESS_DATE).let_go == ()
-
-
-def test_money_of_before_that_is_not_decided_keeps_the_evidence(aged: Merchant) -> None:
-    """Answers of nights decide doubts and cases."""
-    with aged.environment() as environment, environment.store.writing() as connection:
-        connection.execute(case_of(aged))
-
-    assert dates(aged) == []
-    assert "an instruction or a case of" in "\n".join(spared(aged).notes)
-
-
-_NO_TRIGGER = "DROP TRIGGER IF EXISTS history_no_update"
-
-
-def test_a_history_that_does_not_close_lets_nothing_go(aged: Merchant) -> None:
-    """Whoever could change it could have made a month look closed."""
-    opened = "ALTER TABLE history DISABLE TRIGGER USER" if ON_POSTGRESQL else _NO_TRIGGER
-    aged.as_owner(
-        opened,
-        "UPDATE history SET event = 'begun' WHERE sequence = 1",
-    )
-
-    assert dates(aged) == []
-    assert "does not close" in "\n".join(spared(aged).notes)
 
 
 class EndedError(Exception):
@@ -402,10 +366,3 @@ def test_a_live_night_after_one_was_let_go_is_proven(aged: Merchant) -> None:
     assert any(total.id == "T14" for total in totals)
     assert checked(aged).problems == checked(aged, day.isoformat()).problems == ()
     assert files_of(night_folder(aged)) == kept
-
-
-@pytest.fixture
-def old_nights() -> Iterator[S3Server]:
-    """A storage with a bucket for nights."""
-    with serving_s3("old-nights") as server:
-        yield server
