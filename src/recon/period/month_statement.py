@@ -3,7 +3,8 @@
 Each row has one name for console, files and workbook, in the order in which people read them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from pathlib import Path
@@ -171,6 +172,14 @@ class UntoldRefunds(NamedTuple):
     sentence: str
 
 
+def sums_of(figures: Iterable[MonthFigure]) -> Counter[tuple[str, str, str]]:
+    """Currency, of and at -> the sum of these figures, minor units."""
+    sums: Counter[tuple[str, str, str]] = Counter()
+    for each in figures:
+        sums[each.currency, each.of, each.at] += each.amount
+    return sums
+
+
 @dataclass(frozen=True, slots=True)
 class MonthStatement:
     """What a month came to, of one account."""
@@ -237,11 +246,7 @@ class MonthStatement:
 
     def sum_of(self, currency: str, *, of: str, at: str) -> int:
         """The amount of some figures."""
-        return sum(
-            figure.amount
-            for figure in self.figures
-            if (figure.currency, figure.of, figure.at) == (currency, of, at)
-        )
+        return sums_of(self.figures)[currency, of, at]
 
 
 def age_of_month(month: BusinessMonth, *, calendar: BusinessCalendar, newest: str) -> int:

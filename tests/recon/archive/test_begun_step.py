@@ -1,13 +1,11 @@
 """A step that is written in two goes is the step that is written in one."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from recon.archive.step_folder import (
     BegunStep,
-    Part,
     Sealed,
     begin_step,
     end_step,
@@ -48,16 +46,6 @@ def test_both_goes_together_are_the_step(tmp_path: Path) -> None:
     assert sealed == written(LocalStorage(tmp_path / "other"), 4200)
 
 
-def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
-    """Whoever begins again writes its own files, and finds none of another's."""
-    storage = LocalStorage(tmp_path)
-    with storage.writing(f"{FOLDER}/ledger.parquet") as file:
-        file.write(b"half of a night")
-    begun(storage, 1)
-
-    assert step_problems(storage, ended(storage, begun(storage, 4200), 4200)) == []
-
-
 def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
     """Begun and ended once more, no file of it is written, and its hash stays the same."""
     storage = LocalStorage(tmp_path)
@@ -92,16 +80,3 @@ def test_a_step_that_says_something_else_stays_under_another_name(
     assert step_problems(storage, sealed) == []
     assert [entry.name for entry in sealed.manifest.files] == [first.name, *(p.name for p in rest)]
     assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
-
-
-def test_no_two_first_files_are_held_at_once(tmp_path: Path) -> None:
-    """Each lies on the disk before the next one is made."""
-    storage, there = LocalStorage(tmp_path), []
-
-    def one_by_one() -> Iterator[Part]:
-        for part in parts(4200):
-            there.append(len([*tmp_path.rglob("*.parquet")]))
-            yield part
-
-    begin_step(storage, folder=FOLDER, parts=one_by_one)
-    assert there == [0, 1, 2]

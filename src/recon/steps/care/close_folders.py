@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from recon.archive.step_folder import Sealed, find_sealed, step_problems, whole_file
-from recon.archive.storage import reachable
+from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
 from recon.model.errors import ArchiveBrokenError, ArchiveError, ConfigurationError, ReconError
 from recon.period.month_statement import MonthFigure
@@ -30,7 +30,29 @@ def period_folder(account: tuple[str, str], month: str) -> str:
     return "/".join((FOLDER, *account, month))
 
 
-def sealed_close(closed: ClosedMonth, *, environment: Environment) -> Sealed:
+class ClosedFolder(NamedTuple):
+    """The folder of a close."""
+
+    storage: Storage
+    sealed: Sealed
+
+    def file(self, name: str) -> bytes:
+        """One file, as it was sealed.
+
+        Raises:
+            ArchiveError: it is gone, or is not the file that was sealed.
+        """
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, self.sealed, name=name)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What the close says for programs; see `file`."""
+        document: dict[str, Any] = json.loads(self.file(DOCUMENT))
+        return document
+
+
+def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFolder:
     """The folder of a close, as the history binds it.
 
     Raises:
@@ -46,7 +68,7 @@ def sealed_close(closed: ClosedMonth, *, environment: Environment) -> Sealed:
             "history binds: put the folder back from a backup of the archive"
         )
         raise ArchiveBrokenError(msg)
-    return sealed
+    return ClosedFolder(storage, sealed)
 
 
 def closed_folders_told(
@@ -61,7 +83,7 @@ def closed_folders_told(
     problems = [
         f"{closed.month}, {closed.folder}: {problem}"
         for closed in closes
-        for problem in folder_problems(closed, environment=environment)
+        for problem in _problems(closed, environment=environment)
     ]
     if problems:
         more = len(problems) - PROBLEMS_SHOWN_MAX
@@ -74,45 +96,14 @@ def closed_folders_told(
     return f"the folders of {len(closes)} closes are as they were sealed"
 
 
-def folder_problems(closed: ClosedMonth, *, environment: Environment) -> list[str]:
+def _problems(closed: ClosedMonth, *, environment: Environment) -> list[str]:
     """What of a close's folder is not as it was sealed, each as a sentence; none when all is."""
     try:
-        sealed = sealed_close(closed, environment=environment)
-        storage = storage_at(closed.account, environment=environment)
+        storage, sealed = closed_folder(closed, environment=environment)
         with reachable(storage, doing=UNREAD):
             return step_problems(storage, sealed)
     except (ArchiveError, ConfigurationError) as error:
         return [str(error)]
-
-
-def sealed_file(
-    closed: ClosedMonth, sealed: Sealed, *, name: str, environment: Environment
-) -> bytes:
-    """One file of the folder of a close, as it was sealed.
-
-    Raises:
-        ArchiveError: it is gone, or is not the file that was sealed.
-    """
-    storage = storage_at(closed.account, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        return whole_file(storage, sealed, name=name)
-
-
-def sealed_document(closed: ClosedMonth, *, environment: Environment) -> dict[str, Any]:
-    """What a close says for programs, as it was sealed.
-
-    Raises:
-        ArchiveError: it is gone, or is not the file that was sealed.
-    """
-    sealed = sealed_close(closed, environment=environment)
-    return document_of(closed, sealed, environment=environment)
-
-
-def document_of(closed: ClosedMonth, sealed: Sealed, *, environment: Environment) -> dict[str, Any]:
-    """The same, of a folder that was found already."""
-    content = sealed_file(closed, sealed, name=DOCUMENT, environment=environment)
-    document: dict[str, Any] = json.loads(content)
-    return document
 
 
 def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
@@ -128,7 +119,7 @@ def close_problems(connection: Connection, *, environment: Environment) -> Itera
         subject = override(CLOSE, subject=closed.digest)
         if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
             yield f"{which} counts as closed, but {problem}"
-        for problem in folder_problems(closed, environment=environment):
+        for problem in _problems(closed, environment=environment):
             yield f"{which}: {problem}"
     for manifest in closed_months.all_reopened(connection):
         subject = override(REOPEN, subject=manifest)

@@ -9,10 +9,8 @@ from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import MonthFigure
 from recon.steps.care.close_folders import (
     UNREAD,
-    document_of,
-    sealed_close,
+    closed_folder,
     sealed_figures,
-    sealed_file,
 )
 from recon.steps.care.month_closes import prepared_close
 from recon.steps.care.month_files import moved_since, seen_close
@@ -72,13 +70,13 @@ def closed_view(
         closed = closed_months.state_of(connection, account, month=month.name).closed
     if closed is None:
         return None
-    sealed = sealed_close(closed, environment=environment)
-    document = document_of(closed, sealed, environment=environment)
-    named = [entry.name for entry in sealed.manifest.files if entry.name.endswith(WORKBOOK)]
+    folder = closed_folder(closed, environment=environment)
+    document = folder.document
+    named = [entry.name for entry in folder.sealed.manifest.files if entry.name.endswith(WORKBOOK)]
     if len(named) != 1:
         msg = f"{UNREAD}: {closed.folder} has {len(named)} workbooks, not one"
         raise ArchiveBrokenError(msg)
-    workbook = sealed_file(closed, sealed, name=named[0], environment=environment)
+    workbook = folder.file(named[0])
     if not is_compared:
         return ClosedView(closed, document, workbook, named[0], None, None)
     try:

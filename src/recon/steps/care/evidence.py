@@ -28,7 +28,7 @@ from recon.model.errors import (
 )
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_group, make_folder
-from recon.steps.care.close_folders import sealed_close
+from recon.steps.care.close_folders import closed_folder
 from recon.steps.care.verify import folder_problems
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.kept_decisions import kept_decisions
@@ -37,7 +37,6 @@ from recon.steps.ground.night_folder import (
     PROOF,
     folder_of,
     is_attempt,
-    storage_at,
     storage_of,
     storages_of,
 )
@@ -304,8 +303,7 @@ def _closes(
 ) -> Iterator[tuple[ClosedMonth, CopiedFolder]]:
     for closed in filter(span.has_month, closed_months.all_closes(connection)):
         try:
-            sealed = sealed_close(closed, environment=environment)
-            storage = storage_at(closed.account, environment=environment)
+            storage, sealed = closed_folder(closed, environment=environment)
             expected = _expected([sealed])
             faults = copied(storage, folder=sealed.folder, expected=expected, into=into)
             yield closed, CopiedFolder(sealed.folder, {"close": sealed.sha256}, tuple(faults))

@@ -29,7 +29,7 @@ from recon.period.book_files.book_formats import WantedBooks, book_files
 from recon.period.book_files.book_lines import BookCodes, BookLine, DatevBooks, journals_of
 from recon.period.business_month import BusinessMonth
 from recon.period.month_statement import PERMANENT
-from recon.steps.care.close_folders import sealed_close, sealed_file
+from recon.steps.care.close_folders import closed_folder
 from recon.steps.compare.journals import (
     WRITTEN_OFF,
     Handed,
@@ -141,8 +141,7 @@ def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookL
     Raises:
         ArchiveError: the file is gone, changed, or cannot be reached.
     """
-    sealed = sealed_close(closed, environment=environment)
-    text = sealed_file(closed, sealed, name=JOURNALS, environment=environment).decode()
+    text = closed_folder(closed, environment=environment).file(JOURNALS).decode()
     return [_line(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
 
 

@@ -6,7 +6,7 @@ the answers that people gave, and from what the database knows of money in doubt
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
@@ -29,10 +29,10 @@ from recon.period.month_statement import (
     STRADDLES,
     VANISHED,
     WAITS,
-    MonthFigure,
+    sums_of,
     untold_refunds,
 )
-from recon.steps.care.close_folders import sealed_document, sealed_figures
+from recon.steps.care.close_folders import closed_folder, sealed_figures
 from recon.steps.care.month_statements import CLOSED_MONTHS_MAX, StatedMonth, stated_month
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
@@ -327,21 +327,12 @@ def _openings(stated: StatedMonth, *, environment: Environment) -> Iterator[Open
     closed = next((each for each in stated.closed if each.month == before), None)
     if closed is None:
         return
-    figures = sealed_figures(sealed_document(closed, environment=environment))
-    then, now = _sums(figures, at=CLOSING), _sums(stated.statement.figures, at=OPENING)
-    for of, currency in sorted({*then, *now}):
-        if moved := now.get((of, currency), 0) - then.get((of, currency), 0):
+    figures = sealed_figures(closed_folder(closed, environment=environment).document)
+    then, now = sums_of(figures), sums_of(stated.statement.figures)
+    for of, currency in sorted({(of, currency) for currency, of, _ in (*then, *now)}):
+        if moved := now[currency, of, OPENING] - then[currency, of, CLOSING]:
             what = f"{of.capitalize()}: opens otherwise than {before} was closed with"
             yield OpenItem(what, 1, currency, moved, "Prior periods")
-
-
-def _sums(figures: Sequence[MonthFigure], *, at: str) -> dict[tuple[str, str], int]:
-    """What and currency -> the sum of its figures of one close."""
-    sums: dict[tuple[str, str], int] = {}
-    for each in figures:
-        if each.at == at:
-            sums[each.of, each.currency] = sums.get((each.of, each.currency), 0) + each.amount
-    return sums
 
 
 def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:

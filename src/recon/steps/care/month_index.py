@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from recon.period.month_statement import CLOSING, MOVED, OPENING, MonthFigure
+from recon.period.month_statement import CLOSING, MOVED, OPENING, MonthFigure, sums_of
 from recon.steps.care.closed_view import ClosedView
 from recon.steps.care.month_closes import CloseVerdict, PreparedClose
 from recon.steps.care.month_statements import StatedMonth
@@ -81,30 +81,15 @@ def merchants_of(accounts: Sequence[AccountMonth]) -> Iterator[tuple[str, list[A
 
 def shared_lines(accounts: Sequence[AccountMonth]) -> list[SharedLine]:
     """By currency and account; an account in which nothing moved has no line of a currency."""
-    lines = [
-        _line(each, currency=currency)
-        for each in accounts
-        for currency in {figure.currency for figure in each.figures}
-    ]
+    lines = []
+    for of in accounts:
+        sums = sums_of(of.figures)
+        for currency in {each.currency for each in of.figures}:
+            opening, moved, owed = (
+                sums[currency, _GATEWAY, at] for at in (OPENING, MOVED, CLOSING)
+            )
+            # As a statement derives the books: from the gateway's and what was open between them.
+            booked = opening + sums[currency, _BOOKS, OPENING] + sums[currency, _BOOKS, MOVED]
+            shown = booked if of.has_books else None
+            lines.append(SharedLine(of, currency, opening, moved, owed, shown))
     return sorted(lines, key=lambda line: (line.currency, line.of.account))
-
-
-def _line(of: AccountMonth, *, currency: str) -> SharedLine:
-    sums: dict[tuple[str, str], int] = {}
-    for figure in of.figures:
-        if figure.currency == currency:
-            sums[figure.of, figure.at] = sums.get((figure.of, figure.at), 0) + figure.amount
-
-    def at(whose: str, when: str) -> int:
-        return sums.get((whose, when), 0)
-
-    # As a statement derives the books: from the gateway's opening and what was open between them.
-    booked = at(_GATEWAY, OPENING) + at(_BOOKS, OPENING) + at(_BOOKS, MOVED)
-    return SharedLine(
-        of=of,
-        currency=currency,
-        owed_before=at(_GATEWAY, OPENING),
-        moved=at(_GATEWAY, MOVED),
-        owed=at(_GATEWAY, CLOSING),
-        booked=booked if of.has_books else None,
-    )
