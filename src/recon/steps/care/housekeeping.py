@@ -40,10 +40,8 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import (
     RESULTS,
-    STEPS,
     folder_of,
     is_attempt,
-    links,
     storage_of,
 )
 from recon.steps.ground.sealed_night import sealed_night
@@ -400,8 +398,6 @@ class _Account:
     def _still_open(self, run: Run) -> str:
         """Why the folder of a run stays by what it shows; "" when nothing of it is open."""
         connection, environment = self.connection, self.environment
-        if not {link.step for link in links(connection, run.run_id)} >= {*STEPS}:
-            return "its folder is not whole"
         own = kept_results.open_breaks(connection, run.run_id, environment=environment)
         is_open = own is not None and {*own["break_id"], *own["order_no"]} & self._open
         return "a break that it shows is still open" if is_open else ""

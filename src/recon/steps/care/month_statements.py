@@ -32,7 +32,7 @@ from recon.period.month_statement import (
     MonthStatement,
 )
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import PROOF, RESULTS, STEPS, folder_of, links
+from recon.steps.ground.night_folder import PROOF, RESULTS, folder_of
 from recon.steps.ground.predecessor import MISSING, standing_without_a_night
 from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
 from recon.steps.ground.window import ledger_start
@@ -51,7 +51,6 @@ EARLIER_DAYS = 62
 is settled within two months. A payment that comes back after a close is asked about since it was
 paid."""
 BEFORE_FIRST = "before the first night"
-NOT_WHOLE = "its folder is not whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +132,13 @@ def stated_month(
     with environment.store.reading() as connection:
         finished = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
         live = {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
-        whole = {
-            day: run
-            for day, run in live.items()
-            if {link.step for link in links(connection, run.run_id)} >= {*STEPS}
-        }
         held = {*runs.not_proven(connection, merchant_id=account[0], account_id=account[1])}
-        read = _read(whole, month=month, account=account)
+        read = _read(live, month=month, account=account)
         sealed = [sealed_night(connection, run, environment=environment) for run in read]
         before = closed_months.closed_before(
             connection, account, month=month.name, months=CLOSED_MONTHS_MAX
         )
-    days = [*_days(month, live=live, whole=whole, held=held, environment=environment)]
+    days = [*_days(month, live=live, held=held, environment=environment)]
     with ExitStack() as kept:
         seldom = [name for name in READ if name not in NEWEST_ONLY]
         nights = [
@@ -156,7 +150,7 @@ def stated_month(
         frame = _frame(month, account=account, newest=sealed[-1], days=days)
         periods = [ClosedPeriod(BusinessMonth.named(each.month), each.known_by) for each in before]
         frame = replace(frame, closed=periods)
-        frame = _with_earlier(frame, whole=whole, nights=nights, kept=kept, environment=environment)
+        frame = _with_earlier(frame, live=live, nights=nights, kept=kept, environment=environment)
         statement = statement_of(frame, nights=nights)
     return StatedMonth(
         statement=statement,
@@ -199,24 +193,21 @@ def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
     return min((days.get(bank, "") for bank in banks), default=None)
 
 
-def _read(
-    whole: Mapping[date, Run], *, month: BusinessMonth, account: tuple[str, str]
-) -> list[Run]:
+def _read(live: Mapping[date, Run], *, month: BusinessMonth, account: tuple[str, str]) -> list[Run]:
     """The last night before the month, and all since; the oldest first."""
-    before = [day for day in sorted(whole) if day < month.first][-1:]
-    since = [day for day in sorted(whole) if day >= month.first]
+    before = [day for day in sorted(live) if day < month.first][-1:]
+    since = [day for day in sorted(live) if day >= month.first]
     if not since:
         which = "/".join(account)
         msg = f"no live night of {which} tells of {month.name}: run `recon nightly` first"
         raise UsageError(msg)
-    return [whole[day] for day in (*before, *since)][:NIGHTS_MAX]
+    return [live[day] for day in (*before, *since)][:NIGHTS_MAX]
 
 
 def _days(
     month: BusinessMonth,
     *,
     live: Mapping[date, Run],
-    whole: Mapping[date, Run],
     held: set[date],
     environment: Environment,
 ) -> Iterator[NightOfMonth]:
@@ -232,16 +223,15 @@ def _days(
             trouble = "no night ran" if standing == MISSING else ""
             yield NightOfMonth(day, "", standing, trouble)
             continue
-        trouble = "" if day in whole else NOT_WHOLE
-        if run.verdict == Verdict.NOT_PROVEN.value and day in held:
-            trouble = trouble or "the night is NOT PROVEN and nobody released it"
+        is_held = run.verdict == Verdict.NOT_PROVEN.value and day in held
+        trouble = "the night is NOT PROVEN and nobody released it" if is_held else ""
         yield NightOfMonth(day, run.run_id, run.verdict, trouble)
 
 
 def _with_earlier(
     frame: MonthFrame,
     *,
-    whole: Mapping[date, Run],
+    live: Mapping[date, Run],
     nights: Sequence[MonthNight],
     kept: ExitStack,
     environment: Environment,
@@ -251,11 +241,11 @@ def _with_earlier(
     A night whose folder was let go is not among them; the others are numbered up to -1.
     """
     first = date.fromisoformat(nights[0].business_date)
-    if min(whole) >= first or not (asked := asked_earlier(frame, nights=nights)).payments:
+    if min(live) >= first or not (asked := asked_earlier(frame, nights=nights)).payments:
         return frame
     paid_on = None if asked.since is None else frame.calendar.business_date_of(asked.since)
-    days = earlier_days(whole, first=first, paid_on=paid_on, nights_max=NIGHTS_MAX - len(nights))
-    before = [whole[day] for day in days]
+    days = earlier_days(live, first=first, paid_on=paid_on, nights_max=NIGHTS_MAX - len(nights))
+    before = [live[day] for day in days]
     with environment.store.reading() as connection:
         sealed = [(run, sealed_night(connection, run, environment=environment)) for run in before]
     there = [(run, night) for run, night in sealed if night.let_go is None]

@@ -13,7 +13,7 @@ from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFold
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_decisions import kept_decisions
 from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import PROOF, STEPS, folder_of, links, storage_of
+from recon.steps.ground.night_folder import PROOF, folder_of, storage_of
 from recon.steps.ground.sealed_night import sealed_night
 from recon.store.nights import runs
 from recon.store.nights.let_go_rows import all_let_go
@@ -21,7 +21,7 @@ from recon.store.nights.runs import Run
 
 
 def answer(statement: str, *, environment: Environment) -> Answered:
-    """Ask all nights whose folder is whole; of one that was let go, what is kept of it.
+    """Ask all finished nights; of one that was let go, what is kept of it.
 
     Raises:
         UsageError: it is not one SELECT, or DuckDB cannot answer it.
@@ -30,11 +30,6 @@ def answer(statement: str, *, environment: Environment) -> Answered:
     with environment.store.reading() as connection:
         replaced = {each.run_id: each.replaced for each in runs.finished(connection)}
         finished = [runs.get(connection, run_id) for run_id in replaced]
-        whole = [
-            run
-            for run in finished
-            if {link.step for link in links(connection, run.run_id)} >= {*STEPS}
-        ]
         let_go = {each.run_id: each for each in all_let_go(connection)}
     with ExitStack() as held:
         nights = tuple(
@@ -45,13 +40,15 @@ def answer(statement: str, *, environment: Environment) -> Answered:
                 held=held,
                 environment=environment,
             )
-            for run in whole
+            for run in finished
         )
-        decisions = [cells for run in whole for cells in _decisions(run, environment=environment)]
+        decisions = [
+            cells for run in finished for cells in _decisions(run, environment=environment)
+        ]
         schema = pa.schema([(name, pa.string()) for name in DECISION_COLUMNS])
         table = pa.Table.from_pylist(decisions, schema=schema)
         answered = ask(statement, nights=nights, decisions=table)
-    sentences = tuple(str(let_go[run.run_id]) for run in whole if run.run_id in let_go)
+    sentences = tuple(str(let_go[run.run_id]) for run in finished if run.run_id in let_go)
     return replace(answered, let_go=sentences)
 
 
