@@ -18,7 +18,6 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Protocol
 
 from recon.model.errors import (
     FolderError,
@@ -74,34 +73,16 @@ HOLDER_LOOKS_AGREE = 5
 """Looks in a row that show the same run; then it is the one that works."""
 
 
-class Step(Protocol):
-    """A step of the night; only the report uses the workbook writer."""
-
-    def __call__(
-        self, run_id: str, *, environment: Environment, workbooks: Workbooks
-    ) -> StepSummary:
-        """Do the step for one run."""
-        ...
-
-
-def _without_workbooks(step: Callable[..., StepSummary], **options: str) -> Step:
-    def run_step(run_id: str, *, environment: Environment, workbooks: Workbooks) -> StepSummary:
-        del workbooks
-        return step(run_id, environment=environment, **options)
-
-    return run_step
-
-
-ORDER: tuple[tuple[str, Step], ...] = (
-    ("ingest", _without_workbooks(ingest)),
-    ("query", _without_workbooks(query, phase=BASELINE)),
-    ("settle", _without_workbooks(settle)),
-    ("query again", _without_workbooks(query, phase=AFTER)),
-    ("reconcile", _without_workbooks(reconcile)),
-    ("report", report),
-)
+ORDER: Mapping[str, Callable[..., StepSummary]] = {
+    "ingest": ingest,
+    "query": partial(query, phase=BASELINE),
+    "settle": settle,
+    "query again": partial(query, phase=AFTER),
+    "reconcile": reconcile,
+    "report": report,
+}
 """The steps of a night, in order, under the names that flows, docs and the UI use."""
-STEP_NAMES = tuple(name for name, _ in ORDER)
+STEP_NAMES = (*ORDER,)
 
 
 def run(
@@ -140,9 +121,9 @@ def walk(
     progress: Callable[[StepSummary], None],
 ) -> None:
     """Do these steps of `ORDER` for a run that is held; tells `progress` after each."""
-    steps = dict(ORDER)
     for name in names:
-        do = partial(steps[name], run_id, environment=environment, workbooks=workbooks)
+        drawn = {"workbooks": workbooks} if name == "report" else {}
+        do = partial(ORDER[name], run_id, environment=environment, **drawn)
         progress(measured(name, do, run_id=run_id, environment=environment))
 
 
@@ -168,14 +149,10 @@ def hold(
         FolderError: the reports folder cannot be written.
         ConfigurationError: the account is not declared.
     """
-    account = environment.settings.account(request.merchant_id, account_id=request.account_id)
-    refuse_unwritable(account.reports)
-    refuse_full_disk(environment.store.path)
     closes_at = environment.settings.rules.business_calendar.closes_at(request.business_date)
     if part is not Part.INGEST:
         refuse_open_day(request, closes_at=closes_at, now=environment.clock())
-    with ExitStack() as stack:
-        take_lock(stack, request, environment=environment)
+    with _locked(request, environment=environment):
         run_id = f"{request.business_date:%Y%m%d}-{environment.new_id()[:8]}"
         with environment.store.writing() as connection:
             runs.start(
@@ -294,27 +271,38 @@ def refuse_full_disk(database: Path | None, *, needed: int = DISK_FREE_MIN_BYTES
         raise OutputError(msg)
 
 
-def take_lock(stack: ExitStack, request: NightRequest, *, environment: Environment) -> None:
-    """Hold the account until the stack ends.
+@contextmanager
+def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None]:
+    """Hold the account while the block lasts, where its reports and the database have room.
 
     Raises:
         NightHeldError: another run holds it, or a run without the lock still lives.
+        FolderError: the reports folder cannot be written.
+        OutputError: the disk of the database is nearly full.
+        ConfigurationError: the account is not declared.
     """
     of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
-    try:
-        stack.enter_context(account_lock(environment.store, **of_account))
-    except NightHeldError as error:
-        holder = _holder(environment, **of_account)
-        whose = (
-            f"run {holder.run_id} for {holder.business_date}"
-            f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
-            if holder
-            else "a run that is just starting"
-        )
-        account = f"{request.merchant_id}/{request.account_id}"
-        msg = f"account {account} is held by {whose}; nothing was done here: wait for it, or end it"
-        raise NightHeldError(msg) from error
-    _refuse_living_owner(request, environment=environment)
+    refuse_unwritable(environment.settings.account(**of_account).reports)
+    refuse_full_disk(environment.store.path)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(account_lock(environment.store, **of_account))
+        except NightHeldError as error:
+            holder = _holder(environment, **of_account)
+            whose = (
+                f"run {holder.run_id} for {holder.business_date}"
+                f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
+                if holder
+                else "a run that is just starting"
+            )
+            account = f"{request.merchant_id}/{request.account_id}"
+            msg = (
+                f"account {account} is held by {whose}; nothing was done here: wait for it, or "
+                "end it"
+            )
+            raise NightHeldError(msg) from error
+        _refuse_living_owner(request, environment=environment)
+        yield
 
 
 def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> None:
@@ -506,11 +494,7 @@ def hold_stopped(request: NightRequest, *, environment: Environment) -> Iterator
         NightHeldError: another run holds the account.
         UsageError: there is no such stopped night, or it cannot be finished from what is stored.
     """
-    account = environment.settings.account(request.merchant_id, account_id=request.account_id)
-    refuse_unwritable(account.reports)
-    refuse_full_disk(environment.store.path)
-    with ExitStack() as stack:
-        take_lock(stack, request, environment=environment)
+    with _locked(request, environment=environment):
         with environment.store.writing() as connection:
             run = _stopped(connection, request)
             refuse_closed(
