@@ -292,12 +292,6 @@ def set_aside(storage: Storage, *, folder: str) -> None:
     raise ArchiveBrokenError(msg)
 
 
-def clear_unsealed(storage: Storage, *, folder: str) -> None:
-    """Remove what an attempt left that never had a manifest."""
-    for name in storage.names(folder):
-        storage.remove(name)
-
-
 def expected_entry(part: Part) -> FileEntry:
     """A file's entry as far as it is known before it is written."""
     if isinstance(part, Rows):
@@ -559,15 +553,14 @@ def begin_step(
     """
     kept = _sealed(storage, folder=folder)
     if kept is not None:
-        known = {entry.name: entry for entry in kept.manifest.files}
+        known = {(each.name, each.rows, each.content): each for each in kept.manifest.files}
         # A map holds no file while the next one is made, as a loop would.
-        wanted = [*map(expected_entry, parts())]
-        if all(_is_same(known.get(each.name), each) for each in wanted) and not step_problems(
-            storage, kept
-        ):
-            return BegunStep(folder, tuple(known[each.name] for each in wanted), is_sealed=True)
+        wanted = [(each.name, each.rows, each.content) for each in map(expected_entry, parts())]
+        if known.keys() >= {*wanted} and not step_problems(storage, kept):
+            return BegunStep(folder, tuple(known[each] for each in wanted), is_sealed=True)
         set_aside(storage, folder=folder)
-    clear_unsealed(storage, folder=folder)
+    for name in storage.names(folder):
+        storage.remove(name)  # of an attempt that never had a manifest
     entries = _written(storage, folder=folder, parts=parts(), crash_point=crash_point)
     return BegunStep(folder, entries, is_sealed=False)
 
@@ -616,10 +609,6 @@ def _sealed(storage: Storage, *, folder: str) -> Sealed | None:
     except ArchiveBrokenError:
         set_aside(storage, folder=folder)
         return None
-
-
-def _is_same(known: FileEntry | None, wanted: FileEntry) -> bool:
-    return known is not None and (known.rows, known.content) == (wanted.rows, wanted.content)
 
 
 def _written(

@@ -14,7 +14,7 @@ from datetime import datetime
 from recon import __version__
 from recon.archive.manifest import About
 from recon.archive.step_folder import Document, Sealed, write_step
-from recon.archive.storage import Storage, reachable
+from recon.archive.storage import reachable
 from recon.model.business_date import Grace
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
@@ -452,18 +452,12 @@ def write_close_folder(
     )
     folder = period_folder(account, month.name)
     with reachable(storage, doing=UNWRITTEN):
-        _clear_unbound(folder, bound={each.folder for each in closes}, storage=storage)
+        for attempt in {*storage.folders(folder)} - {each.folder for each in closes}:
+            # Of a close that ended before its transaction; its writer is gone.
+            storage.clear(attempt)
         return write_step(
             storage, night=folder, about=about, parts=parts, crash_point=environment.crash_point
         )
-
-
-def _clear_unbound(folder: str, *, bound: set[str], storage: Storage) -> None:
-    """Remove what a close left that ended before its transaction; its writer is gone."""
-    for attempt in storage.folders(folder):
-        if attempt not in bound:
-            for name in storage.names(attempt):
-                storage.remove(name)
 
 
 def _json(document: object) -> str:
