@@ -413,10 +413,9 @@ class _Account:
                 return reason
             if many >= NIGHTS_AT_ONCE:
                 return f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
-            problems = folder_problems(connection, run, environment=environment)
-            sizes, keeping = _going(connection, run, environment=environment)
-            if problems:
+            if problems := folder_problems(connection, run, environment=environment):
                 return f"{problems[0]} (`recon verify {run.run_id}`)"
+            sizes, keeping = _going(connection, run, environment=environment)
             return keeping[0] if keeping else OldNight(run, sizes)
         except (ArchiveError, ConfigurationError) as error:
             return f"{UNREAD}: {error}"

@@ -163,7 +163,11 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         if not problems:
             problems += changed_totals(connection, run, environment=environment)
         if not problems and going is None:
-            problems += sql_problems(run, environment=environment)
+            problems += [
+                f"run {run.run_id}: {total.id} {total.name}: night {total.left}, SQL {total.right}"
+                for total in proven_again(run, environment=environment)
+                if not total.passed
+            ]
         head, broken = history.verify(connection)
         problems += changed(connection, RUN)
         problems += changed_summary(connection, run.run_id)
@@ -420,20 +424,6 @@ def folder_problems(
             elif is_deep:
                 problems += step_problems(storage, sealed, kept=kept)
     return [f"run {run.run_id}: {problem}" for problem in problems]
-
-
-def sql_problems(run: Run, *, environment: Environment) -> list[str]:
-    """What the SQL in a night's folder comes to otherwise than the night, each as a sentence.
-
-    Raises:
-        ArchiveError: the archive cannot be reached.
-    """
-    totals = proven_again(run, environment=environment)
-    return [
-        f"run {run.run_id}: {total.id} {total.name}: night {total.left}, SQL {total.right}"
-        for total in totals
-        if not total.passed
-    ]
 
 
 def forgotten_folders(connection: Connection, *, environment: Environment) -> Iterator[str]:
