@@ -559,7 +559,8 @@ def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment
     with environment.store.writing() as connection:
         if reason := _Account(connection, environment, run, days).unsettled(run):
             return reason
-        if sign_off_rows.signatures(connection, run.run_id) != names_under_it:
+        names_now = sign_off_rows.signatures(connection, run.run_id)
+        if names_now != names_under_it:
             return "somebody signed it meanwhile; the next housekeeping looks again"
         going = LetGo(
             run.run_id,
