@@ -101,8 +101,8 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
     tries: dict[str, str] = {}
     for event in events:
         if event["event"] in {TOLD, NOT_TOLD}:
-            told = json.loads(str(event["data"]))
-            tries[told["notice"]] = told.get("problem", "")
+            details = json.loads(str(event["data"]))
+            tries[details["notice"]] = details.get("problem", "")
     return {name: problem for name in due if (problem := tries.get(name, "it was not tried"))}
 
 
