@@ -14,10 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.answer_schemas import ANSWERS, REPLIES
 from recon.archive.fields import INSTANT
 from recon.archive.rows_file import row_batches
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import ANSWERS, REPLIES, SCHEMAS
 from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recon.archive.answer_schemas import ANSWERS
+from recon.archive.schemas import ANSWERS
 from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
