@@ -46,6 +46,16 @@ def test_both_goes_together_are_the_step(tmp_path: Path) -> None:
     assert sealed == written(LocalStorage(tmp_path / "other"), 4200)
 
 
+def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
+    """Whoever begins again writes its own files, and finds none of another's."""
+    storage = LocalStorage(tmp_path)
+    with storage.writing(f"{FOLDER}/ledger.parquet") as file:
+        file.write(b"half of a night")
+    begun(storage, 1)
+
+    assert step_problems(storage, ended(storage, begun(storage, 4200), 4200)) == []
+
+
 def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
     """Begun and ended once more, no file of it is written, and its hash stays the same."""
     storage = LocalStorage(tmp_path)
