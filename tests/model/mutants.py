@@ -167,9 +167,7 @@ def _not_applied_is_sent_again(patch: pytest.MonkeyPatch) -> None:
 
     def resolve_doubts(run: Any, *, environment: Any) -> dict[Any, int]:
         with environment.store.writing() as connection:
-            items = doubt.instruction_rows.of_account(
-                connection, run, states=(InstructionState.IN_DOUBT,)
-            )
+            items = doubt.instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
             for item in items:
                 connection.execute(
                     update(instruction)
@@ -267,20 +265,19 @@ def _rows_by_position(patch: pytest.MonkeyPatch) -> None:
 
 def _claim_takes_anything(patch: pytest.MonkeyPatch) -> None:
     """What is in doubt may be claimed again, and settle hands it over."""
-    real = settle.instruction_rows.of_account
+    real = settle.instruction_rows.find
 
-    def of_account(connection: Any, run: Any, *, states: Any) -> Any:
-        wanted = tuple(states)
-        if wanted == (InstructionState.APPROVED,):
+    def find(connection: Any, *owner: Any, **wanted: Any) -> Any:
+        if owner and wanted == {"state": (InstructionState.APPROVED,)}:
             connection.exec_driver_sql("PRAGMA query_only = 0")
             connection.execute(
                 update(instruction)
                 .where(instruction.c.state == InstructionState.IN_DOUBT.value)
                 .values(state=InstructionState.APPROVED.value)
             )
-        return real(connection, run, states=wanted)
+        return real(connection, *owner, **wanted)
 
-    patch.setattr(settle.instruction_rows, "of_account", of_account)
+    patch.setattr(settle.instruction_rows, "find", find)
 
 
 def _quarantine_by_the_wall(patch: pytest.MonkeyPatch) -> None:

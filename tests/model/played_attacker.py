@@ -60,7 +60,7 @@ def _waiting(world: "World") -> str:
     world.instruct(InstructionKind.REFUND, TARGET, amount=AMOUNT, guise=guise)
     _night(world)
     with _looking(world) as (_, connection):
-        planned = instruction_rows.in_states(connection, states=(InstructionState.PLANNED,))
+        planned = instruction_rows.find(connection, state=(InstructionState.PLANNED,))
     return next((item.instruction_id for item in planned if item.order_no == TARGET), "")
 
 
@@ -85,7 +85,7 @@ def _writing(world: "World") -> Iterator[tuple[Environment, Connection]]:
 
 
 def _item(connection: Connection, wanted: str) -> Instruction:
-    (item,) = instruction_rows.of_ids(connection, [wanted])
+    (item,) = instruction_rows.find(connection, instruction_id=[wanted])
     return item
 
 

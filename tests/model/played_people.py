@@ -56,7 +56,7 @@ def decide(
     """Two people end what is in these states, and close every case; returns how many there were."""
     with world.environment() as environment:
         with environment.store.reading() as connection:
-            waiting = instruction_rows.in_states(connection, states=states)
+            waiting = instruction_rows.find(connection, state=states)
         ids = [item.instruction_id for item in waiting]
         if lies == TRUTHFUL:
             ids += [wanted for wanted in _open_cases(world) if wanted not in ids]
@@ -91,7 +91,7 @@ def look(world: "World") -> None:
     """Two people go through what waits: they approve what is still wanted, and reject the rest."""
     with world.environment() as environment:
         with environment.store.reading() as connection:
-            items = instruction_rows.in_states(connection, states=(InstructionState.PLANNED,))
+            items = instruction_rows.find(connection, state=(InstructionState.PLANNED,))
         for item in items:
             wish = intention_of(item)
             if world.merchant.wanted[wish] > _may_have_moved(world, wish):
@@ -137,8 +137,8 @@ def withdraw_any(world: "World", *, number: int) -> None:
     """One person takes back an instruction, if it is not too late."""
     with world.environment() as environment:
         with environment.store.reading() as connection:
-            items = instruction_rows.in_states(
-                connection, states=(InstructionState.APPROVED, InstructionState.PLANNED)
+            items = instruction_rows.find(
+                connection, state=(InstructionState.APPROVED, InstructionState.PLANNED)
             )
         if items:
             wanted = items[number % len(items)].instruction_id

@@ -6,7 +6,6 @@ elsewhere it waits for another person's approval and for the next night.
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +13,11 @@ import typer
 from recon.cli.night_choices import Account, Merchant, opened
 from recon.cli.speaking import AsJson, say, show, show_json
 
+RESULT = (
+    *("kind", "order_no", "transaction_id", "currency", "amount", "state", "instruction_id"),
+    *("message", "refund_reference_id"),
+)
+"""Of the instruction, as JSON."""
 COLUMNS = ("kind", "order_no", "transaction_id", "amount", "state", "refund_reference_id")
 EXIT_CODES = {"confirmed": 0, "rejected": 1, "planned": 3, "approved": 3}
 """State of the instruction -> code; 3 waits for a person or for its night."""
@@ -57,12 +61,14 @@ def _movement(kind: str, text: str, **options: tuple[Any, Any]) -> Callable[...,
         with opened() as environment:
             result = carry_out(request, environment=environment)
         money = Money.of_minor_units(result.amount, currency=result.currency)
-        row = {**asdict(result), "amount": str(money)}
+        message = result.message or result.hold
+        shown = {name: getattr(result, name) for name in RESULT}
+        row = {**shown, "amount": str(money), "message": message}
         if as_json:
             show_json(row)
         else:
             show([row], columns=COLUMNS)
-            say(f"{result.message or 'Done.'} [{result.instruction_id}]")
+            say(f"{message or 'Done.'} [{result.instruction_id}]")
         if code := EXIT_CODES.get(result.state.value, NOT_KNOWN_EXIT_CODE):
             raise typer.Exit(code)
 

@@ -13,7 +13,7 @@ instruction.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import ANSWERS_APART_MIN, Seen, by_any_clock
@@ -36,31 +36,17 @@ _AGAINST_NOT_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An instruction in a final state, with what its row knows beside."""
-
-    instruction: Instruction
-    sent_at: datetime | None
-    ended_at: datetime
-
-    @property
-    def is_done(self) -> bool:
-        """The journal believes that the money moved."""
-        return self.instruction.state in CONFIRMED_STATES
-
-
-def against(ended: Ended, *, others: Sequence[Instruction]) -> frozenset[GatewayState]:
+def against(ended: Instruction, *, others: Sequence[Instruction]) -> frozenset[GatewayState]:
     """States of the payment that say the opposite of what the journal believes.
 
     Args:
         ended: A capture, cancel or refund that was confirmed, or whose doubt was ended.
         others: The other instructions of its payment; one that moved explains what is shown.
     """
-    kind = ended.instruction.kind
-    if ended.is_done:
+    kind = ended.kind
+    if ended.state in CONFIRMED_STATES:
         return _AGAINST_DONE.get(kind, frozenset())
-    if ended.instruction.state not in NOT_DONE_STATES:
+    if ended.state not in NOT_DONE_STATES:
         return frozenset()
     if any(other.kind is kind and other.may_have_moved for other in others):
         return frozenset()
@@ -81,7 +67,7 @@ class Opposite:
 
 
 def shown_against(
-    ended: Ended,
+    ended: Instruction,
     *,
     seen: Sequence[Seen],
     readings: Sequence[Uptime],
@@ -91,24 +77,26 @@ def shown_against(
     """What contradicts the end of an instruction, in words.
 
     Args:
-        ended: As above.
+        ended: As above, with the instant of its end.
         seen: Answers about its payment that were asked after its end, in the order of coming.
         readings: Clocks as they were read since its end, the first of all first.
         others: As above.
         quarantined_for: After the end; younger answers may lag behind.
     """
-    opposite = against(ended, others=others)
+    opposite, ended_at = against(ended, others=others), ended.outcome_at
+    if ended_at is None:
+        return Opposite()
     steady: list[Seen] = []
     for answer in reversed(seen):
         since = between(readings[0], answer.uptime)
-        passed = by_any_clock(since, last=ended.ended_at, now=answer.queried_at)
+        passed = by_any_clock(since, last=ended_at, now=answer.queried_at)
         if answer.state not in opposite or passed < quarantined_for:
             break
         steady.append(answer)
     if not steady:
         return Opposite()
     words = (
-        f"the journal has it as {ended.instruction.state}, but since "
+        f"the journal has it as {ended.state}, but since "
         f"{steady[-1].queried_at:%Y-%m-%d %H:%M} UTC the gateway shows {steady[0].state}"
     )
     apart = between(steady[-1].uptime, steady[0].uptime)
@@ -142,22 +130,14 @@ def number_of(refund_reference_id: str) -> int:
 _NUMBER = re.compile(r"-(\d{2})")
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
-    """A refund that was sent, with the id that the gateway gave it; "" when it gave none."""
-
-    instruction: Instruction
-    refund_reference_id: str
-
-    @property
-    def number(self) -> int:
-        """Behind the transaction in the gateway's id; 0 when there is none."""
-        behind = self.refund_reference_id.removeprefix(self.instruction.transaction_id)
-        match = _NUMBER.fullmatch(behind)
-        return int(match[1]) if match and behind != self.refund_reference_id else 0
+def _number(refund: Instruction) -> int:
+    """Behind the transaction in the gateway's id of a refund; 0 when there is none."""
+    behind = refund.refund_reference_id.removeprefix(refund.transaction_id)
+    match = _NUMBER.fullmatch(behind)
+    return int(match[1]) if match and behind != refund.refund_reference_id else 0
 
 
-def contradicted(refunds: Sequence[Numbered]) -> Iterator[tuple[Instruction, str]]:
+def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, str]]:
     """Refunds that the numbers speak against, each with why in words.
 
     Args:
@@ -167,20 +147,20 @@ def contradicted(refunds: Sequence[Numbered]) -> Iterator[tuple[Instruction, str
     between: list[Instruction] = []
     last = 0
     for refund in refunds:
-        item, number = refund.instruction, refund.number
+        number = _number(refund)
         if known := first.get(refund.refund_reference_id):
-            yield item, _repeated(refund, known)
+            yield refund, _repeated(refund, known)
             # Whoever closes that case as applied says that it has a number of its own.
-            between.append(item)
+            between.append(refund)
             continue
         if refund.refund_reference_id:
-            first[refund.refund_reference_id] = item
+            first[refund.refund_reference_id] = refund
         if not number:
-            between.append(item)
+            between.append(refund)
             continue
         if number < last:
             yield (
-                item,
+                refund,
                 _told(refund, f"numbered it -{number:02} after -{last:02}: not in their order"),
             )
         elif not _explained(number - last - 1, between):
@@ -194,31 +174,27 @@ def _explained(missing: int, between: Sequence[Instruction]) -> bool:
 
 
 def _skipped(
-    numbered: Numbered, *, last: int, between: Sequence[Instruction]
+    refund: Instruction, *, last: int, between: Sequence[Instruction]
 ) -> Iterator[tuple[Instruction, str]]:
     """On what the journal calls not done, else on the refund whose number shows the other."""
     not_done = [item for item in between if not item.may_have_moved]
     before = f"after -{last:02}: one between them" if last else "as the first: one before it"
-    words = f"-{numbered.number:02} {before} took effect"
+    words = f"-{_number(refund):02} {before} took effect"
     for item in not_done:
-        sentence = f"the gateway numbered the next refund of this payment {words}"
-        yield item, f"the journal has it as {item.state}, but {sentence}"
+        yield item, _told(item, f"numbered the next refund of this payment {words}")
     if not not_done:
-        yield numbered.instruction, _told(numbered, f"numbered it {words}, and it is not ours")
+        yield refund, _told(refund, f"numbered it {words}, and it is not ours")
 
 
-def _repeated(numbered: Numbered, known: Instruction) -> str:
-    done = " and confirmed both" if _both_done(numbered.instruction, known) else ""
+def _repeated(refund: Instruction, known: Instruction) -> str:
+    both_done = refund.state in CONFIRMED_STATES and known.state in CONFIRMED_STATES
+    done = " and confirmed both" if both_done else ""
     return _told(
-        numbered,
-        f"gave it the id {numbered.refund_reference_id}, which instruction {known.instruction_id} "
+        refund,
+        f"gave it the id {refund.refund_reference_id}, which instruction {known.instruction_id} "
         f"had before{done}: at most one of them took effect",
     )
 
 
-def _both_done(instruction: Instruction, other: Instruction) -> bool:
-    return instruction.state in CONFIRMED_STATES and other.state in CONFIRMED_STATES
-
-
-def _told(numbered: Numbered, words: str) -> str:
-    return f"the journal has it as {numbered.instruction.state}, but the gateway {words}"
+def _told(refund: Instruction, words: str) -> str:
+    return f"the journal has it as {refund.state}, but the gateway {words}"

@@ -76,6 +76,16 @@ class Instruction:
     """The first instruction, where this capture is planned a second time."""
     sealed: str = field(default="", repr=False)
     """A payout's details, encrypted; "" once it is final."""
+    message: str = ""
+    """What was last said of it, by the gateway or by whoever moved it."""
+    refund_reference_id: str = ""
+    """The gateway's own id of a refund; "" where it gave none."""
+    planned_at: datetime | None = None
+    """None until it is stored."""
+    approved_at: datetime | None = None
+    sent_at: datetime | None = None
+    outcome_at: datetime | None = None
+    """When it came to a final state."""
 
     @property
     def subject(self) -> str:

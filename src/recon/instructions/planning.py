@@ -16,8 +16,7 @@ asks for it. Refunds and payouts never come back this way.
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -474,7 +473,7 @@ BY_PEOPLE = "people approved instruction {first}, which did not take effect; thi
 def plan_again(
     ended: Iterable[Instruction],
     *,
-    known_keys: AbstractSet[str],
+    have_second: Container[str],
     new_id: Callable[[], str],
     auto_approve: bool,
     allowance: RuleAllowance,
@@ -483,14 +482,14 @@ def plan_again(
 
     Args:
         ended: Instructions whose doubt an earlier run ended and which their file still asks for.
-        known_keys: Natural keys of second instructions that exist.
+        have_second: Ids of those for which there is a second instruction already.
         new_id: Makes instruction ids.
         auto_approve: A rule may approve in this run.
         allowance: What the rule may approve; the rest waits for people.
     """
     again = []
     for first in ended:
-        if not _may_come_again(first) or f"{first.natural_key}{AGAIN}" in known_keys:
+        if not _may_come_again(first) or first.instruction_id in have_second:
             continue
         hold = _hold(first, auto_approve=auto_approve, allowance=allowance)
         approved = auto_approve and not hold
@@ -507,6 +506,10 @@ def plan_again(
                 approved_by=RULE_APPROVER if approved else "",
                 in_doubt_since=None,
                 gateway_request_id="",
+                message="",
+                refund_reference_id="",
+                sent_at=None,
+                outcome_at=None,
             )
         )
     return tuple(again)

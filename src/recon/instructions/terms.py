@@ -20,7 +20,8 @@ BOUND = (
 NOT_SENT = frozenset(
     {
         *("instruction_id", "natural_key", "file_id", "line", "state", "hold", "attempts"),
-        *("baseline_status", "approved_by", "in_doubt_since"),
+        *("baseline_status", "approved_by", "in_doubt_since", "message", "refund_reference_id"),
+        *("planned_at", "approved_at", "sent_at", "outcome_at"),
     }
 )
 """Fields that tell of an instruction and change nothing of what is sent."""

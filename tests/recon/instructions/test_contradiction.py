@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from recon.instructions.contradiction import (
-    Ended,
     Opposite,
     number_unexplained,
     shown_against,
@@ -34,7 +33,7 @@ def _opposite(
     item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
 ) -> Opposite:
     return shown_against(
-        Ended(item, ENDED, ENDED),
+        replace(item, outcome_at=ENDED),
         seen=[
             Seen(state, ENDED, Uptime("boot", round(minutes * 60_000)))
             for minutes, state in answers

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from recon.instructions.contradiction import Numbered, contradicted
+from recon.instructions.contradiction import contradicted
 from recon.model.words import InstructionKind, InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
@@ -13,7 +13,7 @@ Sent = tuple[InstructionState, str]
 
 def _cases(*sent: Sent) -> dict[str, str]:
     refunds = [
-        Numbered(replace(REFUND, instruction_id=f"i{place}", state=state), reference)
+        replace(REFUND, instruction_id=f"i{place}", state=state, refund_reference_id=reference)
         for place, (state, reference) in enumerate(sent, start=1)
     ]
     return {item.instruction_id: told for item, told in contradicted(refunds)}

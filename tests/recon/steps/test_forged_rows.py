@@ -24,7 +24,7 @@ from recon.steps.money import gate
 from recon.steps.money.gate import gate_of
 from recon.store.database.bound_tables import BEFORE_MONEY, BOUND_TABLES, Bound
 from recon.store.money import case_rows, sending_rows
-from recon.store.money.instruction_reading import instructions_where
+from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import agreement_rows, approval_rows
@@ -116,7 +116,7 @@ def said(merchant: Any) -> None:
     with merchant.environment() as environment, environment.store.writing() as connection:
         run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
         assert run is not None
-        (refund,) = instructions_where(connection)
+        (refund,) = find(connection)
         for stop in (True, False):
             sending_rows.turn_switch(
                 connection, stop=stop, by="Jo Ahn", reason="a drill", at=word("", stop).at

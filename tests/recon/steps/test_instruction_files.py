@@ -20,7 +20,8 @@ from recon.steps.night.report import Workbooks
 from recon.steps.night.whole_night import run_part
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
-from recon.store.money.journal import StoredJournal, move
+from recon.store.money.instruction_rows import move
+from recon.store.money.journal import StoredJournal
 from reports.reading.workbook_check import sheet_totals
 from reports.workbook import write_workbook
 from tests.recon.resting import resting

@@ -10,7 +10,8 @@ from recon.instructions.planning import Action, Known, plan
 from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
-from recon.store.money.journal import StoredJournal, move
+from recon.store.money.instruction_rows import move
+from recon.store.money.journal import StoredJournal
 from recon.store.money.sending_rows import paid_payees
 from recon.store.nights.runs import Run
 from recon.store.schema import batch, instruction

@@ -186,12 +186,16 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
         connection, account, month=month.name, months=CLOSED_MONTHS_MAX
     )
     newest = max(finished.values(), key=lambda run: run.business_date, default=None)
-    money = [] if newest is None else instruction_rows.unfinished(connection, newest)
+    money = (
+        []
+        if newest is None
+        else instruction_rows.find(connection, newest, state=instruction_rows.UNFINISHED)
+    )
     rows = (
         sorted(nights),
         sorted(map(str, held)),
         sorted((name, answer.version, answer.waits) for name, answer in answers.items()),
-        sorted((each.item.instruction_id, each.item.state.value) for each in money),
+        sorted((each.instruction_id, each.state.value) for each in money),
         [each.manifest for each in closed],
     )
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
@@ -264,10 +268,10 @@ def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Bloc
     calendar = environment.settings.rules.business_calendar
     with environment.store.reading() as connection:
         run = runs.get(connection, stated.newest_run)
-        money = instruction_rows.unfinished(connection, run)
+        money = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
     closes = calendar.closes_at(last)
-    for each in sorted(money, key=lambda each: each.item.instruction_id):
-        item, left_at = each.item, each.sent_at or each.approved_at
+    for item in sorted(money, key=lambda each: each.instruction_id):
+        left_at = item.sent_at or item.approved_at
         if item.state in DOUBTFUL and left_at is not None and left_at < closes:
             amount = format_minor_units(item.amount, currency=item.currency)
             yield Blocker(

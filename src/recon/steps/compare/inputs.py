@@ -80,7 +80,7 @@ def instructions_of(
     Raises:
         ArchiveError: the folder of the night before cannot be reached, or is not as it was sealed.
     """
-    doubtful = instruction_rows.of_account(connection, run, states=DOUBTFUL_STATES)
+    doubtful = instruction_rows.find(connection, run, state=DOUBTFUL_STATES)
     captures = [item for item in doubtful if item.kind is InstructionKind.CAPTURE]
     taken = shown_answers.first_taken(
         connection,

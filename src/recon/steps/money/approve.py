@@ -34,7 +34,7 @@ from recon.store.database.bound_tables import ROW
 from recon.store.database.history import append
 from recon.store.money import instruction_rows
 from recon.store.money.bound_rows import holds_of, refuse_changed
-from recon.store.money.journal import move
+from recon.store.money.instruction_rows import move
 from recon.store.people import approval_rows
 
 VALID = Grace.parse("1bd")
@@ -229,7 +229,7 @@ def lapse(environment: Environment) -> int:
     """Approvals of people count no more that ran out, or that they may not give any more."""
     with environment.store.writing() as connection:
         now = environment.clock()
-        approved = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+        approved = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
         ended = _ended(connection, approved, at=now, environment=environment)
         events = [
             move(
@@ -279,9 +279,9 @@ def _ended(
 
 
 def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
-    items = instruction_rows.in_states(
+    items = instruction_rows.find(
         connection,
-        states=(InstructionState.PLANNED,),
+        state=(InstructionState.PLANNED,),
     )
     return [
         item
@@ -294,7 +294,8 @@ def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
 
 def _named(connection: Connection, item: Instruction) -> tuple[Instruction, ...]:
     """What an instruction repeats."""
-    return tuple(instruction_rows.of_ids(connection, item.repeats.split()))
+    wanted = item.repeats.split()
+    return tuple(instruction_rows.find(connection, instruction_id=wanted) if wanted else ())
 
 
 def _meant(connection: Connection, digest: str, *, only: Narrowing) -> ApprovalList:
@@ -313,8 +314,10 @@ def _meant(connection: Connection, digest: str, *, only: Narrowing) -> ApprovalL
 
 
 def _of_ids(connection: Connection, instruction_ids: Sequence[str]) -> ApprovalList:
-    instructions = [instruction_rows.of_id(connection, wanted) for wanted in instruction_ids]
-    return list_of(item for item in instructions if item is not None)
+    found = instruction_rows.find_by(
+        connection, None, column="instruction_id", values=instruction_ids
+    )
+    return list_of(item for (item,) in found.values())
 
 
 def _waiting_one(connection: Connection, wanted: str) -> Instruction:

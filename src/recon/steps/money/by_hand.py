@@ -35,7 +35,6 @@ from recon.steps.money.sending import sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, journal_of, queue_of, send
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows, planning_rows
-from recon.store.money.outcome_rows import outcome_of
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import BY_HAND, Run, this_process
@@ -63,24 +62,8 @@ class HandRequest:
     request_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HandResult:
-    """What the request came to."""
-
-    kind: InstructionKind
-    order_no: str
-    transaction_id: str
-    currency: str
-    amount: int
-    """Minor units."""
-    state: InstructionState
-    instruction_id: str
-    message: str
-    refund_reference_id: str = ""
-
-
-def carry_out(request: HandRequest, *, environment: Environment) -> HandResult:
-    """Journal one movement, and send it when the gateway is the sandbox.
+def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
+    """Journal one movement, and send it when the gateway is the sandbox; what it came to.
 
     Raises:
         UsageError: the account's papers speak against it; nothing was stored or sent.
@@ -160,7 +143,7 @@ def _refuse_living_night(environment: Environment, **account: str) -> None:
             raise NightHeldError
 
 
-def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> HandResult:
+def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> Instruction:
     note_refund_numbers(run, environment=environment)
     baseline = _ask(request, run=run, environment=environment)
     payment = _payment(request, baseline=baseline)
@@ -188,7 +171,8 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> H
         )
     if is_approved:
         _send(queued.cleared[0], run=run, gateway=gateway, environment=environment)
-    return _result(instruction, environment=environment)
+    with environment.store.reading() as connection:
+        return instruction_rows.of_id(connection, instruction.instruction_id) or instruction
 
 
 def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: Environment) -> None:
@@ -359,20 +343,4 @@ def _as_asked(
         state=InstructionState.PLANNED,
         approved_by="",
         hold=f"asked for by hand by {by}: another person approves it, the next night sends it",
-    )
-
-
-def _result(instruction: Instruction, *, environment: Environment) -> HandResult:
-    with environment.store.reading() as connection:
-        outcome = outcome_of(connection, instruction.instruction_id)
-    return HandResult(
-        kind=instruction.kind,
-        order_no=instruction.order_no,
-        transaction_id=instruction.transaction_id,
-        currency=instruction.currency,
-        amount=instruction.amount,
-        state=outcome.state,
-        instruction_id=instruction.instruction_id,
-        message=outcome.message or outcome.hold,
-        refund_reference_id=outcome.refund_reference_id,
     )

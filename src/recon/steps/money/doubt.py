@@ -16,7 +16,6 @@ from typing import Any
 from recon.gateway_client import UnsignedError
 from recon.instructions.account import gateway_account
 from recon.instructions.contradiction import (
-    Ended,
     Opposite,
     against,
     contradicted,
@@ -43,7 +42,7 @@ from recon.model.business_date import Grace
 from recon.model.errors import AmountError, Defect, SignerError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
-from recon.model.words import GatewayState, InstructionKind, InstructionState
+from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import evidence
@@ -51,9 +50,8 @@ from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, evidence_rows, instruction_rows
-from recon.store.money.evidence_rows import KnownRefund
-from recon.store.money.instruction_rows import OpenBatch
-from recon.store.money.journal import StoredJournal, move
+from recon.store.money.instruction_rows import OpenBatch, move
+from recon.store.money.journal import StoredJournal
 from recon.store.nights import facts_rows, notification_rows, runs, settlement_rows
 from recon.store.nights.runs import Run
 
@@ -127,7 +125,7 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     settled_lines = _lines(run, environment=environment)
     is_signed = doubts > 0 and _messages_are_signed(run, environment=environment)
     with environment.store.writing() as connection:
-        for item in instruction_rows.of_account(connection, run, states=UNDECIDED):
+        for item in instruction_rows.find(connection, run, state=UNDECIDED):
             resolution = _settled(connection, item, run=run, lines=settled_lines)
             if resolution is None and item.state is InstructionState.IN_DOUBT:
                 signed = _signed(connection, item, environment=environment) if is_signed else []
@@ -156,7 +154,7 @@ def note_doubts(connection: Connection, run: Run, *, environment: Environment) -
 
     Returns how many doubts there are.
     """
-    doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+    doubtful = instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
     ids = [item.instruction_id for item in doubtful]
     evidence_rows.note_clocks(connection, ids, uptime=environment.uptime(), at=environment.clock())
     return len(ids)
@@ -170,7 +168,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
     if environment.settings.gateway.profile != PROFILE_WITH_SEARCH:
         return {}
     with environment.store.reading() as connection:
-        doubtful = instruction_rows.of_account(connection, run, states=(InstructionState.IN_DOUBT,))
+        doubtful = instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
         known = evidence_rows.known_refund(connection, run)
     refunds = {
         item.instruction_id: item for item in doubtful if item.kind is InstructionKind.REFUND
@@ -203,7 +201,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
     return searched
 
 
-def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: KnownRefund | None) -> str:
+def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: Instruction | None) -> str:
     """The id of the known refund when the search showed exactly it, else ""."""
     answer = answers.get(known.instruction_id) if known else None
     if known is None or answer is None:
@@ -219,7 +217,7 @@ def _lines(run: Run, *, environment: Environment) -> list[SettledLine]:
     by them.
     """
     with environment.store.reading() as connection:
-        undecided = instruction_rows.of_account(connection, run, states=UNDECIDED)
+        undecided = instruction_rows.find(connection, run, state=UNDECIDED)
         if not undecided or any(facts_rows.changed(connection)):
             return []
         return settlement_rows.evidence_of(
@@ -365,8 +363,12 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
             environment=environment,
         )
         ended = case_rows.shown_ended(connection, run, shown=shown)
-        payments = {instruction.instruction.transaction_id for instruction, _ in ended}
-        others = instruction_rows.of_payments(connection, run, transaction_ids=payments)
+        others = instruction_rows.find_by(
+            connection,
+            run,
+            column="transaction_id",
+            values=[item.transaction_id for item, _ in ended],
+        )
         against_us = _shown(connection, run, pairs=ended, others=others, environment=environment)
         cases = {
             item: opposite.words for item, opposite in against_us.items() if opposite.is_steady
@@ -387,7 +389,7 @@ def _shown(
     connection: Connection,
     run: Run,
     *,
-    pairs: Sequence[tuple[Ended, str]],
+    pairs: Sequence[tuple[Instruction, str]],
     others: _ByPayment,
     environment: Environment,
 ) -> dict[Instruction, Opposite]:
@@ -395,16 +397,15 @@ def _shown(
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
     opposites: dict[Instruction, Opposite] = {}
-    for ended, status in pairs:
-        item = ended.instruction
+    for item, status in pairs:
         beside = [
             other
             for other in others.get(item.transaction_id, ())
             if other.instruction_id != item.instruction_id
         ]
-        if rules.state_of(status) not in against(ended, others=beside):
+        if rules.state_of(status) not in against(item, others=beside):
             continue
-        if not ended.is_done and status == item.baseline_status:
+        if item.state not in CONFIRMED_STATES and status == item.baseline_status:
             continue  # it stood so before anything was sent
         end = evidence_rows.last_change(connection, item.instruction_id)
         rows = evidence(
@@ -417,7 +418,7 @@ def _shown(
         seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
         noted = evidence_rows.readings(connection, item.instruction_id, after=end)
         if opposite := shown_against(
-            ended,
+            item,
             seen=[one for one in seen if one.state is not GatewayState.NONE],
             readings=[*noted, *map(shown_answers.uptime_in, rows)],
             others=beside,

@@ -36,7 +36,7 @@ from recon.store.database.outside_heads import first_foreign, missing, problem_o
 from recon.store.database.record import strayed
 from recon.store.money import evidence_rows, instruction_rows
 from recon.store.money.endorsement_rows import Endorsed, override
-from recon.store.money.journal import move
+from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 
@@ -258,7 +258,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         )
         if not both:
             return None
-        waiting = instruction_rows.in_states(connection, states=_UNSENT)
+        waiting = instruction_rows.find(connection, state=_UNSENT)
         events = [
             move(
                 connection,

@@ -298,9 +298,12 @@ def _plan(run: Run, *, environment: Environment) -> int:
             allowance=allowance,
             ids_unique=account.instructions.are_unique,
         )
+        ended = _captures_to_repeat(connection, run, environment=environment)
+        ids = [item.instruction_id for item in ended]
+        second = instruction_rows.find_by(connection, run, column="again_for", values=ids)
         again = plan_again(
-            _captures_to_repeat(connection, run, environment=environment),
-            known_keys=instruction_rows.second_keys(connection, run),
+            ended,
+            have_second=second,
             new_id=environment.new_id,
             auto_approve=by_rule,
             allowance=allowance,
@@ -325,17 +328,22 @@ def _captures_to_repeat(
         return []
     not_applied = (InstructionState.RESOLVED_NOT_APPLIED,)
     gone = instruction_rows.replaced(connection, run, states=not_applied)
-    ended = instruction_rows.ended_captures(connection, run)
-    return [item for item in ended if item.instruction_id not in gone]
+    captures = (InstructionKind.CAPTURE,)
+    return [
+        item
+        for item in instruction_rows.find(connection, run, kind=captures, state=not_applied)
+        if item.file_id is not None
+        and item.instruction_id not in gone
+        and item.outcome_at is not None
+        and item.outcome_at < run.started_at
+    ]
 
 
 def _clear(run: Run, *, gate: Gate, gateway: GatewayOfMoney, environment: Environment) -> Queue:
     with environment.store.reading() as connection:
         approved = [
             item
-            for item in instruction_rows.of_account(
-                connection, run, states=(InstructionState.APPROVED,)
-            )
+            for item in instruction_rows.find(connection, run, state=(InstructionState.APPROVED,))
             if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
         ]
         order_nos = {item.order_no for item in approved}
@@ -363,24 +371,20 @@ def queue_of(
     if not items:
         return Queue((), ())
     with environment.store.reading() as connection:
-        others = instruction_rows.of_payments(
-            connection,
-            run,
-            transaction_ids=(p.transaction_id for b in baselines.values() for p in b.payments),
-        )
+        about = {
+            "transaction_id": [p.transaction_id for b in baselines.values() for p in b.payments],
+            "recurring_id": [item.recurring_id for item in items],
+            "payee_digest": [item.payee_digest for item in items],
+        }
+        others: dict[str, list[Instruction]] = {}
+        for column, values in about.items():
+            others |= instruction_rows.find_by(connection, run, column=column, values=values)
         replaced = instruction_rows.replaced(connection, run)
-        subscriptions = instruction_rows.of_subscriptions(
-            connection, run, recurring_ids=(item.recurring_id for item in items)
-        )
-        payees = instruction_rows.of_payees(
-            connection, run, payee_digests=(item.payee_digest for item in items)
-        )
         unruled = no_longer_by_rule(connection, run, approved=items, environment=environment)
         against = _against_rows(
             connection, run, items, baselines=baselines, others=others, environment=environment
         )
         allowance = sending_allowance(connection, run, environment=environment)
-    others.update(subscriptions | payees)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     refused_first = {wanted: (because, True) for wanted, because in against.items()}
     refused_first |= dict.fromkeys(replaced, (REPLACED, False))

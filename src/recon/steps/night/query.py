@@ -230,7 +230,7 @@ def _named(
     window = [(since, None)]
     yield from stored_orders.numbers_ordered(connection, run, spans=window, storages=storages)
     yield from _booked(connection, run, environment=environment)
-    unfinished = instruction_rows.of_account(connection, run, states=instruction_rows.UNFINISHED)
+    unfinished = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
     yield (item.order_no for item in unfinished)
     # Of files that came tonight: they are planned after this, and judged by these answers.
     yield planning_rows.unplanned_orders(connection, run)

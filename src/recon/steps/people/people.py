@@ -23,8 +23,7 @@ from recon.store.database.history import append
 from recon.store.database.night_lock import account_lock
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.case_rows import Case
-from recon.store.money.instruction_rows import Unfinished
-from recon.store.money.journal import move
+from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import approval_rows, resolution_rows
@@ -109,9 +108,9 @@ class _Beside:
 def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     """What needs a person: cases, what lapses, money in doubt, then what waits, oldest first."""
     with environment.store.reading() as connection:
-        waiting = instruction_rows.unfinished(connection, run)
+        waiting = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
         open_cases = case_rows.open_cases(connection, run)
-        items = [*(each.item for each in waiting), *(each.item for each in open_cases)]
+        items = [*waiting, *(each.item for each in open_cases)]
         beside = _beside(connection, run, items=items, environment=environment)
         cases = tuple(_case_of(case, beside=beside) for case in open_cases)
         others = (
@@ -342,22 +341,16 @@ def withdraw(instruction_id: str, *, by: str, reason: str, environment: Environm
     return instruction
 
 
-def _urgent_first(waiting: Iterable[Unfinished]) -> list[Unfinished]:
+def _urgent_first(waiting: Iterable[Instruction]) -> list[Instruction]:
     # What came with no file was asked for by hand: no night knows that it is to come.
     wanted = [
         each
         for each in waiting
-        if each.item.hold
-        or each.item.state is not InstructionState.APPROVED
-        or each.item.file_id is None
+        if each.hold or each.state is not InstructionState.APPROVED or each.file_id is None
     ]
     return sorted(
         wanted,
-        key=lambda each: (
-            _URGENT_FIRST.index(each.item.state),
-            _since(each),
-            each.item.natural_key,
-        ),
+        key=lambda each: (_URGENT_FIRST.index(each.state), _since(each), each.natural_key),
     )
 
 
@@ -374,14 +367,13 @@ def _known_as(item: Instruction) -> str:
     return f"The gateway knows it as request {item.gateway_request_id}." if of_payout else ""
 
 
-def _since(unfinished: Unfinished) -> datetime:
-    return unfinished.item.in_doubt_since or unfinished.sent_at or unfinished.planned_at
+def _since(item: Instruction) -> datetime:
+    return next(filter(None, (item.in_doubt_since, item.sent_at, item.planned_at)))
 
 
-def _attention_of(unfinished: Unfinished, *, beside: _Beside, lapses_before: datetime) -> Attention:
-    item = unfinished.item
+def _attention_of(item: Instruction, *, beside: _Beside, lapses_before: datetime) -> Attention:
     state, wanted = item.state, item.instruction_id
-    reason = item.hold or unfinished.message
+    reason = item.hold or item.message
     if reason and reason == beside.stopped:
         reason = STOPPED
     ends = beside.ends.get(item.order_no) if item.kind is InstructionKind.CAPTURE else None
@@ -395,7 +387,7 @@ def _attention_of(unfinished: Unfinished, *, beside: _Beside, lapses_before: dat
         _known_as(item) if state in DOUBTFUL else "",
         _next(state, kind=item.kind),
     ]
-    since = _since(unfinished)
+    since = _since(item)
     entry = _entry(item, what=_WORDS[state], words=words, since=since, beside=beside)
     is_undecided = state in DOUBTFUL - {InstructionState.IN_FLIGHT}
     return replace(entry, lapses=lapses, is_undecided=is_undecided)

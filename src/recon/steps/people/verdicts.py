@@ -27,7 +27,7 @@ from recon.steps.money.told_messages import named_message
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, endorsement_rows, evidence_rows, instruction_rows
-from recon.store.money.journal import move
+from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.people import approval_rows, resolution_rows
 from recon.store.people.approval_rows import TAKEN_BACK, FirstVerdict, Release

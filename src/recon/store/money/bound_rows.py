@@ -14,11 +14,10 @@ from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
 from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.record import PROBLEMS_MAX, difference, folded, named
-from recon.store.money.instruction_reading import instructions_where
+from recon.store.money.instruction_rows import find, in_parts
 from recon.store.schema import history, instruction
 
 ENTITY = INSTRUCTION.entity
-VALUES_PER_QUERY_MAX = 500
 UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 MAY_LEAVE = instruction.c.state.in_([state.value for state in UNSENT])
 
@@ -52,9 +51,8 @@ def events_of(
 ) -> dict[str, list[Mapping[str, Any]]]:
     """What the history tells of some instructions: id -> data of its events, oldest first."""
     by_id: dict[str, list[Mapping[str, Any]]] = {}
-    for start in range(0, len(instruction_ids), VALUES_PER_QUERY_MAX):
-        wanted = {"wanted": instruction_ids[start : start + VALUES_PER_QUERY_MAX]}
-        for row in connection.execute(_EVENTS, wanted):
+    for some in in_parts(instruction_ids):
+        for row in connection.execute(_EVENTS, {"wanted": some}):
             by_id.setdefault(row.entity_id, []).append(json.loads(row.data))
     return by_id
 
@@ -90,9 +88,7 @@ def refuse_changed_rows(connection: Connection, rows: Sequence[Cleared]) -> None
     for row in rows:
         bound = bound_by(events.get(row.instruction.instruction_id, ()))
         _refuse(meant(row, bound=bound), bound=bound)
-    refuse_changed(
-        connection, instructions_where(connection, instruction.c.instruction_id.in_(ids))
-    )
+    refuse_changed(connection, find(connection, instruction_id=ids))
 
 
 def meant(row: Cleared, *, bound: Terms) -> Instruction:

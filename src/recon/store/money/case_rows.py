@@ -4,17 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, or_, select
 
-from recon.instructions.contradiction import NOT_DONE_STATES, Ended, Numbered
+from recon.instructions.contradiction import NOT_DONE_STATES
 from recon.instructions.instruction import Instruction
 from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
 from recon.store.database.bound_tables import CASE
 from recon.store.database.record import record
-from recon.store.money.instruction_reading import INSTRUCTION_COLUMNS, instruction_of
+from recon.store.money.instruction_rows import (
+    INSTRUCTIONS,
+    in_parts,
+    instruction_of,
+    read_instructions,
+)
 from recon.store.nights.runs import Run
 from recon.store.schema import APPLIED, contradiction, instruction
 from recon.store.schema.account_filter import OfAccount, account_values, in_account
@@ -30,9 +35,10 @@ _OF_INSTRUCTION = select(contradiction.c.closed_at).where(
     contradiction.c.instruction_id == bindparam("wanted")
 )
 _OPEN = (
-    select(contradiction.c.told, contradiction.c.noted_at, *INSTRUCTION_COLUMNS)
-    .join(instruction, instruction.c.instruction_id == contradiction.c.instruction_id)
+    INSTRUCTIONS.add_columns(contradiction.c.told, contradiction.c.noted_at)
+    .join(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
     .where(*_OF_ACCOUNT, contradiction.c.closed_at.is_(None))
+    .order_by(None)
     .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
 )
 _REFUND_OF_ACCOUNT = (
@@ -52,8 +58,7 @@ _NUMBERED_PAYMENTS = (
     )
 )
 _NUMBERED = (
-    select(instruction)
-    .where(
+    INSTRUCTIONS.where(
         *_REFUND_OF_ACCOUNT,
         instruction.c.sent_at.is_not(None),
         # What surely did not leave took no number.
@@ -66,6 +71,7 @@ _NUMBERED = (
         ),
         instruction.c.transaction_id.in_(_NUMBERED_PAYMENTS),
     )
+    .order_by(None)
     .order_by(instruction.c.transaction_id, instruction.c.sent_at, instruction.c.instruction_id)
 )
 _ENDED = (
@@ -75,20 +81,17 @@ _ENDED = (
     instruction.c.outcome_at.is_not(None),
     contradiction.c.instruction_id.is_(None),
 )
+_WITHOUT_CASE = INSTRUCTIONS.outerjoin(
+    contradiction, contradiction.c.instruction_id == instruction.c.instruction_id
+).where(*_ENDED)
 _ENDED_PAYMENTS = (
-    select(instruction.c.transaction_id)
-    .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
-    .where(*_ENDED)
-    .distinct()
+    _WITHOUT_CASE.order_by(None).with_only_columns(instruction.c.transaction_id).distinct()
 )
 _ENDED_OF = (
-    select(instruction)
-    .outerjoin(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
-    .where(*_ENDED, instruction.c.transaction_id.in_(bindparam("wanted", expanding=True)))
+    _WITHOUT_CASE.where(instruction.c.transaction_id.in_(bindparam("wanted", expanding=True)))
+    .order_by(None)
     .order_by(instruction.c.sent_at, instruction.c.instruction_id)
 )
-PAYMENTS_PER_QUERY_MAX = 500
-"""Databases bound how many values a query may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,32 +111,25 @@ def ended_payments(connection: Connection, owner: OfAccount) -> list[str]:
 
 def shown_ended(
     connection: Connection, owner: OfAccount, *, shown: Mapping[str, Sequence[str]]
-) -> list[tuple[Ended, str]]:
+) -> list[tuple[Instruction, str]]:
     """Final instructions without a case whose payment is shown, each with its status.
 
     `shown` is what a run's answers showed: transaction -> statuses.
     """
     of_account = account_values(owner)
     wanted = sorted(payment for payment in ended_payments(connection, owner) if payment in shown)
-    rows: list[Any] = []
-    for start in range(0, len(wanted), PAYMENTS_PER_QUERY_MAX):
-        part = wanted[start : start + PAYMENTS_PER_QUERY_MAX]
-        rows += connection.execute(_ENDED_OF, of_account | {"wanted": part}).mappings()
     return [
-        (Ended(instruction_of(row), row["sent_at"], row["outcome_at"]), status)
-        for row in rows
-        for status in shown[row["transaction_id"]]
+        (item, status)
+        for some in in_parts(wanted)
+        for item in read_instructions(connection, _ENDED_OF, of_account | {"wanted": some})
+        for status in shown[item.transaction_id]
     ]
 
 
-def numbered_refunds(connection: Connection, run: Run) -> list[list[Numbered]]:
+def numbered_refunds(connection: Connection, run: Run) -> list[list[Instruction]]:
     """Refunds by payment, as they were sent; of payments with more than one plain first number."""
-    numbered = connection.execute(_NUMBERED, account_values(run)).mappings()
-    by_payment = groupby(numbered, key=itemgetter("transaction_id"))
-    return [
-        [Numbered(instruction_of(row), row["refund_reference_id"]) for row in rows]
-        for _, rows in by_payment
-    ]
+    numbered = read_instructions(connection, _NUMBERED, account_values(run))
+    return [[*refunds] for _, refunds in groupby(numbered, key=attrgetter("transaction_id"))]
 
 
 def with_case(connection: Connection, run: Run) -> frozenset[str]:
@@ -179,8 +175,8 @@ def has_open_case(connection: Connection, instruction_id: str) -> bool:
 
 def open_cases(connection: Connection, run: Run) -> list[Case]:
     """Open cases of the account, oldest first."""
-    rows = connection.execute(_OPEN, account_values(run)).mappings()
-    return [Case(instruction_of(row), row["told"], row["noted_at"]) for row in rows]
+    rows = connection.execute(_OPEN, account_values(run))
+    return [Case(instruction_of(row), row.told, row.noted_at) for row in rows]
 
 
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:

@@ -27,13 +27,10 @@ from recon.model.words import InstructionState
 from recon.store.database.bound_tables import ROW
 from recon.store.database.history import first_hash
 from recon.store.database.record import PROBLEMS_MAX
-from recon.store.money.bound_rows import (
-    VALUES_PER_QUERY_MAX,
-    bound_by,
-    events_of,
-)
+from recon.store.money.bound_rows import bound_by, events_of
 from recon.store.money.endorsement_links import SaidLink, said_after
 from recon.store.money.endorsement_saving import digest_of
+from recon.store.money.instruction_rows import in_parts
 from recon.store.schema import endorsement, history, instruction, sending_switch
 
 BY_HAND = "by hand: "
@@ -176,8 +173,7 @@ class Endorsed:
         """
         yield from self._by_rule(connection, only=only)
         approved = self._approved(connection, only=only, states=states)
-        for start in range(0, len(approved), VALUES_PER_QUERY_MAX):
-            ids = approved[start : start + VALUES_PER_QUERY_MAX]
+        for ids in in_parts(approved):
             events = events_of(connection, ids)
             for wanted in ids:
                 item_events = events.get(wanted, [])

@@ -2,41 +2,27 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select
 
+from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import SearchedRefund
 from recon.model.uptime import Uptime
 from recon.model.words import InstructionKind, InstructionState
 from recon.store.database.history import Event, append, of_entity
+from recon.store.money.instruction_rows import INSTRUCTIONS, find, read_instructions
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction, refund_search
 from recon.store.schema.account_filter import account_values, in_account
 
 CLOCK = "doubt clock"
 """Entity of the history: its events are readings."""
-_OWN_REFUNDS = select(instruction.c.refund_reference_id).where(
-    *in_account(instruction),
-    instruction.c.transaction_id == bindparam("of_payment"),
-    instruction.c.refund_reference_id != "",
-)
 _SEARCHES = (
     select(refund_search)
     .where(refund_search.c.instruction_id == bindparam("of_instruction"))
     .order_by(refund_search.c.search_id)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class KnownRefund:
-    """A refund of ours that surely happened: a search that works finds it."""
-
-    instruction_id: str
-    amount: int
-    currency: str
-    refund_reference_id: str
 
 
 def note_clocks(
@@ -89,29 +75,29 @@ def save_search(connection: Connection, instruction_id: str, *, search: Searched
     )
 
 
-def known_refund(connection: Connection, run: Run) -> KnownRefund | None:
-    """The newest refund of the account that the gateway confirmed with an id of its own."""
-    wanted = ("instruction_id", "amount", "currency", "refund_reference_id")
-    row = connection.execute(
-        select(*(instruction.c[name] for name in wanted))
-        .where(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.account_id == run.account_id,
+def known_refund(connection: Connection, run: Run) -> Instruction | None:
+    """The newest refund of the account that the gateway confirmed with an id of its own.
+
+    It surely happened: a search that works finds it.
+    """
+    newest = (
+        INSTRUCTIONS.where(
+            *in_account(instruction),
             instruction.c.kind == InstructionKind.REFUND.value,
             instruction.c.state == InstructionState.CONFIRMED.value,
             instruction.c.refund_reference_id != "",
         )
+        .order_by(None)
         .order_by(instruction.c.sent_at.desc(), instruction.c.instruction_id)
         .limit(1)
-    ).first()
-    return None if row is None else KnownRefund(*row)
+    )
+    return next(iter(read_instructions(connection, newest, account_values(run))), None)
 
 
 def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
     """The gateway's ids of all refunds of ours of one payment."""
-    of_account = account_values(run)
-    rows = connection.execute(_OWN_REFUNDS, of_account | {"of_payment": transaction_id})
-    return list(rows.scalars())
+    of_payment = find(connection, run, transaction_id=[transaction_id])
+    return [item.refund_reference_id for item in of_payment if item.refund_reference_id]
 
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:

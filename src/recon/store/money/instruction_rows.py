@@ -1,16 +1,16 @@
 """Instructions as steps need them: what to plan, what waits, what is in doubt, what to show."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Row,
-    and_,
+    Select,
     bindparam,
     func,
     insert,
@@ -21,20 +21,15 @@ from sqlalchemy import (
 
 from recon.gateway_client import RawReply
 from recon.instructions.eligibility import Refused
-from recon.instructions.instruction import Instruction
+from recon.instructions.instruction import FOLLOWS, Instruction
 from recon.instructions.intention import named
 from recon.instructions.planning import Plan
 from recon.instructions.terms import terms_of
+from recon.model.errors import Defect
 from recon.model.words import InstructionKind, InstructionState, SourceKind
-from recon.store.database.bound_tables import ROW
+from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.history import Event, append
-from recon.store.money.instruction_reading import (
-    INSTRUCTIONS,
-    instruction_of,
-    instructions_where,
-    read_instructions,
-)
-from recon.store.money.journal import move
+from recon.store.database.record import cells_of
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, instruction, order_action, order_file
 from recon.store.schema.account_filter import OfAccount, account_values, in_account
@@ -45,6 +40,98 @@ origin = order_file.alias("origin")
 
 VALUES_PER_QUERY_MAX = 500
 """Ids named in one query; databases bound how many there may be."""
+_COLUMNS = tuple(instruction.c[name] for name in Instruction.__dataclass_fields__)
+_KIND, _STATE = ([*Instruction.__dataclass_fields__].index(name) for name in ("kind", "state"))
+INSTRUCTIONS = select(*_COLUMNS).order_by(
+    instruction.c.planned_at, instruction.c.file_id, instruction.c.line
+)
+"""Every instruction, oldest first. What a query adds stands behind its own columns."""
+
+
+def find(
+    connection: Connection, owner: OfAccount | None = None, **wanted: Iterable[str]
+) -> list[Instruction]:
+    """Instructions whose columns have one of the values that are wanted of each, oldest first.
+
+    Args:
+        connection: Of the database.
+        owner: Only those of this account; None: of every one.
+        wanted: Column -> so many values as one query may have.
+    """
+    query = INSTRUCTIONS
+    if owner is not None:
+        wanted |= {"merchant_id": [owner.merchant_id], "account_id": [owner.account_id]}
+    for name, values in wanted.items():
+        query = query.where(instruction.c[name].in_([str(value) for value in values]))
+    return read_instructions(connection, query)
+
+
+def find_by(
+    connection: Connection, owner: OfAccount | None, *, column: str, values: Iterable[str]
+) -> dict[str, list[Instruction]]:
+    """Instructions by what one column says, for any number of values; a blank one finds none."""
+    found: dict[str, list[Instruction]] = {}
+    for some in in_parts(sorted({*values} - {""})):
+        for item in find(connection, owner, **{column: some}):
+            found.setdefault(getattr(item, column), []).append(item)
+    return found
+
+
+def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
+    """One instruction of any account."""
+    return next(iter(find(connection, instruction_id=[instruction_id])), None)
+
+
+def in_parts(values: Iterable[str]) -> Iterator[Sequence[str]]:
+    """Any number of values, in so many parts as there must be queries."""
+    left = iter(values)
+    while part := [*islice(left, VALUES_PER_QUERY_MAX)]:
+        yield part
+
+
+def read_instructions(
+    connection: Connection, query: Select[Any], values: Mapping[str, Any] | None = None
+) -> list[Instruction]:
+    """Journal rows of a query that was made from `INSTRUCTIONS`, as domain values."""
+    return [instruction_of(row) for row in connection.execute(query, values or {})]
+
+
+def instruction_of(row: Row[Any]) -> Instruction:
+    """One journal row, by its first columns, as a domain value."""
+    cells: list[Any] = [*row[: len(_COLUMNS)]]
+    cells[_KIND] = InstructionKind(cells[_KIND])
+    cells[_STATE] = InstructionState(cells[_STATE])
+    return Instruction(*cells)
+
+
+def move(
+    connection: Connection,
+    wanted: Instruction,
+    *,
+    to: InstructionState,
+    values: Mapping[str, Any],
+) -> Event:
+    """Change the state of one instruction by compare-and-set; the caller appends the event."""
+    if to not in FOLLOWS[wanted.state]:
+        msg = f"instruction {wanted.instruction_id}: {wanted.state} cannot become {to}"
+        raise Defect(msg)
+    changed = connection.execute(
+        update(instruction)
+        .where(
+            instruction.c.instruction_id == wanted.instruction_id,
+            instruction.c.state == wanted.state.value,
+        )
+        # A final payout needs its payee's details no more.
+        .values(state=to.value, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
+    )
+    if changed.rowcount != 1:
+        msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
+        raise Defect(msg)
+    texts = {name: str(value) for name, value in values.items()}
+    cells = cells_of(INSTRUCTION, values)
+    data = {"from": wanted.state, **texts, **({ROW: cells} if cells else {})}
+    return Event("instruction", wanted.instruction_id, to.value, data)
+
 
 UNFINISHED = (
     InstructionState.PLANNED,
@@ -57,7 +144,6 @@ UNFINISHED = (
 
 _OF = in_account(instruction)
 _INSERT = insert(instruction)
-_SECOND_KEYS = select(instruction.c.natural_key).where(*_OF, instruction.c.again_for != "")
 _HOLD = (
     update(instruction)
     .where(
@@ -77,20 +163,6 @@ class OpenBatch:
     reply: RawReply | None
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """An instruction that is not settled, with when it moved and what was said of it."""
-
-    item: Instruction
-    message: str
-    planned_at: datetime
-    approved_at: datetime | None
-    sent_at: datetime | None
-
-
-_UNFINISHED = INSTRUCTIONS.add_columns(
-    *(instruction.c[name] for name in Unfinished.__dataclass_fields__ if name != "item")
-).where(*_OF, instruction.c.state.in_([state.value for state in UNFINISHED]))
 _OPEN_BATCHES = (
     select(
         *(batch.c[name] for name in ("batch_id", "body_sha256")),
@@ -193,78 +265,6 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
     append(connection, events, at=at)
 
 
-_OF_ACCOUNT = INSTRUCTIONS.where(*_OF, instruction.c.state.in_(bindparam("wanted", expanding=True)))
-
-
-def of_account(
-    connection: Connection, run: Run, *, states: Iterable[InstructionState]
-) -> list[Instruction]:
-    """Instructions of the run's account in these states, oldest first."""
-    wanted = {"wanted": [state.value for state in states]}
-    return read_instructions(connection, _OF_ACCOUNT, account_values(run) | wanted)
-
-
-def in_states(connection: Connection, *, states: Iterable[InstructionState]) -> list[Instruction]:
-    """Instructions of every account in these states, oldest first."""
-    return instructions_where(
-        connection, instruction.c.state.in_([state.value for state in states])
-    )
-
-
-def of_id(connection: Connection, instruction_id: str) -> Instruction | None:
-    """One instruction of any account."""
-    instructions = instructions_where(connection, instruction.c.instruction_id == instruction_id)
-    return instructions[0] if instructions else None
-
-
-def of_ids(connection: Connection, wanted: Sequence[str]) -> list[Instruction]:
-    """Some instructions of any account, oldest first."""
-    if not wanted:
-        return []
-    return instructions_where(connection, instruction.c.instruction_id.in_(wanted))
-
-
-def of_payments(
-    connection: Connection, owner: OfAccount, *, transaction_ids: Iterable[str]
-) -> dict[str, list[Instruction]]:
-    """All instructions of some payments, under whatever order they were sent, by payment."""
-    by_payment: dict[str, list[Instruction]] = {}
-    wanted = sorted(set(transaction_ids) - {""})
-    for item in _where_in(connection, owner, column=instruction.c.transaction_id, values=wanted):
-        by_payment.setdefault(item.transaction_id, []).append(item)
-    return by_payment
-
-
-def of_subscriptions(
-    connection: Connection, run: Run, *, recurring_ids: Iterable[str]
-) -> dict[str, list[Instruction]]:
-    """All instructions about some subscriptions, by recurring id."""
-    by_subscription: dict[str, list[Instruction]] = {}
-    wanted = sorted(set(recurring_ids) - {""})
-    for item in _where_in(connection, run, column=instruction.c.recurring_id, values=wanted):
-        by_subscription.setdefault(item.recurring_id, []).append(item)
-    return by_subscription
-
-
-def of_payees(
-    connection: Connection, run: Run, *, payee_digests: Iterable[str]
-) -> dict[str, list[Instruction]]:
-    """All payouts to some payees, by the digest of the payee."""
-    by_payee: dict[str, list[Instruction]] = {}
-    wanted = sorted(set(payee_digests) - {""})
-    for item in _where_in(connection, run, column=instruction.c.payee_digest, values=wanted):
-        by_payee.setdefault(item.payee_digest, []).append(item)
-    return by_payee
-
-
-def _where_in(
-    connection: Connection, owner: OfAccount, *, column: ColumnElement[str], values: Sequence[str]
-) -> Iterator[Instruction]:
-    for start in range(0, len(values), VALUES_PER_QUERY_MAX):
-        part = values[start : start + VALUES_PER_QUERY_MAX]
-        yield from instructions_where(connection, *_of(owner), column.in_(part))
-
-
 def replaced(
     connection: Connection,
     run: Run,
@@ -279,23 +279,6 @@ def replaced(
 def of_order_files(connection: Connection, run: Run) -> set[str]:
     """Approved instructions that came as actions of order rows."""
     return set(connection.execute(_OF_ORDER_FILES, account_values(run)).scalars())
-
-
-def ended_captures(connection: Connection, run: Run) -> list[Instruction]:
-    """Captures of order files whose doubt ended as not applied before this run began."""
-    return instructions_where(
-        connection,
-        *_of(run),
-        instruction.c.kind == InstructionKind.CAPTURE.value,
-        instruction.c.state == InstructionState.RESOLVED_NOT_APPLIED.value,
-        instruction.c.file_id.is_not(None),
-        instruction.c.outcome_at < run.started_at,
-    )
-
-
-def second_keys(connection: Connection, run: Run) -> set[str]:
-    """Natural keys of captures that were planned a second time."""
-    return set(connection.execute(_SECOND_KEYS, account_values(run)).scalars())
 
 
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:
@@ -332,30 +315,9 @@ def _kept_reply(row: Row[Any]) -> RawReply | None:
 
 def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
     """The instructions of a batch in its order."""
-    ids = connection.execute(
-        select(attempt.c.instruction_id)
-        .where(attempt.c.batch_id == batch_id)
-        .order_by(attempt.c.position)
-    ).scalars()
-    wanted = list(ids)
-    instructions = instructions_where(connection, instruction.c.instruction_id.in_(wanted))
-    by_id = {item.instruction_id: item for item in instructions}
-    return [by_id[instruction_id] for instruction_id in wanted]
-
-
-def unfinished(connection: Connection, run: Run) -> list[Unfinished]:
-    """The instructions of the account that are not settled, oldest first."""
-    rows = connection.execute(_UNFINISHED, account_values(run)).mappings()
-    return [
-        Unfinished(
-            instruction_of(row),
-            row["message"],
-            row["planned_at"],
-            row["approved_at"],
-            row["sent_at"],
-        )
-        for row in rows
-    ]
+    query = INSTRUCTIONS.join(attempt, attempt.c.instruction_id == instruction.c.instruction_id)
+    of_batch = query.where(attempt.c.batch_id == batch_id)
+    return read_instructions(connection, of_batch.order_by(None).order_by(attempt.c.position))
 
 
 def touched(connection: Connection, run: Run) -> list[str]:
@@ -363,16 +325,7 @@ def touched(connection: Connection, run: Run) -> list[str]:
     order_nos = connection.execute(
         _SENT_ORDERS, account_values(run) | {"of_run": run.run_id}
     ).scalars()
-    doubtful = of_account(
-        connection, run, states=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
+    doubtful = find(
+        connection, run, state=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
     )
     return sorted((set(order_nos) | {item.order_no for item in doubtful}) - {""})
-
-
-def _of(owner: OfAccount) -> tuple[ColumnElement[bool], ...]:
-    return (
-        and_(
-            instruction.c.merchant_id == owner.merchant_id,
-            instruction.c.account_id == owner.account_id,
-        ),
-    )

@@ -14,23 +14,20 @@ may have carried out what a row means. Nothing leaves on the word of an earlier 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, select
 
 from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.gateway_client import BatchReply, FindingKind, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Cleared
-from recon.instructions.instruction import FOLLOWS, Instruction
+from recon.instructions.instruction import Instruction
 from recon.instructions.intention import told_repeats, unagreed
 from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionKind, InstructionState
-from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_stands
-from recon.store.database.record import cells_of
 from recon.store.money import sending_rows
 from recon.store.money.batch_rows import (
     CLOSED,
@@ -44,11 +41,10 @@ from recon.store.money.batch_rows import (
 )
 from recon.store.money.bound_rows import refuse_changed_rows
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.money.instruction_reading import INSTRUCTIONS, read_instructions
+from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
 from recon.store.nights.proofs import MAY_HAVE_MOVED
-from recon.store.schema import batch, instruction
-from recon.store.schema.account_filter import account_values, in_account
+from recon.store.schema import batch
 
 FOREIGN_ROW = "foreign row"
 """The event of a row in a batch's reply that belongs to no request of ours."""
@@ -232,35 +228,6 @@ _OWNER, _KIND = (
 )
 
 
-def move(
-    connection: Connection,
-    wanted: Instruction,
-    *,
-    to: InstructionState,
-    values: Mapping[str, Any],
-) -> Event:
-    """Change the state of one instruction by compare-and-set; the caller appends the event."""
-    if to not in FOLLOWS[wanted.state]:
-        msg = f"instruction {wanted.instruction_id}: {wanted.state} cannot become {to}"
-        raise Defect(msg)
-    changed = connection.execute(
-        update(instruction)
-        .where(
-            instruction.c.instruction_id == wanted.instruction_id,
-            instruction.c.state == wanted.state.value,
-        )
-        # A final payout needs its payee's details no more.
-        .values(state=to.value, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
-    )
-    if changed.rowcount != 1:
-        msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
-        raise Defect(msg)
-    texts = {name: str(value) for name, value in values.items()}
-    cells = cells_of(INSTRUCTION, values)
-    data = {"from": wanted.state, **texts, **({ROW: cells} if cells else {})}
-    return Event("instruction", wanted.instruction_id, to.value, data)
-
-
 def _taken_over(batch_id: str) -> str:
     return (
         f"another run took the account over while batch {batch_id} was under way, and closed it; "
@@ -268,17 +235,6 @@ def _taken_over(batch_id: str) -> str:
     )
 
 
-_STANDING = INSTRUCTIONS.with_only_columns(
-    instruction.c.instruction_id, instruction.c.state, instruction.c.message
-).where(instruction.c.instruction_id.in_(bindparam("wanted", expanding=True)))
-_OTHERS = INSTRUCTIONS.where(
-    *in_account(instruction),
-    instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
-)
-_ABOUT = {
-    name: _OTHERS.where(instruction.c[name].in_(bindparam("wanted", expanding=True)))
-    for name in ("transaction_id", "payee_digest", "recurring_id")
-}
 _BY: Mapping[InstructionKind, str] = {
     InstructionKind.PAYOUT: "payee_digest",
     InstructionKind.CANCEL_SUBSCRIPTION: "recurring_id",
@@ -311,14 +267,13 @@ def left_out(
 
 def _not_approved(connection: Connection, rows: Sequence[Cleared]) -> dict[str, str]:
     wanted = [row.instruction.instruction_id for row in rows]
-    standing_rows = connection.execute(_STANDING, {"wanted": wanted}).all()
-    standing = {standing_row.instruction_id: standing_row for standing_row in standing_rows}
+    standing = {item.instruction_id: item for item in find(connection, instruction_id=wanted)}
     reasons = {}
     for instruction_id in wanted:
         stands = standing.get(instruction_id)
         if stands is None:
             reasons[instruction_id] = "the journal does not have it any more"
-        elif stands.state != InstructionState.APPROVED:
+        elif stands.state is not InstructionState.APPROVED:
             why = f": {stands.message}" if stands.message else ""
             reasons[instruction_id] = f"it is {stands.state} since this run looked{why}"
     return reasons
@@ -336,11 +291,9 @@ def _beside(
         row.payment.transaction_id if name == "transaction_id" else getattr(row.instruction, name)
         for row in rows
     ]
-    of_account = account_values(first)
-    instructions = read_instructions(
-        connection, _ABOUT[name], of_account | {"wanted": sorted(set(about) - {""})}
-    )
+    wanted = {name: {*about} - {""}, "state": MAY_HAVE_MOVED}
+    others = find(connection, first, **wanted)
     return [
-        (row, [instruction for instruction in instructions if getattr(instruction, name) == wanted])
-        for row, wanted in zip(rows, about, strict=True)
+        (row, [other for other in others if getattr(other, name) == subject])
+        for row, subject in zip(rows, about, strict=True)
     ]

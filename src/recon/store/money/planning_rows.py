@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
-from recon.instructions.instruction import Instruction
 from recon.instructions.intention import Intention
 from recon.instructions.own_row import OrderRow
 from recon.instructions.planning import Action, Earlier, Known
 from recon.model.words import InstructionKind, InstructionState, OrderStatus, SourceKind
-from recon.store.money.instruction_reading import instruction_of
+from recon.store.money.instruction_rows import INSTRUCTIONS, instruction_of
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction, order_action, order_file
 from recon.store.schema.account_filter import account_values, in_account
@@ -42,13 +41,9 @@ _UNPLANNED_ORDERS = (
 )
 _ENDED_ORDERS = select(instruction.c.order_no).where(*_OF).distinct()
 _KNOWN = (
-    select(
-        *(instruction.c[name] for name in Instruction.__dataclass_fields__),
-        order_file.c.name.label("file_name"),
-    )
+    INSTRUCTIONS.add_columns(order_file.c.name.label("file_name"))
     .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
     .where(*_OF)
-    .order_by(instruction.c.planned_at, instruction.c.file_id, instruction.c.line)
 )
 _UNNAMED = (
     select(order_action.c.order_no)
@@ -130,17 +125,17 @@ def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Know
 
     `shown` is the one transaction that the gateway shows for an order.
     """
-    rows = connection.execute(_KNOWN, account_values(run)).mappings()
+    rows = connection.execute(_KNOWN, account_values(run))
     return Known((_earlier(row, shown=shown) for row in rows), shown=shown)
 
 
-def _earlier(row: Mapping[Any, Any], *, shown: Mapping[str, str]) -> Earlier:
+def _earlier(row: Row[Any], *, shown: Mapping[str, str]) -> Earlier:
     item = instruction_of(row)
     return Earlier(
         Intention.of(item, shown="" if item.transaction_id else shown.get(item.order_no, "")),
         item.instruction_id,
         item.natural_key,
-        row["file_name"] or "",
+        row.file_name or "",
         item.state,
         is_again=bool(item.again_for),
     )

@@ -37,7 +37,7 @@ def test_one_yes_is_one_movement(begun: Callable[[Any], Any]) -> None:
     assert [row["amount"] for row in merchant.effects()] == ["1.00"]
     with merchant.environment() as environment, environment.store.writing() as connection:
         connection.execute(update(instruction).values(state="approved"))
-        (item,) = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+        (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
         told = {"from": "in_flight"}
         event = Event("instruction", item.instruction_id, "approved", told)
         append(connection, [event], at=environment.clock())

@@ -30,7 +30,7 @@ from recon.steps.people.returned_answers import Form
 from recon.store.database.bound_tables import ROW
 from recon.store.database.history import append
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
-from recon.store.money.journal import move
+from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.people import approval_rows
 from recon.store.people.approval_rows import PersonsWord
@@ -86,7 +86,7 @@ def forge(environment: Environment, *, by: str = BOTH) -> None:
     """Approve all that waits with the database's login alone: state, approval and history."""
     now = environment.clock()
     with environment.store.writing() as connection:
-        waiting_now = instruction_rows.in_states(connection, states=(InstructionState.PLANNED,))
+        waiting_now = instruction_rows.find(connection, state=(InstructionState.PLANNED,))
         values = {"approved_by": by, "approved_at": now, "hold": ""}
         moved = [
             (item, move(connection, item, to=InstructionState.APPROVED, values=values))
@@ -122,7 +122,7 @@ def test_a_stranger_can_check_what_it_is_handed(begun: Callable[[Any], Any]) -> 
     with merchant.environment() as environment:
         yes(environment, "jo", "kim")
         with environment.store.reading() as connection:
-            (item,) = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+            (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
         words = words_for_signer(environment)([item.instruction_id])
     assert SANDBOX_KEYS.public is not None
     found = [opened(Signed(**one), key=SANDBOX_KEYS.public) for one in words.endorsements]
@@ -152,7 +152,7 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any])
         yes(environment, "jo", "kim")
         with environment.store.writing() as connection:
             connection.execute(update(instruction).values(amount=instruction.c.amount + 100))
-            (item,) = instruction_rows.in_states(connection, states=(InstructionState.APPROVED,))
+            (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
             told = {"approved_by": BOTH, ROW: terms_of(item)}
             event = approval_rows.Event("instruction", item.instruction_id, "approved", told)
             append(connection, [event], at=environment.clock())

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from recon.config.settings import Settings
+from recon.instructions.instruction import Instruction
 from recon.model.errors import FolderError, NightHeldError, UsageError
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, lapse, waiting
-from recon.steps.money.by_hand import HandRequest, HandResult, carry_out
+from recon.steps.money.by_hand import HandRequest, carry_out
 from recon.steps.people import people
 from recon.store.database.migrate import upgrade
 from recon.store.database.night_lock import account_lock
@@ -35,7 +36,7 @@ limit = { EUR = 100000 }
 """
 
 
-def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> HandResult:
+def _ask(merchant: Any, kind: str, payment: Any, **options: str) -> Instruction:
     request = HandRequest(
         InstructionKind(kind),
         "100042",
@@ -64,7 +65,7 @@ def test_where_ids_are_unique_another_one_is_another_movement(merchant: Any) -> 
     assert first.state is InstructionState.CONFIRMED
     assert first.refund_reference_id == f"{payment.transaction_id}-01"
     assert again.state is InstructionState.PLANNED
-    assert "repeat" in again.message
+    assert "repeat" in again.hold
     assert meant.state is InstructionState.CONFIRMED
     assert len(merchant.effects()) == 2
     assert merchant.invariants()["over_refunded"] == 0
@@ -160,7 +161,7 @@ def test_a_gateway_elsewhere_is_only_asked_through_a_night(
     result = _ask(merchant, "capture", payment)
 
     assert result.state is InstructionState.PLANNED
-    assert "asked for by hand by Anna Berg: another person approves it" in result.message
+    assert "asked for by hand by Anna Berg: another person approves it" in result.hold
     assert merchant.effects() == []
 
 

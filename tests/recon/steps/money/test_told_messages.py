@@ -47,8 +47,10 @@ def unfinished(merchant: Any, wanted: str) -> Any:
     """One field of each instruction of the account that is not settled."""
     with merchant.environment() as environment, environment.store.reading() as connection:
         ((run, _),) = people.status(environment)
-        found = instruction_rows.unfinished(connection, runs.get(connection, run.run_id))
-    return [getattr(each.item, wanted) for each in found]
+        found = instruction_rows.find(
+            connection, runs.get(connection, run.run_id), state=instruction_rows.UNFINISHED
+        )
+    return [getattr(each, wanted) for each in found]
 
 
 @pytest.fixture

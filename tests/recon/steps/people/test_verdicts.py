@@ -60,7 +60,7 @@ def environment(doubtful: Any) -> Iterator[Environment]:
 def the_doubt(environment: Environment) -> str:
     """The id of the one instruction."""
     with environment.store.reading() as connection:
-        (found,) = instruction_rows.in_states(connection, states=tuple(InstructionState))
+        (found,) = instruction_rows.find(connection, state=tuple(InstructionState))
     return found.instruction_id
 
 

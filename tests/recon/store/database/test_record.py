@@ -36,7 +36,7 @@ from recon.store.database.record import (
     strayed,
 )
 from recon.store.money import case_rows, sending_rows
-from recon.store.money.instruction_reading import instructions_where
+from recon.store.money.instruction_rows import find
 from recon.store.nights import runs, sign_off_rows
 from recon.store.nights.runs import RECONCILED, Run
 from recon.store.people import agreement_rows, approval_rows, resolution_rows
@@ -63,7 +63,7 @@ def speak(store: Store, run: Run) -> None:
     cleared_captures(store, run, orders=2)
     with store.writing() as connection:
         sending_rows.turn_switch(connection, stop=True, by="Jo Ahn", reason="a drill", at=AT)
-        item, _ = instructions_where(connection)
+        item, _ = find(connection)
         case_rows.open_case(connection, item, reason="the gateway shows less", at=AT)
         case_rows.close_case(
             connection, item.instruction_id, verdict="applied", reason="seen by two", at=AT

@@ -53,7 +53,7 @@ def test_final_instructions_whose_payment_was_asked_for_are_looked_at(
     with store.reading() as connection:
         found = case_rows.shown_ended(connection, run, shown=SHOWN)
 
-    assert [(one.instruction.instruction_id, shown) for one, shown in found] == [("i1", "2000")]
+    assert [(one.instruction_id, shown) for one, shown in found] == [("i1", "2000")]
 
 
 def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run) -> None:
