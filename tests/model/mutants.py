@@ -32,7 +32,7 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground import endorsed
 from recon.steps.money import approve, baselines, doubt, gate, settle
 from recon.store.database import history
-from recon.store.money import batch_rows, endorsement_rows, journal
+from recon.store.money import endorsement_rows, journal
 from recon.store.money.endorsement_rows import OpenedWords
 from recon.store.money.journal import StoredJournal
 from recon.store.schema import instruction
@@ -67,12 +67,12 @@ def _silence_is_sent_again(patch: pytest.MonkeyPatch) -> None:
 
 def _failure_is_final(patch: pytest.MonkeyPatch) -> None:
     """What is not known is called failed."""
-    patch.setitem(batch_rows.STATE_OF, ReplyOutcome.UNKNOWN, InstructionState.REJECTED)  # type: ignore[arg-type]
+    patch.setitem(journal.STATE_OF, ReplyOutcome.UNKNOWN, InstructionState.REJECTED)  # type: ignore[arg-type]
 
 
 def _unknown_is_confirmed(patch: pytest.MonkeyPatch) -> None:
     """What is not known is called done."""
-    patch.setitem(batch_rows.STATE_OF, ReplyOutcome.UNKNOWN, InstructionState.CONFIRMED)  # type: ignore[arg-type]
+    patch.setitem(journal.STATE_OF, ReplyOutcome.UNKNOWN, InstructionState.CONFIRMED)  # type: ignore[arg-type]
 
 
 def _claim_is_not_committed(patch: pytest.MonkeyPatch) -> None:

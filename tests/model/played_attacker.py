@@ -25,7 +25,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.money import approve, sending
 from recon.store.database.bound_tables import ROW
 from recon.store.database.history import Event, append
-from recon.store.money import endorsement_saving, instruction_rows, sending_rows
+from recon.store.money import endorsement_rows, instruction_rows, sending_rows
 from recon.store.schema import endorsement, instruction
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _take_no_away(world: "World", wanted: str, *, is_newest: bool) -> None:
         ids = [wanted]
         approve.reject(ids, person=person, reason="not meant", environment=environment)
     with _looking(world) as (_, connection):
-        no = endorsement_saving.next_sequence(connection) - 1
+        no = endorsement_rows.next_sequence(connection) - 1
     if not is_newest:
         people.stop_sending(world)
         people.allow_sending(world)
@@ -180,7 +180,7 @@ def _bring_words(world: "World", wanted: str) -> None:
         key = SANDBOX_KEYS.private
         assert key is not None
         for short, declared in people.DECLARED.items():
-            sequence = endorsement_saving.next_sequence(connection)
+            sequence = endorsement_rows.next_sequence(connection)
             word = Endorsement(
                 kind=Kind.APPROVAL,
                 subject="a list there",
@@ -196,7 +196,7 @@ def _bring_words(world: "World", wanted: str) -> None:
                 nonce=f"{sequence:032x}",
                 database=ELSEWHERE,
             )
-            endorsement_saving.save(connection, endorse(word, key=key), word=word, at=at)
+            endorsement_rows.save(connection, endorse(word, key=key), word=word, at=at)
     _call_approved(world, wanted)
 
 

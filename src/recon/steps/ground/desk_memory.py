@@ -7,7 +7,7 @@ from recon.desk.memory import Memory, Spoken
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
 from recon.store.database.engine import Store
-from recon.store.money import endorsement_saving
+from recon.store.money import endorsement_rows
 
 
 def refuse_lost(environment: Environment) -> None:
@@ -21,7 +21,7 @@ def refuse_lost(environment: Environment) -> None:
     if known is None:
         return
     with environment.store.reading() as connection:
-        stored = endorsement_saving.signature_of(connection, known.sequence)
+        stored = endorsement_rows.signature_of(connection, known.sequence)
     if not hmac.compare_digest(stored, known.signature):
         msg = (
             f"this desk signed word {known.sequence}, and the database lacks it: words of people "
@@ -37,8 +37,8 @@ def remember(environment: Environment) -> None:
     if memory is None:
         return
     with environment.store.reading() as connection:
-        sequence = endorsement_saving.next_sequence(connection) - 1
-        signature = endorsement_saving.signature_of(connection, sequence)
+        sequence = endorsement_rows.next_sequence(connection) - 1
+        signature = endorsement_rows.signature_of(connection, sequence)
     if sequence:
         memory.keep(name_of(environment.store), Spoken(sequence, signature))
 
@@ -67,7 +67,7 @@ def lost_word(desk: HeldKeys, *, store: Store) -> str:
     if known is None:
         return ""
     with store.reading() as connection:
-        signature = endorsement_saving.signature_of(connection, known.sequence)
+        signature = endorsement_rows.signature_of(connection, known.sequence)
     if hmac.compare_digest(signature, known.signature):
         return ""
     return (

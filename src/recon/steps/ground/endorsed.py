@@ -13,7 +13,7 @@ from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.store import Connection
-from recon.store.money import endorsement_saving
+from recon.store.money import endorsement_rows
 from recon.store.money.endorsement_rows import Endorsed
 
 NONCE_BITS = 128
@@ -59,11 +59,11 @@ def note_endorsed(
         proven=person.word.authenticated,
         at=instant(person.word.at),
         valid_until=instant(decision.valid_until) if decision.valid_until else "",
-        sequence=endorsement_saving.next_sequence(connection),
+        sequence=endorsement_rows.next_sequence(connection),
         nonce=nonce,
-        database=endorsement_saving.named_database(connection, chance=nonce, at=person.word.at),
+        database=endorsement_rows.named_database(connection, chance=nonce, at=person.word.at),
     )
-    endorsement_saving.save(connection, endorse(word, key=key), word=word, at=person.word.at)
+    endorsement_rows.save(connection, endorse(word, key=key), word=word, at=person.word.at)
 
 
 def words_for_signer(environment: Environment) -> WordsOf:

@@ -55,12 +55,11 @@ from recon.store.money import (
     open_money,
     planning_rows,
     sending_rows,
-    spilled_rows,
 )
 from recon.store.money.bound_rows import events_of
 from recon.store.money.journal import StoredJournal
 from recon.store.money.lasting_journal import LastingJournal
-from recon.store.money.spill import FOLDER, REPLY, Spill, Spilled, remove
+from recon.store.money.spill import FOLDER, REPLY, Spill, Spilled, is_to_release, put_reply, remove
 from recon.store.nights import bound_actions, runs, stored_orders
 from recon.store.nights.runs import Run, Stop
 
@@ -119,10 +118,10 @@ def put_back(run: Run, *, journal: StoredJournal, environment: Environment) -> i
 def _put_back(spilled: Spilled, *, journal: StoredJournal, environment: Environment) -> None:
     if spilled.kind == REPLY:
         with environment.store.writing() as connection:
-            spilled_rows.put_reply(connection, spilled, at=environment.clock())
+            put_reply(connection, spilled, at=environment.clock())
         return
     with environment.store.reading() as connection:
-        claimed = spilled_rows.is_to_release(connection, spilled)
+        claimed = is_to_release(connection, spilled)
     if claimed:
         journal.release(spilled.batch_id, reason=spilled.reason, at=environment.clock())
 

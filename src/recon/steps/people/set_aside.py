@@ -14,8 +14,7 @@ from recon.steps.ground.two_words import SET_ASIDE, agreed
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.history import Event
-from recon.store.money import spilled_rows
-from recon.store.money.spill import FOLDER, SPILL_BYTES_MAX, SUFFIX, read, set_aside
+from recon.store.money.spill import FOLDER, SPILL_BYTES_MAX, SUFFIX, read, refuse_unfit, set_aside
 
 ENTITY = "spill file"
 
@@ -74,7 +73,7 @@ def _digest_of(path: Path, *, environment: Environment) -> str:
 def _why_it_does_not_fit(connection: Connection, path: Path) -> str:
     """In words; "" when the next night could take it."""
     try:
-        spilled_rows.refuse_unfit(connection, read(path))
+        refuse_unfit(connection, read(path))
     except SpillError as error:
         return str(error)
     return ""

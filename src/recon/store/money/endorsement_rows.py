@@ -1,14 +1,18 @@
 """Endorsements in the database: written by the desk, opened by whoever has its public key.
 
-The words of people that a database has, opened with the desk's public key; each is once.
+The words of people that a database has, opened with the desk's public key; each is once, and a link
+of the history, too: who takes one away, the newest as well, leaves its link.
 """
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, insert, select
 
 from recon.desk.endorsement import (
     Endorsement,
@@ -25,11 +29,9 @@ from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import EndorsementError, GateClosedError
 from recon.model.words import InstructionState
 from recon.store.database.bound_tables import ROW
-from recon.store.database.history import first_hash
+from recon.store.database.history import Event, append, first_hash
 from recon.store.database.record import PROBLEMS_MAX
 from recon.store.money.bound_rows import bound_by, events_of
-from recon.store.money.endorsement_links import SaidLink, said_after
-from recon.store.money.endorsement_saving import digest_of
 from recon.store.money.instruction_rows import in_parts
 from recon.store.schema import endorsement, history, instruction, sending_switch
 
@@ -389,3 +391,95 @@ class OpenedWords:
             self._digests[number] = digest_of(signed.signature)
             for item in word.items:
                 self._of_item.setdefault(item, []).append(word)
+
+
+ENTITY, WORDS, SAID = "endorsement", "words", "said"
+"""Entity, its one id, and the event of each word."""
+_AFTER = (
+    select(history.c.sequence, history.c.data)
+    .where(
+        history.c.entity_id == WORDS,
+        history.c.entity == ENTITY,
+        history.c.sequence > bindparam("after"),
+    )
+    .order_by(history.c.sequence)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidLink:
+    """What one link says of a word."""
+
+    link: int
+    """Its number in the history."""
+    number: int
+    """Of the word."""
+    key: str
+    """Id of the key that signed it."""
+    sha256: str
+    """Of its signature."""
+
+
+def said_after(connection: Connection, link: int) -> Iterator[SaidLink]:
+    """The words that were said after a link, oldest first."""
+    for row in connection.execute(_AFTER, {"after": link}):
+        data = json.loads(row.data)
+        yield SaidLink(row.sequence, int(data["number"]), str(data["key"]), str(data["sha256"]))
+
+
+_NEWEST = select(func.max(endorsement.c.sequence))
+_NEWEST_SAID = (
+    select(history.c.data)
+    .where(history.c.entity_id == WORDS, history.c.entity == ENTITY)
+    .order_by(history.c.sequence.desc())
+    .limit(1)
+)
+
+
+def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datetime) -> None:
+    """Add one; the columns beside the document only help to find it."""
+    connection.execute(
+        insert(endorsement).values(
+            sequence=word.sequence,
+            kind=word.kind.value,
+            subject=word.subject,
+            person=word.person,
+            at=at,
+            valid_until=datetime.fromisoformat(word.valid_until) if word.valid_until else None,
+            document=signed.document,
+            signature=signed.signature,
+            key_id=signed.key,
+        )
+    )
+    details = {"number": word.sequence, "key": signed.key, "sha256": digest_of(signed.signature)}
+    append(connection, [Event(ENTITY, WORDS, SAID, details)], at=at)
+
+
+def digest_of(signature: str) -> str:
+    """By which a link names a word."""
+    return hashlib.sha256(signature.encode()).hexdigest()
+
+
+def named_database(connection: Connection, *, chance: str, at: datetime) -> str:
+    """What tells this database from every other; an empty chain begins by chance."""
+    if not first_hash(connection):
+        append(connection, [Event("desk", "desk", "opened", {"chance": chance})], at=at)
+    return first_hash(connection)
+
+
+def next_sequence(connection: Connection) -> int:
+    """The number of the next one, within the caller's turn to write.
+
+    One that was given is never given again, also where its word was taken away.
+    """
+    newest: int | None = connection.execute(_NEWEST).scalar_one()
+    link = connection.execute(_NEWEST_SAID).scalar_one_or_none()
+    return max(newest or 0, int(json.loads(link)["number"]) if link else 0) + 1
+
+
+def signature_of(connection: Connection, sequence: int) -> str:
+    """The signature under one word; "" where the database has none of that number."""
+    signature = connection.execute(
+        select(endorsement.c.signature).where(endorsement.c.sequence == sequence)
+    ).scalar_one_or_none()
+    return signature or ""

@@ -14,7 +14,7 @@ from recon.model.words import InstructionState
 from recon.store.database.frames import frame_of_select
 from recon.store.money.instruction_rows import UNFINISHED
 from recon.store.money.journal import FOREIGN_ROW
-from recon.store.money.sending_rows import dry_batches
+from recon.store.money.sending_rows import dry_batches, runs_of_night
 from recon.store.nights.runs import BY_HAND, Run
 from recon.store.schema import attempt, batch, history, instruction, order_file
 from recon.store.schema import run as runs
@@ -93,7 +93,7 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
         )
         .join(attempt, attempt.c.batch_id == batch.c.batch_id)
         .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
-        .where(or_(batch.c.run_id.in_(runs_of_night(run)), _by_hand(connection, run)))
+        .where(_sent_since_yesterday(connection, run))
         .group_by(*(batch.c[name] for name in _BATCH_GROUP), instruction.c.currency)
         .order_by(batch.c.claimed_at, batch.c.batch_id, instruction.c.currency)
     )
@@ -109,25 +109,26 @@ def foreign_rows(connection: Connection, run: Run) -> list[str]:
         select(history.c.data)
         .join(batch, batch.c.batch_id == history.c.entity_id)
         .where(history.c.entity == "batch", history.c.event == FOREIGN_ROW)
-        .where(or_(batch.c.run_id.in_(runs_of_night(run)), _by_hand(connection, run)))
+        .where(_sent_since_yesterday(connection, run))
         .order_by(history.c.sequence)
     )
     return [str(json.loads(data)["what"]) for data in connection.execute(query).scalars()]
 
 
-def _by_hand(connection: Connection, run: Run) -> ColumnElement[bool]:
-    """Batches of no night that were claimed after the day before closed and before this one did."""
+def _sent_since_yesterday(connection: Connection, run: Run) -> ColumnElement[bool]:
+    """Batches of this night, and of none that were claimed between the day before and this one."""
     account = (runs.c.merchant_id == run.merchant_id, runs.c.account_id == run.account_id)
     before = connection.execute(
         select(func.max(runs.c.as_of)).where(*account, runs.c.as_of < run.as_of)
     ).scalar()
-    return and_(
+    by_hand = and_(
         batch.c.run_id.startswith(BY_HAND),
         batch.c.merchant_id == run.merchant_id,
         batch.c.account_id == run.account_id,
         batch.c.claimed_at <= run.as_of,
         *([] if before is None else [batch.c.claimed_at > before]),
     )
+    return or_(batch.c.run_id.in_(runs_of_night(run, run.business_date)), by_hand)
 
 
 def _dry_frame(plans: Sequence[BatchPlan], *, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -147,15 +148,6 @@ def _dry_frame(plans: Sequence[BatchPlan], *, columns: Mapping[str, str]) -> pd.
     ]
     blanks = dict.fromkeys(("confirmed", "rejected", "in_doubt"), 0)
     return frame_of([{**blanks, **row} for row in rows], columns=columns)
-
-
-def runs_of_night(run: Run) -> Any:
-    """Sub-query: ids of every run of the same business date, so that a resumed night is whole."""
-    return select(runs.c.run_id).where(
-        runs.c.merchant_id == run.merchant_id,
-        runs.c.account_id == run.account_id,
-        runs.c.business_date == run.business_date,
-    )
 
 
 _TALLIES = {
@@ -201,5 +193,5 @@ def _ended_in(run: Run) -> ColumnElement[bool]:
 
 def _settled_on(run: Run) -> ColumnElement[bool]:
     return instruction.c.batch_id.in_(
-        select(batch.c.batch_id).where(batch.c.run_id.in_(runs_of_night(run)))
+        select(batch.c.batch_id).where(batch.c.run_id.in_(runs_of_night(run, run.business_date)))
     )

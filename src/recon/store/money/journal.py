@@ -5,17 +5,22 @@ on the state of every row, so that no instruction is ever in two batches on the 
 the disk when it returns. What came back outlives this process at once, and on SQLite the machine
 with the next claim or the end of the pass (`Store.flush`): before another byte leaves.
 
-The last look at a batch's rows, in the transaction that claims them: may each still leave?
+All rows of a batch change or none does: the bytes of a request are made before its rows are
+claimed, so a row that somebody else changed meanwhile ends the transaction and is named.
 
+The last look at a batch's rows, in the transaction that claims them: may each still leave?
 Between the judgement of a night and its claim people may have taken a row back, and another night
 may have carried out what a row means. Nothing leaves on the word of an earlier look.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.gateway_client import BatchReply, FindingKind, PreparedRequest, RawReply, ReplyOutcome
@@ -23,31 +28,93 @@ from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Cleared
 from recon.instructions.instruction import Instruction
 from recon.instructions.intention import told_repeats, unagreed
+from recon.instructions.masking import masked
+from recon.instructions.terms import filled_in
 from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionKind, InstructionState
+from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_stands
+from recon.store.database.record import cells_of
 from recon.store.money import sending_rows
-from recon.store.money.batch_rows import (
-    CLOSED,
-    claim_rows,
-    close_batch,
-    rows_in_flight,
-    save_batch,
-    save_reply,
-    settle_rows,
-    state_of,
-)
 from recon.store.money.bound_rows import refuse_changed_rows
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
 from recon.store.nights.proofs import MAY_HAVE_MOVED
-from recon.store.schema import batch
+from recon.store.schema import attempt, batch, instruction
+from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS
 
 FOREIGN_ROW = "foreign row"
 """The event of a row in a batch's reply that belongs to no request of ours."""
+
+STATE_OF: Mapping[ReplyOutcome, InstructionState] = {
+    ReplyOutcome.DONE: InstructionState.CONFIRMED,
+    ReplyOutcome.ACCEPTED: InstructionState.CONFIRMED,
+    ReplyOutcome.FAILED: InstructionState.REJECTED,
+    ReplyOutcome.REJECTED: InstructionState.REJECTED,
+    ReplyOutcome.NOT_SENT: InstructionState.APPROVED,
+    ReplyOutcome.PENDING: InstructionState.IN_DOUBT,
+    ReplyOutcome.UNKNOWN: InstructionState.IN_DOUBT,
+}
+"""Row outcome -> state; what is not known is in doubt, never failed."""
+
+CLOSED = "closed"
+CODE_CHARACTERS = 40
+STATUS_CHARACTERS = 20
+_TERMINAL = frozenset({InstructionState.CONFIRMED, InstructionState.REJECTED})
+_IN_FLIGHT = InstructionState.IN_FLIGHT.value
+
+_CLAIM = (
+    update(instruction)
+    .where(
+        instruction.c.instruction_id == bindparam("wanted"),
+        instruction.c.state == InstructionState.APPROVED.value,
+    )
+    .values(
+        state=_IN_FLIGHT,
+        batch_id=bindparam("of_batch"),
+        transaction_id=bindparam("of_payment"),
+        payment_amount=bindparam("payment_shown"),
+        baseline_status=bindparam("status_shown"),
+        attempts=instruction.c.attempts + 1,
+        hold="",
+        sent_at=bindparam("at"),
+    )
+)
+_CLAIMED = select(instruction.c.instruction_id, instruction.c.attempts).where(
+    instruction.c.instruction_id.in_(bindparam("wanted", expanding=True)),
+    instruction.c.batch_id == bindparam("of_batch"),
+    instruction.c.state == _IN_FLIGHT,
+)
+_SETTLED = ("state", "outcome", "code", "message", "refund_reference_id")
+_SETTLED_SOMETIMES = ("transaction_id", "outcome_at", "in_doubt_since", "sealed")
+"""Columns that an outcome sets, and such as it may leave as they are."""
+_SETTLE = (
+    update(instruction)
+    .where(
+        instruction.c.instruction_id == bindparam("wanted"),
+        instruction.c.state == _IN_FLIGHT,
+        instruction.c.batch_id == bindparam("of_batch"),
+    )
+    .values(
+        {name: bindparam(f"new_{name}") for name in _SETTLED}
+        | {
+            name: func.coalesce(
+                bindparam(f"new_{name}", type_=instruction.c[name].type), instruction.c[name]
+            )
+            for name in _SETTLED_SOMETIMES
+        }
+    )
+)
+_SETTLE_ATTEMPT = (
+    update(attempt)
+    .where(
+        attempt.c.batch_id == bindparam("of_batch"), attempt.c.position == bindparam("of_position")
+    )
+    .values({name: bindparam(f"new_{name}") for name in ("outcome", "code", "message")})
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +126,13 @@ class Standing:
     body_sha256: str
     reply_sha256: str
     claimed_at: datetime
+
+    @classmethod
+    def of(cls, connection: Connection, batch_id: str) -> "Standing | None":
+        """Of one batch; None when the database does not have it."""
+        columns = (batch.c[name] for name in cls.__dataclass_fields__)
+        row = connection.execute(select(*columns).where(batch.c.batch_id == batch_id)).one_or_none()
+        return None if row is None else cls(*row)
 
 
 class StoredJournal:
@@ -97,12 +171,8 @@ class StoredJournal:
 
     def standing(self, batch_id: str) -> Standing | None:
         """Where a batch stands now; None when the database does not have it."""
-        names = Standing.__dataclass_fields__
         with self._store.reading() as connection:
-            row = connection.execute(
-                select(*(batch.c[name] for name in names)).where(batch.c.batch_id == batch_id)
-            ).one_or_none()
-        return None if row is None else Standing(*row)
+            return Standing.of(connection, batch_id)
 
     def halted(self) -> str:
         """Why nothing more may be sent; "" when money may move and this run still has its place."""
@@ -144,8 +214,19 @@ class StoredJournal:
             refuse_changed_rows(connection, rows)
             ids = [row.instruction.instruction_id for row in rows]
             self._endorsed.refuse_rows(connection, ids)
-            save_batch(connection, batch_id, rows, request=request, of_account=self.keys, at=at)
-            events = claim_rows(connection, batch_id, rows=rows, at=at)
+            connection.execute(
+                insert(batch).values(
+                    batch_id=batch_id,
+                    **self.keys,
+                    kind=rows[0].instruction.kind.value,
+                    rows=len(rows),
+                    state="claimed",
+                    body_sha256=request.body_sha256,
+                    body=request.masked(request.body),
+                    claimed_at=at,
+                )
+            )
+            events = _claim_rows(connection, batch_id, rows=rows, at=at)
             kind = rows[0].instruction.kind
             claimed = {"kind": kind, "body_sha256": request.body_sha256, "rows": ids}
             append(connection, [Event("batch", batch_id, CLAIMED, claimed), *events], at=at)
@@ -167,65 +248,241 @@ class StoredJournal:
                 kept with it, and changes nothing.
         """
         with self._store.writing(flushed=False) as connection:
-            in_place = save_reply(connection, batch_id, reply=reply, kept=kept)
+            in_place = _save_reply(connection, batch_id, reply=reply, kept=kept)
         if not in_place:
             raise NightHeldError(_taken_over(batch_id))
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
         """T2b: the outcome of every row; closes the batch."""
         with self._store.writing(flushed=False) as connection:
-            self._refuse_foreign(connection, batch_id)
-            ids = rows_in_flight(connection, batch_id)
+            ids = self._rows_in_flight(connection, batch_id)
             if len(ids) != len(reply.rows):
                 msg = f"batch {batch_id} has {len(ids)} rows, its result {len(reply.rows)}"
                 raise Defect(msg)
-            events = settle_rows(connection, batch_id, ids=ids, results=reply.rows, at=at)
+            events = _settle_rows(connection, batch_id, ids=ids, results=reply.rows, at=at)
             details = {"return_status": reply.return_status, "message": reply.in_words}
             events.append(Event("batch", batch_id, "closed", details))
             for finding in reply.findings:
                 if finding.kind is FindingKind.FOREIGN_ROW:
-                    kind = connection.execute(_KIND, {"of_batch": batch_id}).scalar()
+                    of_batch = select(batch.c.kind).where(batch.c.batch_id == batch_id)
                     sentence = (
-                        f"{finding.message} in the reply to a {kind}: order "
+                        f"{finding.message} in the reply to a {connection.scalar(of_batch)}: order "
                         f"{finding.order_no or 'none'}, transaction "
                         f"{finding.transaction_id or 'none'}"
                     )
                     events.append(Event("batch", batch_id, FOREIGN_ROW, {"what": sentence}))
-            close_batch(connection, batch_id, **details, at=at)
+            _close(connection, batch_id, **details, at=at)
             append(connection, events, at=at)
 
     def _close_all(
         self, batch_id: str, outcome: ReplyOutcome, *, reason: str, event: str, at: datetime
     ) -> None:
         with self._store.writing() as connection:
-            if state_of(connection, batch_id) == CLOSED:
+            standing = Standing.of(connection, batch_id)
+            if standing is not None and standing.state == CLOSED:
                 # Another run took the account over and decided these rows; they stay as they are.
                 raise NightHeldError(_taken_over(batch_id))
-            self._refuse_foreign(connection, batch_id)
-            ids = rows_in_flight(connection, batch_id)
+            ids = self._rows_in_flight(connection, batch_id)
             results = [
                 RowOutcome(position, "", "", outcome, message=reason)
                 for position in range(len(ids))
             ]
-            events = settle_rows(connection, batch_id, ids=ids, results=results, at=at)
+            events = _settle_rows(connection, batch_id, ids=ids, results=results, at=at)
             events.append(Event("batch", batch_id, event, {"reason": reason}))
-            close_batch(connection, batch_id, return_status="", message=reason, at=at)
+            _close(connection, batch_id, return_status="", message=reason, at=at)
             append(connection, events, at=at)
 
-    def _refuse_foreign(self, connection: Connection, batch_id: str) -> None:
-        """A run that lost its place may bring its own batch to an end, and nobody else's.
+    def _rows_in_flight(self, connection: Connection, batch_id: str) -> list[str]:
+        """The instructions of a batch in its order, for who may bring it to an end.
 
-        It slept before its sweep: what it finds open then may be on the wire for another.
+        A run that lost its place may end its own batch, and nobody else's: it slept before its
+        sweep, and what it finds open then may be on the wire for another.
+
+        Raises:
+            NightHeldError: it is not this run's, and this run lost its place.
+            Defect: one of them is not in flight in this batch.
         """
-        owner = connection.execute(_OWNER, {"of_batch": batch_id}).scalar()
-        if owner != self._run_id and (lost := self._lost_place(connection)):
+        standing = Standing.of(connection, batch_id)
+        is_own = standing is not None and standing.run_id == self._run_id
+        if not is_own and (lost := self._lost_place(connection)):
             raise NightHeldError(lost)
+        rows = connection.execute(
+            select(attempt.c.instruction_id, instruction.c.state, instruction.c.batch_id)
+            .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
+            .where(attempt.c.batch_id == batch_id)
+            .order_by(attempt.c.position)
+        ).all()
+        for row in rows:
+            if (row.state, row.batch_id) != (_IN_FLIGHT, batch_id):
+                raise Defect(_not_in_flight(row.instruction_id, batch_id))
+        return [row.instruction_id for row in rows]
 
 
-_OWNER, _KIND = (
-    select(column).where(batch.c.batch_id == bindparam("of_batch"))
-    for column in (batch.c.run_id, batch.c.kind)
-)
+def _save_reply(connection: Connection, batch_id: str, *, reply: RawReply, kept: bytes) -> bool:
+    """Keep a reply, masked, with its hash; False when the batch was closed before it came."""
+    sent = connection.execute(select(batch.c.body).where(batch.c.batch_id == batch_id)).scalar_one()
+    unanswered = (
+        update(batch)
+        .where(batch.c.batch_id == batch_id, batch.c.reply_sha256 == "")
+        .values(
+            replied_at=reply.received_at,
+            http_status=reply.status,
+            reply_headers=json.dumps(dict(reply.headers), sort_keys=True),
+            reply=masked(kept, known=sent),
+            reply_sha256=hashlib.sha256(reply.body).hexdigest(),
+        )
+    )
+    in_place = unanswered.where(batch.c.state == "claimed").values(state="replied")
+    if connection.execute(in_place).rowcount == 1:
+        return True
+    connection.execute(unanswered)
+    return False
+
+
+def _close(
+    connection: Connection, batch_id: str, *, return_status: str, message: str, at: datetime
+) -> None:
+    """Nothing more happens to this batch."""
+    connection.execute(
+        update(batch)
+        .where(batch.c.batch_id == batch_id, batch.c.state != CLOSED)
+        .values(
+            state=CLOSED,
+            closed_at=at,
+            return_status=return_status[:STATUS_CHARACTERS],
+            message=message[:REASON_CHARACTERS],
+        )
+    )
+
+
+def _claim_rows(
+    connection: Connection, batch_id: str, *, rows: Sequence[Cleared], at: datetime
+) -> list[Event]:
+    """Approved -> in flight for every row, with its attempt; the caller appends the events.
+
+    Raises:
+        Defect: a row is no longer approved; the caller's transaction must end.
+    """
+    ids = [cleared.instruction.instruction_id for cleared in rows]
+    connection.execute(
+        _CLAIM,
+        [
+            {
+                "wanted": cleared.instruction.instruction_id,
+                "of_batch": batch_id,
+                "of_payment": cleared.payment.transaction_id,
+                "payment_shown": cleared.payment.amount,
+                "status_shown": cleared.payment.payment_status,
+                "at": at,
+            }
+            for cleared in rows
+        ],
+    )
+    # No other batch has this id: what is in flight in it was changed by the statement above.
+    claimed = connection.execute(_CLAIMED, {"wanted": ids, "of_batch": batch_id})
+    numbers = {row.instruction_id: row.attempts for row in claimed}
+    for wanted in ids:
+        if wanted not in numbers:
+            msg = f"instruction {wanted} was to be sent but is no longer approved; nothing was sent"
+            raise Defect(msg)
+    connection.execute(
+        insert(attempt),
+        [
+            {
+                "batch_id": batch_id,
+                "position": position,
+                "instruction_id": wanted,
+                "number": numbers[wanted],
+            }
+            for position, wanted in enumerate(ids)
+        ],
+    )
+    return [
+        Event("instruction", wanted, _IN_FLIGHT, {"batch": batch_id} | _filled_in(cleared))
+        for wanted, cleared in zip(ids, rows, strict=True)
+    ]
+
+
+def _filled_in(cleared: Cleared) -> dict[str, object]:
+    """What a claim adds to the terms that were bound: the payment that is meant."""
+    payment = cleared.payment
+    terms = filled_in(
+        cleared.instruction,
+        transaction_id=payment.transaction_id,
+        payment_amount=payment.amount,
+    )
+    return {ROW: terms} if terms else {}
+
+
+def _settle_rows(
+    connection: Connection,
+    batch_id: str,
+    *,
+    ids: Sequence[str],
+    results: Sequence[RowOutcome],
+    at: datetime,
+) -> list[Event]:
+    """In flight -> what its outcome means, for every row; the caller appends the events.
+
+    Raises:
+        Defect: a row is no longer in flight; the caller's transaction must end.
+    """
+    values = [_values(result, at=at) for result in results]
+    rows = [
+        {"wanted": wanted, "of_batch": batch_id}
+        | {f"new_{name}": row.get(name) for name in (*_SETTLED, *_SETTLED_SOMETIMES)}
+        for wanted, row in zip(ids, values, strict=True)
+    ]
+    if rows and connection.execute(_SETTLE, rows).rowcount != len(rows):
+        raise Defect(_not_in_flight(f"{ids[0]} or one beside it", batch_id))
+    attempts = [
+        {"of_batch": batch_id, "of_position": position}
+        | {f"new_{name}": row[name] for name in ("outcome", "code", "message")}
+        for position, row in enumerate(values)
+    ]
+    if attempts:
+        connection.execute(_SETTLE_ATTEMPT, attempts)
+    return [
+        Event(
+            "instruction",
+            wanted,
+            row["state"],
+            {"batch": batch_id, "outcome": result.outcome, "code": result.code} | _bound(row),
+        )
+        for wanted, result, row in zip(ids, results, values, strict=True)
+    ]
+
+
+def _bound(values: Mapping[str, Any]) -> dict[str, object]:
+    """What an outcome adds to the terms: since when it is in doubt, the gateway's id of a payout.
+
+    That what was sealed is erased with the end needs no telling.
+    """
+    cells = cells_of(INSTRUCTION, {name: values[name] for name in values if name != "sealed"})
+    return {ROW: cells} if cells else {}
+
+
+def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:
+    """Columns of an instruction whose outcome is known now."""
+    state = STATE_OF[result.outcome]
+    values: dict[str, Any] = {
+        "state": state.value,
+        "outcome": result.outcome.value,
+        "code": result.code[:CODE_CHARACTERS],
+        "message": result.message[:REASON_CHARACTERS],
+        "refund_reference_id": result.refund_reference_id[:ID_CHARACTERS],
+    }
+    if result.payout is not None and result.transaction_id:
+        values["transaction_id"] = result.transaction_id[:ID_CHARACTERS]
+    if state in _TERMINAL:
+        values |= {"outcome_at": at, "sealed": ""}
+    if state is InstructionState.IN_DOUBT:
+        values["in_doubt_since"] = at
+    return values
+
+
+def _not_in_flight(wanted: str, batch_id: str) -> str:
+    return f"instruction {wanted} is not in flight in batch {batch_id}"
 
 
 def _taken_over(batch_id: str) -> str:

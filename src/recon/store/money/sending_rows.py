@@ -1,10 +1,10 @@
 """Whether money may be sent, what was sent so far, and what a dry run would send."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, insert, select
 
 from recon.instructions.instruction import MOVES_MONEY
 from recon.instructions.planning import RULE_APPROVER
@@ -31,41 +31,10 @@ _PAID = (
     )
     .distinct()
 )
-_RUNS_OF_NIGHT = select(runs.c.run_id).where(
-    *in_account(runs),
-    runs.c.business_date == bindparam("of_date"),
-)
-_MONEY = (
-    select(instruction.c.currency, func.sum(instruction.c.amount))
-    .where(
-        *in_account(instruction),
-        instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
-    )
-    .group_by(instruction.c.currency)
-)
-"""Currency and minor units of an account's instructions."""
-_MOVED = _MONEY.where(instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]))
-_BY_RULE = _MONEY.where(
-    instruction.c.approved_by == RULE_APPROVER,
-    instruction.c.state != InstructionState.WITHDRAWN.value,
-    instruction.c.run_id.in_(_RUNS_OF_NIGHT),
-)
 _UNSENT = (
     InstructionState.PLANNED.value,
     InstructionState.APPROVED.value,
     InstructionState.WITHDRAWN.value,
-)
-_USED_BY_RULE = (
-    select(runs.c.business_date, instruction.c.currency, func.sum(instruction.c.amount))
-    .join(runs, runs.c.run_id == instruction.c.run_id)
-    .where(
-        *in_account(instruction),
-        instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
-        instruction.c.approved_by == RULE_APPROVER,
-        instruction.c.state.not_in(_UNSENT),
-        runs.c.business_date.in_(bindparam("of_dates", expanding=True)),
-    )
-    .group_by(runs.c.business_date, instruction.c.currency)
 )
 _NIGHTS_PLANNED = (
     select(instruction.c.instruction_id, runs.c.business_date)
@@ -75,16 +44,8 @@ _NIGHTS_PLANNED = (
         instruction.c.state == InstructionState.APPROVED.value,
     )
 )
-_SENT_AT_NIGHT = _MOVED.where(
-    instruction.c.instruction_id.in_(
-        select(attempt.c.instruction_id)
-        .join(batch, batch.c.batch_id == attempt.c.batch_id)
-        .where(batch.c.run_id.in_(_RUNS_OF_NIGHT))
-    )
-)
-_SENT_BETWEEN = _MOVED.where(
-    instruction.c.sent_at >= bindparam("start"), instruction.c.sent_at < bindparam("end")
-)
+_MAY_HAVE_MOVED = instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED])
+_BY_RULE = instruction.c.approved_by == RULE_APPROVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +83,9 @@ def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at:
 
 def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
     """Currency -> minor units that a rule approved on this night, withdrawn ones left out."""
-    return _sums(connection, _BY_RULE, _night(run))
+    withdrawn = instruction.c.state == InstructionState.WITHDRAWN.value
+    planned = instruction.c.run_id.in_(runs_of_night(run, run.business_date))
+    return _moving(connection, run, _BY_RULE, ~withdrawn, planned)
 
 
 def nights_planned(connection: Connection, run: Run) -> dict[str, date]:
@@ -135,24 +98,34 @@ def used_by_rule(
     connection: Connection, run: Run, *, nights: Iterable[date]
 ) -> dict[date, dict[str, int]]:
     """Business date -> currency -> minor units that a rule approved then and that left since."""
-    of_account = account_values(run)
-    used: dict[date, dict[str, int]] = {}
-    rows = connection.execute(_USED_BY_RULE, of_account | {"of_dates": sorted(set(nights))})
-    for night, currency, amount in rows:
-        used.setdefault(night, {})[currency] = int(amount)
-    return used
+    return {
+        night: _moving(
+            connection,
+            run,
+            _BY_RULE,
+            instruction.c.state.not_in(_UNSENT),
+            instruction.c.run_id.in_(runs_of_night(run, night)),
+        )
+        for night in {*nights}
+    }
 
 
 def sent_this_night(connection: Connection, run: Run) -> dict[str, int]:
     """Currency -> minor units of what may have moved in this night's batches."""
-    return _sums(connection, _SENT_AT_NIGHT, _night(run))
+    sent = (
+        select(attempt.c.instruction_id)
+        .join(batch, batch.c.batch_id == attempt.c.batch_id)
+        .where(batch.c.run_id.in_(runs_of_night(run, run.business_date)))
+    )
+    return _moving(connection, run, _MAY_HAVE_MOVED, instruction.c.instruction_id.in_(sent))
 
 
 def sent_between(
     connection: Connection, run: Run, *, start: datetime, end: datetime
 ) -> dict[str, int]:
     """Currency -> minor units of what may have moved, by when it was last sent."""
-    return _sums(connection, _SENT_BETWEEN, _night(run) | {"start": start, "end": end})
+    sent_at = instruction.c.sent_at
+    return _moving(connection, run, _MAY_HAVE_MOVED, sent_at >= start, sent_at < end)
 
 
 def sent_outside(connection: Connection, run: Run) -> str:
@@ -206,14 +179,25 @@ def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
     ]
 
 
-def _sums(
-    connection: Connection, query: Select[tuple[str, int]], values: Mapping[str, object]
-) -> dict[str, int]:
-    return {currency: int(total) for currency, total in connection.execute(query, values)}
+def runs_of_night(run: Run, night: date) -> Select[tuple[str]]:
+    """Ids of every run of an account and business date, so that a resumed night is whole."""
+    return select(runs.c.run_id).where(
+        runs.c.merchant_id == run.merchant_id,
+        runs.c.account_id == run.account_id,
+        runs.c.business_date == night,
+    )
 
 
-def _night(run: Run) -> dict[str, object]:
-    return {
-        **account_values(run),
-        "of_date": run.business_date,
-    }
+def _moving(connection: Connection, run: Run, *conditions: ColumnElement[bool]) -> dict[str, int]:
+    """Currency -> minor units of an account's instructions of the kinds that limits count."""
+    query = (
+        select(instruction.c.currency, func.sum(instruction.c.amount))
+        .where(
+            *in_account(instruction),
+            instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
+            *conditions,
+        )
+        .group_by(instruction.c.currency)
+    )
+    rows = connection.execute(query, account_values(run))
+    return {currency: int(total) for currency, total in rows}

@@ -7,8 +7,7 @@ from sqlalchemy import delete, insert, update
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.store.database.engine import Store
-from recon.store.money.endorsement_rows import Endorsed
-from recon.store.money.endorsement_saving import named_database, next_sequence, save
+from recon.store.money.endorsement_rows import Endorsed, named_database, next_sequence, save
 from recon.store.schema import endorsement
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
