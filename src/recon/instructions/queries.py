@@ -13,7 +13,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
@@ -129,19 +129,14 @@ async def asking(
     async with opened as client:
 
         async def answers_to(keys: Sequence[str]) -> KeyAnswers:
-            try:
-                reply = await client.query(order_nos=keys)
-            except QueryRefusedError as error:
-                msg = f"{error}; nothing was sent"
-                raise ConfigurationError(msg) from error
-            except CertificateError as error:
-                msg = f"{error}: check the address and `ca_file` (gateway.toml)"
-                raise ConfigurationError(msg) from error
-            except UnsignedError as error:
-                if error.final:
-                    raise ConfigurationError(str(error)) from error
-                # As of a gateway that does not answer: nobody was asked, and nothing is known.
-                return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
+            with _refusals():
+                try:
+                    reply = await client.query(order_nos=keys)
+                except UnsignedError as error:
+                    if error.final:
+                        raise ConfigurationError(str(error)) from error
+                    # As of a gateway that does not answer: nobody was asked, and nothing is known.
+                    return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, str(error))), ())
             return answers_of(reply, rules=settings.rules)
 
         yield answers_to
@@ -162,11 +157,21 @@ async def look_up(
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
-    try:
+    with _refusals():
         async with client_of(declared, clock=clock, randomness=randomness) as client:
             return await client.query(order_nos=order_nos, trades=transaction_ids)
-    except (QueryRefusedError, CertificateError) as error:
-        raise ConfigurationError(str(error)) from error
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Why a question was not answered at all, as errors that say what a person has to cure."""
+    try:
+        yield
+    except (QueryRefusedError, CertificateError, InterfaceError) as error:
+        is_untrusted = isinstance(error, CertificateError)
+        cure = ": check the address and `ca_file` (gateway.toml)" if is_untrusted else ""
+        msg = f"{error}{cure or '; nothing was sent'}"
+        raise ConfigurationError(msg) from error
     except UnsignedError as error:
         raise SignerError(str(error)) from error
 
@@ -396,14 +401,9 @@ async def look_up_refunds(
             profile knows no search for refunds.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
-    try:
+    with _refusals():
         async with client_of(declared, clock=clock, randomness=randomness) as client:
             return await client.refunds(order_nos=order_nos, references=references)
-    except (QueryRefusedError, CertificateError, InterfaceError) as error:
-        msg = f"{error}; nothing was sent"
-        raise ConfigurationError(msg) from error
-    except UnsignedError as error:
-        raise SignerError(str(error)) from error
 
 
 def _fits(record: RefundRecord, *, amount: int, currency: str) -> bool:

@@ -55,6 +55,7 @@ from recon.steps.compare.selected_entries import (
     ledger_table,
     older_entries,
 )
+from recon.steps.compare.settled import lines_of_night, month_volumes, settled_days, settled_since
 from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
 from recon.steps.files.arrived_rows import order_steps, with_steps, with_taken
 from recon.steps.files.keep_ledger import unread_files
@@ -75,7 +76,6 @@ from recon.steps.ground.window import (
     opening,
     window_start,
 )
-from recon.steps.money.settled import lines_of_night, month_volumes, settled_days, settled_since
 from recon.store import Connection
 from recon.store.nights import (
     bank_rows,

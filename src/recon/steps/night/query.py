@@ -30,6 +30,7 @@ from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
 from recon.proof.night_tables import frame_of_table
+from recon.steps.compare.settled import settled_since
 from recon.steps.compare.siblings import ask_siblings
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
@@ -50,7 +51,6 @@ from recon.steps.ground.window import (
     opening,
     window_start,
 )
-from recon.steps.money.settled import settled_since
 from recon.store import Connection
 from recon.store.money import instruction_rows, planning_rows
 from recon.store.nights import (

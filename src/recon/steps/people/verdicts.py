@@ -23,7 +23,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
 from recon.steps.ground.releases import release_ended
 from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
-from recon.steps.money.told_messages import named_message
+from recon.steps.people.told_messages import named_message
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, endorsement_rows, evidence_rows, instruction_rows

@@ -66,25 +66,154 @@ _TURNS = (
 ALLOW_SENDING = "allow sending"
 
 
-class Endorsed:
-    """What people agreed to as far as the desk's signature shows it; each is opened once."""
+ENTITY, WORDS, SAID = "endorsement", "words", "said"
+"""Entity, its one id, and the event of each word."""
+_AFTER = (
+    select(history.c.sequence, history.c.data)
+    .where(
+        history.c.entity_id == WORDS,
+        history.c.entity == ENTITY,
+        history.c.sequence > bindparam("after"),
+    )
+    .order_by(history.c.sequence)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidLink:
+    """What one link says of a word."""
+
+    link: int
+    """Its number in the history."""
+    number: int
+    """Of the word."""
+    key: str
+    """Id of the key that signed it."""
+    sha256: str
+    """Of its signature."""
+
+
+def said_after(connection: Connection, link: int) -> Iterator[SaidLink]:
+    """The words that were said after a link, oldest first."""
+    for row in connection.execute(_AFTER, {"after": link}):
+        data = json.loads(row.data)
+        yield SaidLink(row.sequence, int(data["number"]), str(data["key"]), str(data["sha256"]))
+
+
+DOCUMENTS_AT_ONCE = 20
+"""Documents that are in memory while they are opened."""
+_KNOWN = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
+_DOCUMENTS = (
+    select(
+        endorsement.c.sequence,
+        endorsement.c.document,
+        endorsement.c.signature,
+        endorsement.c.key_id,
+    )
+    .where(endorsement.c.sequence.in_(bindparam("wanted", expanding=True)))
+    .order_by(endorsement.c.sequence)
+)
+
+
+class OpenedWords:
+    """Words by their number, and the links of the history that say that they were said."""
 
     def __init__(self, keys: HeldKeys) -> None:
-        """Nothing is opened yet; without a public key nothing ever counts."""
+        """Nothing is opened yet; without a public key nothing ever is."""
         self._keys = keys
-        self._words = OpenedWords(keys)
+        self._opened: dict[int, Endorsement] = {}
+        self._digests: dict[int, str] = {}
+        self._unopened: dict[int, str] = {}
+        self._of_item: dict[str, list[Endorsement]] = {}
+        self._links: list[SaidLink] = []
 
     def words(self, connection: Connection) -> list[Endorsement]:
-        """Every endorsement whose signature holds, oldest first."""
-        return self._words.all(connection)
+        """Every word whose signature holds, oldest first."""
+        self._look(connection)
+        return list(self._opened.values())
+
+    def about(self, connection: Connection, instruction_id: str) -> Sequence[Endorsement]:
+        """The words about one instruction."""
+        self._look(connection)
+        return self._of_item.get(instruction_id, ())
+
+    def signed(self, connection: Connection, instruction_ids: Sequence[str]) -> list[Signed]:
+        """The words about some instructions, as they are handed on."""
+        words = {word.sequence for it in instruction_ids for word in self.about(connection, it)}
+        rows = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
+        return [Signed(row.document, row.signature, row.key_id) for row in rows]
 
     def broken(self, connection: Connection) -> Iterator[str]:
-        """As `OpenedWords.broken`."""
-        return self._words.broken(connection)
+        """Rows that are no endorsements of the desk, or are missing, in words."""
+        self._look(connection)
+        for sequence, why in self._unopened.items():
+            yield f"endorsement {sequence}: {why}"
+        numbers = sorted({*self._opened, *self._unopened})
+        for number, expected in zip(numbers, range(1, len(numbers) + 1), strict=True):
+            if number != expected:
+                yield f"endorsement {expected} is missing (next is {number})"
+                return
+        if gone := self._gone_from_links(connection):
+            yield f"endorsement {gone} stands in the history, and not so in its table"
 
     def taken_away(self, connection: Connection) -> str:
-        """As `OpenedWords.taken_away`."""
-        return self._words.taken_away(connection)
+        """Why a rejection may be missing among the words that count, in words; "" when none is.
+
+        Words from before the first that holds are another key's: nothing rests on them. The newest
+        may be missing too: the history has a link of each.
+        """
+        self._look(connection)
+        first = min(self._opened, default=0)
+        newest = max((*self._opened, *self._unopened), default=0)
+        numbers = range(first, newest + 1) if first else ()
+        gone = next((number for number in numbers if number not in self._opened), 0)
+        gone = gone or self._gone_from_links(connection)
+        if not gone:
+            return ""
+        return (
+            f"endorsement {gone} is gone or not the desk's: a rejection may be missing there, so "
+            "no word of people counts (`recon verify`)"
+        )
+
+    def _gone_from_links(self, connection: Connection) -> int:
+        """The first word of this key that the history knows and the table lacks; 0: none."""
+        after = self._links[-1].link if self._links else 0
+        self._links.extend(said_after(connection, after))
+        ours = (_link for _link in self._links if _link.key == self._keys.name)
+        return next((our.number for our in ours if self._digests.get(our.number) != our.sha256), 0)
+
+    def _look(self, connection: Connection) -> None:
+        """Open what was added since the last look."""
+        if self._keys.public is None:
+            return
+        known = connection.execute(_KNOWN).scalars()
+        new = [word for word in known if word not in self._opened and word not in self._unopened]
+        here = first_hash(connection) if new else ""
+        for start in range(0, len(new), DOCUMENTS_AT_ONCE):
+            wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}
+            for row in connection.execute(_DOCUMENTS, wanted):
+                signed = Signed(row.document, row.signature, row.key_id)
+                try:
+                    word = opened(signed, key=self._keys.public)
+                except EndorsementError as error:
+                    self._unopened[row.sequence] = str(error)
+                    continue
+                self._keep(word, signed=signed, number=row.sequence, here=here)
+
+    def _keep(self, word: Endorsement, *, signed: Signed, number: int, here: str) -> None:
+        if word.sequence != number:
+            self._unopened[number] = f"it is a copy of endorsement {word.sequence}"
+        elif word.database != here:
+            self._unopened[number] = "it was said in another database"
+        else:
+            self._opened[number] = word
+            self._digests[number] = digest_of(signed.signature)
+            for item in word.items:
+                self._of_item.setdefault(item, []).append(word)
+
+
+class Endorsed(OpenedWords):
+    """What people agreed to as far as the desk's signature shows it; each is opened once."""
 
     def problem(
         self,
@@ -195,7 +324,7 @@ class Endorsed:
             for wanted, item_events in events.items()
             if (yeses := _yeses(item_events))
         }
-        return seen, self._words.signed(connection, instruction_ids)
+        return seen, self.signed(connection, instruction_ids)
 
     def start_problem(self, connection: Connection) -> str:
         """Why money that was stopped may not be sent again, although the switch says so."""
@@ -228,7 +357,7 @@ class Endorsed:
         return row_problem(
             instruction_id,
             terms=terms,
-            endorsements=self._words.about(connection, instruction_id),
+            endorsements=self.about(connection, instruction_id),
             must_be_proven=self._keys.must_be_proven,
             at=at,
         )
@@ -278,153 +407,6 @@ def override(what: str, *, subject: str) -> str:
 def money_said(money: tuple[str, int]) -> dict[str, str]:
     """Money as a word about a write-off says it."""
     return {"currency": money[0], "minor_units": str(money[1])}
-
-
-DOCUMENTS_AT_ONCE = 20
-"""Documents that are in memory while they are opened."""
-_KNOWN = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
-_DOCUMENTS = (
-    select(
-        endorsement.c.sequence,
-        endorsement.c.document,
-        endorsement.c.signature,
-        endorsement.c.key_id,
-    )
-    .where(endorsement.c.sequence.in_(bindparam("wanted", expanding=True)))
-    .order_by(endorsement.c.sequence)
-)
-
-
-class OpenedWords:
-    """Words by their number, and the links of the history that say that they were said."""
-
-    def __init__(self, keys: HeldKeys) -> None:
-        """Nothing is opened yet; without a public key nothing ever is."""
-        self._key = keys.public
-        self._key_name = keys.name
-        self._opened: dict[int, Endorsement] = {}
-        self._digests: dict[int, str] = {}
-        self._unopened: dict[int, str] = {}
-        self._of_item: dict[str, list[Endorsement]] = {}
-        self._links: list[SaidLink] = []
-
-    def all(self, connection: Connection) -> list[Endorsement]:
-        """Every word whose signature holds, oldest first."""
-        self._look(connection)
-        return list(self._opened.values())
-
-    def about(self, connection: Connection, instruction_id: str) -> Sequence[Endorsement]:
-        """The words about one instruction."""
-        self._look(connection)
-        return self._of_item.get(instruction_id, ())
-
-    def signed(self, connection: Connection, instruction_ids: Sequence[str]) -> list[Signed]:
-        """The words about some instructions, as they are handed on."""
-        words = {word.sequence for it in instruction_ids for word in self.about(connection, it)}
-        rows = connection.execute(_DOCUMENTS, {"wanted": sorted(words)})
-        return [Signed(row.document, row.signature, row.key_id) for row in rows]
-
-    def broken(self, connection: Connection) -> Iterator[str]:
-        """Rows that are no endorsements of the desk, or are missing, in words."""
-        self._look(connection)
-        for sequence, why in self._unopened.items():
-            yield f"endorsement {sequence}: {why}"
-        numbers = sorted({*self._opened, *self._unopened})
-        for number, expected in zip(numbers, range(1, len(numbers) + 1), strict=True):
-            if number != expected:
-                yield f"endorsement {expected} is missing (next is {number})"
-                return
-        if gone := self._gone_from_links(connection):
-            yield f"endorsement {gone} stands in the history, and not so in its table"
-
-    def taken_away(self, connection: Connection) -> str:
-        """Why a rejection may be missing among the words that count, in words; "" when none is.
-
-        Words from before the first that holds are another key's: nothing rests on them. The newest
-        may be missing too: the history has a link of each.
-        """
-        self._look(connection)
-        first = min(self._opened, default=0)
-        newest = max((*self._opened, *self._unopened), default=0)
-        numbers = range(first, newest + 1) if first else ()
-        gone = next((number for number in numbers if number not in self._opened), 0)
-        gone = gone or self._gone_from_links(connection)
-        if not gone:
-            return ""
-        return (
-            f"endorsement {gone} is gone or not the desk's: a rejection may be missing there, so "
-            "no word of people counts (`recon verify`)"
-        )
-
-    def _gone_from_links(self, connection: Connection) -> int:
-        """The first word of this key that the history knows and the table lacks; 0: none."""
-        after = self._links[-1].link if self._links else 0
-        self._links.extend(said_after(connection, after))
-        ours = (_link for _link in self._links if _link.key == self._key_name)
-        return next((our.number for our in ours if self._digests.get(our.number) != our.sha256), 0)
-
-    def _look(self, connection: Connection) -> None:
-        """Open what was added since the last look."""
-        if self._key is None:
-            return
-        known = connection.execute(_KNOWN).scalars()
-        new = [word for word in known if word not in self._opened and word not in self._unopened]
-        here = first_hash(connection) if new else ""
-        for start in range(0, len(new), DOCUMENTS_AT_ONCE):
-            wanted = {"wanted": new[start : start + DOCUMENTS_AT_ONCE]}
-            for row in connection.execute(_DOCUMENTS, wanted):
-                signed = Signed(row.document, row.signature, row.key_id)
-                try:
-                    word = opened(signed, key=self._key)
-                except EndorsementError as error:
-                    self._unopened[row.sequence] = str(error)
-                    continue
-                self._keep(word, signed=signed, number=row.sequence, here=here)
-
-    def _keep(self, word: Endorsement, *, signed: Signed, number: int, here: str) -> None:
-        if word.sequence != number:
-            self._unopened[number] = f"it is a copy of endorsement {word.sequence}"
-        elif word.database != here:
-            self._unopened[number] = "it was said in another database"
-        else:
-            self._opened[number] = word
-            self._digests[number] = digest_of(signed.signature)
-            for item in word.items:
-                self._of_item.setdefault(item, []).append(word)
-
-
-ENTITY, WORDS, SAID = "endorsement", "words", "said"
-"""Entity, its one id, and the event of each word."""
-_AFTER = (
-    select(history.c.sequence, history.c.data)
-    .where(
-        history.c.entity_id == WORDS,
-        history.c.entity == ENTITY,
-        history.c.sequence > bindparam("after"),
-    )
-    .order_by(history.c.sequence)
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SaidLink:
-    """What one link says of a word."""
-
-    link: int
-    """Its number in the history."""
-    number: int
-    """Of the word."""
-    key: str
-    """Id of the key that signed it."""
-    sha256: str
-    """Of its signature."""
-
-
-def said_after(connection: Connection, link: int) -> Iterator[SaidLink]:
-    """The words that were said after a link, oldest first."""
-    for row in connection.execute(_AFTER, {"after": link}):
-        data = json.loads(row.data)
-        yield SaidLink(row.sequence, int(data["number"]), str(data["key"]), str(data["sha256"]))
 
 
 _NEWEST = select(func.max(endorsement.c.sequence))

@@ -12,7 +12,7 @@ from recon.steps.people.people import status
 from recon.steps.people.verdicts import resolve
 from recon.store.schema import instruction
 from tests.recon.notifications.told import REFUND
-from tests.recon.steps.money.test_told_messages import receive
+from tests.recon.steps.people.test_told_messages import receive
 
 PEOPLE = '[approvers.anna]\nname = "Anna Berg"\n[approvers.ben]\nname = "Ben Roy"\n'
 

@@ -16,10 +16,10 @@ def test_words_are_opened_once(store: Store) -> None:
     words = OpenedWords(SANDBOX_KEYS)
     said(store, "jo")
     with store.reading() as connection:
-        assert [one.person for one in words.all(connection)] == ["jo"]
+        assert [one.person for one in words.words(connection)] == ["jo"]
     said(store, "kim")
     with store.reading() as connection:
-        assert [one.person for one in words.all(connection)] == ["jo", "kim"]
+        assert [one.person for one in words.words(connection)] == ["jo", "kim"]
         assert list(words.broken(connection)) == []
         assert words.taken_away(connection) == ""
 
@@ -50,7 +50,7 @@ def test_without_a_key_nothing_is_opened(store: Store) -> None:
     said(store, "jo")
     with store.reading() as connection:
         words = OpenedWords(NO_KEYS)
-        assert words.all(connection) == []
+        assert words.words(connection) == []
 
 
 def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
@@ -59,5 +59,5 @@ def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
     key = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
     with store.reading() as connection:
         words = OpenedWords(HeldKeys(key, None, must_be_proven=True))
-        assert words.all(connection) == []
+        assert words.words(connection) == []
         assert words.taken_away(connection) == ""
