@@ -301,7 +301,13 @@ def _run_part(
         typer.Exit: files were refused, money is in doubt, or sending stopped.
     """
     from recon.steps.ground.night_end import undone_by
-    from recon.steps.night.whole_night import SENDS, STEPS_OF_PARTS, moved_since, next_night, run_part
+    from recon.steps.night.whole_night import (
+        SENDS,
+        STEPS_OF_PARTS,
+        moved_since,
+        next_night,
+        run_part,
+    )
     from recon.store.nights import runs
     from reports.handed import workbooks
 
