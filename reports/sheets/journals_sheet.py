@@ -12,7 +12,7 @@ from reports.drawing.blocks import Column, Listing, Row, Sheet, TextLine, check_
 from reports.sheets.totals import Rows, sum_of
 from reports.sheets.words import worded, words_of
 
-_HANDED_OUT = ": `recon journals export` hands each one out once"
+_HANDED_OUT = ": `recon journals --out` hands each one out once"
 MOVEMENT_WORDS = {
     "new": "New tonight",
     "reopened": "Open again: it had closed",

@@ -52,7 +52,7 @@ SCOPE = (
     Column("Count", 12, "count", "count"),
     Column("Amount", 20, "amount", "money"),
 )
-DISMISS = "Have these orders delivered, or decide: `recon rejected-rows dismiss ROW`."
+DISMISS = "Have these orders delivered, or decide: `recon file dismiss-row ROW`."
 
 
 def sources_sheet(figures: NightFigures) -> Sheet:

@@ -105,7 +105,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     FILES: {
         "file": file_commands.files,
         "order-file": file_commands.order_file,
-        "rejected-rows": file_commands.rejected_rows,
         "reconcile": reconcile_commands.reconcile,
     },
     GATEWAY: {

@@ -1,4 +1,4 @@
-"""`recon order-file`: a file before its night; what nights took or refused."""
+"""`recon order-file`: a file before its night; `recon file`: what nights took or refused."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recon.cli.bank_commands import check_statements
-from recon.cli.night_choices import Account, Merchant, OneMerchant, opened
+from recon.cli.night_choices import OneAccount, OneMerchant, opened
 from recon.cli.people_commands import ActGroup, act
 from recon.cli.speaking import complain, say
 from recon.model.errors import SourceUnreadableError
@@ -165,7 +165,7 @@ def _tell(checked: "CheckedFile") -> None:
 
 files = typer.Typer(
     cls=ActGroup,
-    help="The files that nights took or refused, by account.",
+    help="The files that nights took or refused, and their refused rows.",
     no_args_is_help=True,
 )
 files.command("again")(
@@ -174,45 +174,39 @@ files.command("again")(
 files.command("dismiss")(
     act("DismissFile", "Let go of a file that was refused whole, or expected and never came.")
 )
+files.command("dismiss-row")(act("DismissRow", "Decide that a refused row stands for no order."))
 
 
 @files.command("list")
-def list_files(merchant: Merchant, account: Account) -> None:
-    """Show the newest version of each file: its night, its rows, and what was said of it."""
-    from recon.steps.files.words_on_files import files_of
+def listed(merchant: OneMerchant = "", account: OneAccount = "") -> None:
+    """Show the newest version of each file: its night, its rows, and what was said of it.
 
-    with opened() as environment:
-        known = files_of((merchant, account), environment=environment)
-    for file in known:
-        say(_line_of(file))
-    if not known:
-        say("No night has met a file yet.")
-
-
-rejected_rows = typer.Typer(
-    cls=ActGroup,
-    help="Order rows that could not be read and still stand for their orders.",
-    no_args_is_help=True,
-)
-
-
-@rejected_rows.command("list")
-def listed() -> None:
-    """Every rejected order row that was not delivered again, with its number, file and line."""
+    Then every refused order row that was not delivered again, with its number, file and line.
+    """
     from recon.steps.files.rejected_rows import outstanding_rows
+    from recon.steps.files.words_on_files import files_of
+    from recon.steps.ground.environment import named_accounts
 
-    count = 0
     with opened() as environment:
-        for run, rows in outstanding_rows(environment):
-            for row in rows:
-                order = row.order_no or "an order whose number could not be read"
-                where = f"{row.source} line {row.line}, {row.column}: {row.reason}"
-                say(f"{row.reject_id}  {run.merchant_id}/{run.account_id}  {order}  {where}")
-                count += 1
-    say(f"{count} rejected rows stand for orders that are not verified.")
-
-
-rejected_rows.command("dismiss")(act("DismissRow", "Decide that a row stands for no order."))
+        accounts = named_accounts(environment.settings, merchant=merchant, account=account)
+        known = [(which, files_of(which, environment=environment)) for which in accounts]
+        standing = [
+            ((run.merchant_id, run.account_id), row)
+            for run, rows in outstanding_rows(environment)
+            for row in rows
+        ]
+    for which, met in known:
+        for file in met:
+            say(f"{'/'.join(which)} {_line_of(file)}")
+        if not met:
+            say(f"{'/'.join(which)}: no night has met a file yet.")
+    is_all = not (merchant or account)
+    refused = [(which, row) for which, row in standing if is_all or which in accounts]
+    for which, row in refused:
+        order = row.order_no or "an order whose number could not be read"
+        where = f"{row.source} line {row.line}, {row.column}: {row.reason}"
+        say(f"{row.reject_id}  {'/'.join(which)}  {order}  {where}")
+    say(f"{len(refused)} rejected rows stand for orders that are not verified.")
 
 
 def _line_of(file: "KnownFile") -> str:

@@ -130,7 +130,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
 OWN_FORMAT = "csv"
 KEPT_A_LINE = 20
 """Ids of journals that are kept back for one reason, on a line."""
-AGAIN = " Whatever the format: `--again ID` writes a lost one once more (`recon journals list`)."
+AGAIN = " Whatever the format: `--again ID` writes a lost one once more (`recon journals`)."
 
 Again = Annotated[
     list[str] | None, typer.Option(help="A journal whose file was lost, by its id; may repeat.")
@@ -143,19 +143,12 @@ DayOfNight = Annotated[
 ]
 
 
-journals = typer.Typer(help="Journals that would put the books right.", no_args_is_help=True)
-
-
-@journals.callback()
-def _journals() -> None:
-    """Journals that would put the books right."""
-
-
-@journals.command("export")
-def export(
+def journals(
     night: Night = "",
     *,
-    out: Annotated[Path, typer.Option(help="Folder for the files.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files; without it journals are only listed.")
+    ] = None,
     run: RunOption = "",
     period: Annotated[
         str, typer.Option(help="A closed month instead of a night, such as 2026-11.")
@@ -179,12 +172,20 @@ def export(
     again: Again = None,
     day_of_night: DayOfNight = False,
 ) -> None:
-    """Write journals for the books; each is handed out once and never again.
+    """List the journals that are out, or write them for the books (--out): each once, never again.
 
-    Of a night those that it proposes, as CSV, but for what may be of the month before. With
-    --period those of a closed month: the proposed ones, and what is accrued and taken back, as its
-    two people signed them.
+    Listed is what was handed out and no night's ledger shows yet; also accruals and reversals of
+    closed months, which no night looks for, until the month after theirs is closed.
+
+    Written are of a night those that it proposes, as CSV, but for what may be of the month before;
+    with --period those of a closed month, as its two people signed them.
     """
+    if out is None:
+        if night or run or period or again:
+            msg = "name the folder for the files (--out); without it journals are only listed"
+            raise typer.BadParameter(msg)
+        _list_out()
+        return
     if period:
         if night or run or day_of_night:
             msg = "name a night (--day-of-night is of one) or a month (--period), not both"
@@ -260,13 +261,8 @@ def _export_month(
         say(f"  {path}")
 
 
-@journals.command("list")
-def list_out() -> None:
-    """List the journals that were handed out and that no night's ledger shows yet.
-
-    Also accruals and reversals of closed months, which no night looks for in the books: until the
-    month after theirs is closed.
-    """
+def _list_out() -> None:
+    """The journals that were handed out and that no night's ledger shows yet."""
     from recon.model.money import Money
     from recon.period.month_statement import PERMANENT
     from recon.steps.compare.journals import journals_out

@@ -432,9 +432,7 @@ class DismissRow(Act):
 
     act: ClassVar[str] = "dismiss"
     about: ClassVar[str] = "row"
-    row: Annotated[
-        int, Field(description="Its number, as `recon rejected-rows list` shows it.", ge=1)
-    ]
+    row: Annotated[int, Field(description="Its number, as `recon file list` shows it.", ge=1)]
     reason: Annotated[Text, Field(description="Why it stands for no order; kept in the history.")]
 
     def heard(self, person: Person, place: Place) -> Done:

@@ -31,7 +31,7 @@ def by_its_clock(played: Merchant, monkeypatch: pytest.MonkeyPatch) -> Merchant:
 
 def hands_out_its_journals(out: Path, *, capsys: pytest.CaptureFixture[str]) -> None:
     """The closed month does, in a format that there is; nobody means a night and a month."""
-    export = ["journals", "export", "--out", str(out)]
+    export = ["journals", "--out", str(out)]
     month = ["--period", "2026-11"]
     assert cli.main([*export, *month, "--format", "hledger"]) == 0
     assert "Nothing to hand out: 0 journals of 2026-11 left before." in capsys.readouterr().out

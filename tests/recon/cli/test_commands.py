@@ -99,6 +99,7 @@ def test_plain_files_load_no_database(tmp_path: Path) -> None:
         (("db",), "Usage"),
         ((*NIGHT, "--only", "query", "--live"), "of what sends"),
         ((*NIGHT, "--only", "settle", "--opening"), "of a whole night"),
+        (("journals", "2026-11-20"), "--out"),
     ],
 )
 def test_wrong_usage_ends_with_2(

@@ -48,10 +48,11 @@ TAKING_RUNS = {
 
 
 def filled(command: Any, folder: Path) -> list[str]:
-    """What a command needs beside its night."""
+    """What a command needs beside its night, to do more than list."""
     needed = [parameter for parameter in command.params if parameter.required]
     words = {"role": "reviewer"}
-    return [
+    out = ["--out", str(folder)] if command.name == "journals" else []
+    return out + [
         word
         for parameter in needed
         for word in (parameter.opts[0], words.get(parameter.name, str(folder / "x")))

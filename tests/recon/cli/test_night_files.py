@@ -69,11 +69,11 @@ def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None
     main(["file", "list", *PLACE])
     after = capsys.readouterr().out
 
-    assert before.startswith("2026-11-20 notes.csv (version 1, run ")
+    assert before.startswith("100042/100042001 2026-11-20 notes.csv (version 1, run ")
     assert "refused whole: " in before
     assert said == "Let go: notes.csv. Start the night of 2026-11-20 again.\n"
     assert "dismissed, said Ann at " in after
-    assert after.rstrip().endswith("a colleague's note")
+    assert "a colleague's note\n0 rejected rows stand" in after
     assert "somebody let it go" in _ingest()
 
 

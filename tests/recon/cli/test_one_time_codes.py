@@ -30,7 +30,7 @@ WORDS = {
     "file again": ["a.csv", *PLACE, *WHY],
     "file dismiss": ["a.csv", *PLACE, *WHY],
     "import-resolutions": ["a.xlsx"],
-    "rejected-rows dismiss": ["1", *WHY],
+    "file dismiss-row": ["1", *WHY],
     "close": ["2026-11", "--sign", "reviewer", *PLACE],
     "reopen": ["2026-11", *PLACE, *WHY],
 }

@@ -370,7 +370,7 @@ def _of_month(
         month.first <= day <= month.last and night.mode is Mode.LIVE
         for day, night in nights.items()
     )
-    by_period = f"`recon journals export --period {month.name}`"
+    by_period = f"`recon journals --period {month.name}`"
     if closed is not None:
         for name in _sealed(closed, result=result, month=month, environment=environment):
             yield name, f"two people signed it with its day in {month.name}: {by_period}"

@@ -151,7 +151,7 @@ def _named(
     strange = [line for line in again if line not in known]
     if strange:
         msg = (
-            f"{', '.join(strange)} was never handed out of this run; `recon journals list` tells "
+            f"{', '.join(strange)} was never handed out of this run; `recon journals` tells "
             "which were"
         )
         raise UsageError(msg)

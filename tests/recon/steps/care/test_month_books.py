@@ -107,7 +107,7 @@ def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
 def exported(
     merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
 ) -> HandedBooks:
-    """`recon journals export --period 2026-11`."""
+    """`recon journals --period 2026-11`."""
     wanted = MonthBooks(NOVEMBER, OWN, kind, out, again=again)
     with merchant.environment() as environment:
         return export_month(wanted, environment=environment)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("closes")
 AFTER = "2026-12-01"
 UNCLOSED = (
     "it may be of 2026-11, which nobody closed: the close hands it out with its day "
-    "(`recon journals export --period 2026-11`), --day-of-night books it on 2026-12-01"
+    "(`recon journals --period 2026-11`), --day-of-night books it on 2026-12-01"
 )
 
 
@@ -39,7 +39,7 @@ def play_over(merchant: Merchant) -> None:
 
 
 def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> Handed:
-    """`recon journals export NIGHT`."""
+    """`recon journals NIGHT`."""
     with merchant.environment() as environment:
         return export_of_night(
             newest(merchant), out=out, environment=environment, is_of_night=is_of_night

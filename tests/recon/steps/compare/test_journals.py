@@ -40,7 +40,7 @@ def newest(merchant: Any) -> str:
 
 
 def handed_out(merchant: Any, run_id: str, *, out: Path, again: tuple[str, ...] = ()) -> Any:
-    """`recon journals export`."""
+    """`recon journals --out`."""
     with merchant.environment() as environment:
         return export_journals(run_id, out=out, environment=environment, again=again)
 
