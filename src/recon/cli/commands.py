@@ -34,6 +34,10 @@ from recon.privacy.own_files import keep_strangers_out
 from recon.privacy.own_programs import WITHOUT_PLUGINS
 
 DEBUG_OPTION = "--debug"
+SHORT: Mapping[tuple[str, ...], Sequence[str]] = {
+    ("bank", "check"): ("order-file", "check", "--as", "bank")
+}
+"""What people type for a command with an option; said by no help."""
 FREE_TEXT_OPTIONS = frozenset({"--reason", "--skip", "--opening"})
 
 app = typer.Typer(
@@ -182,6 +186,7 @@ def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else list(words)
     debug = DEBUG_OPTION in words
     words = [word for word in words if word != DEBUG_OPTION]
+    words[:2] = SHORT.get(tuple(words[:2]), words[:2])
     try:
         _refuse_cards(words)
         code = _exit_code_of(words)

@@ -92,3 +92,19 @@ def test_a_row_that_is_gone_is_left_out(store: Store) -> None:
         found = left_out(connection, [gone], ids_unique=False)
 
     assert found == {"i1": "the journal does not have it any more"}
+
+
+def test_what_an_account_asks_of_the_journal_is_its_own(store: Store, run: Run) -> None:
+    """An instruction of a neighbour is no repeat, no doubt and no limit of this account."""
+    others = replace(run, account_id="100042002")
+    theirs = replace(DONE, account_id="100042002")
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=Plan((WANTED,), ()), at=AT)
+        instruction_rows.save_plan(connection, others, plan=Plan((theirs,), ()), at=AT)
+        kinds = [InstructionKind.REFUND]
+        by_account = [
+            [each.instruction_id for each in instruction_rows.find(connection, owner, kind=kinds)]
+            for owner in (run, others, None)
+        ]
+
+    assert by_account == [[WANTED.instruction_id], ["i0"], [WANTED.instruction_id, "i0"]]
