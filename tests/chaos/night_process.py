@@ -120,9 +120,8 @@ def _request(order: dict[str, Any], *, environment: Environment) -> NightRequest
 def _money(request: NightRequest, *, environment: Environment) -> int:
     """The steps of a night up to the report, which takes longer than all others together."""
     with night.hold(request, environment=environment) as run_id:
-        for name, step in night.ORDER:
-            if name in MONEY_STEPS:
-                step(run_id, environment=environment, workbooks=PLAIN)
+        for name in MONEY_STEPS:
+            night.ORDER[name](run_id, environment=environment)
     return 0
 
 
