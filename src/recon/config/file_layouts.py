@@ -106,12 +106,14 @@ class FileLayout(DeclaredTable):
     decimal_sign: Literal[".", ","] = "."
     thousands_sign: Literal["", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f"] = ""
     """What may stand between groups of three digits of an amount; empty: nothing may."""
-    minus: Literal["before", "behind", "brackets"] = "before"
-    """How an amount below zero is written: `-1.00`, `1.00-` or `(1.00)`."""
+    minus: Literal["before", "behind", "brackets", "DR"] = "before"
+    """How an amount below zero is written: `-1.00`, `1.00-`, `(1.00)`, or `1.00 DR` beside CR."""
     currency_sign: str = Field(default="", max_length=4, pattern=r"^[^\s0-9.,'()+-]*$")
     """What may stand before or behind an amount, such as `$` or `€`; it says no currency."""
     debit: dict[str, str] = Field(default_factory=dict)
     """Our column of a signed amount -> their second column for it, of what is subtracted."""
+    debit_minus: bool = False
+    """Whether what is subtracted bears a minus of its own in its column."""
     sign: dict[str, SignColumn] = Field(default_factory=dict)
     """Our amount column -> the column with its sign, which it has not itself; of books S and H."""
     turned: tuple[str, ...] = ()
@@ -122,6 +124,8 @@ class FileLayout(DeclaredTable):
     """Of books whose amounts have a sign or two sides: that of captures; empty: none has one."""
     order_numbers: WrittenNumbers | None = None
     """What becomes of the order numbers, of any kind of file; absent: nothing."""
+    short_decimals: bool = False
+    """Whether zeros at the end of an amount may be left out: `12.5` and `12` of EUR."""
     units: Literal["major", "minor"] = "major"
     """Minor: amounts are whole numbers of the smallest unit."""
     times: str = Field(default="", max_length=60)

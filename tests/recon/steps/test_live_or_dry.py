@@ -34,15 +34,15 @@ def test_real_money_moves_only_live_and_within_a_limit(
     real: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without a word each command is a dry run and says so; live, what has no limit waits."""
-    day = ["--business-date", BUSINESS_DATE]
-    assert cli.main(["ingest", *day]) == 0
-    assert [cli.main(["settle", *only, *day]) for only in ([], ["--payouts"])] == [0, 0]
+    part = ["nightly", "--business-date", BUSINESS_DATE, "--only"]
+    assert cli.main([*part, "ingest"]) == 0
+    assert [cli.main([*part, only]) for only in ("settle", "payouts")] == [0, 0]
     dry = capsys.readouterr()
     assert dry.out.count("A dry run, for the gateway is not the sandbox") == 2
     assert "would send" in dry.err
     assert real.effects() == []
 
-    assert cli.main(["settle", "--live", *day]) == 0
+    assert cli.main([*part, "settle", "--live"]) == 0
 
     assert [(one["operation"], one["currency"]) for one in real.effects()] == [("capture", "EUR")]
     with real.environment() as environment, environment.store.reading() as connection:

@@ -3,17 +3,20 @@
 Delimiter, quote and encoding are those of the layout, never guessed. A row with another number of
 cells than the header is a bad row, never a shifted one. Every line is checked by its bytes first:
 of one that is a record by itself, with every quote at the beginning or end of a cell, Arrow cuts
-the cells; what goes over several lines, or has a quote or carriage return elsewhere, is scanned.
+the cells; what goes over several lines, or has a quote or carriage return elsewhere, is scanned. A
+delimiter at the end of each line begins no column, and ="00123" is the text 00123.
 """
 
 import codecs
 import re
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from recon.config.file_layouts import STANDARD, FileLayout
@@ -22,6 +25,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     BadRow,
     Declared,
+    EveryColumn,
     RawTable,
     RejectedSoFar,
     checked_header,
@@ -36,6 +40,8 @@ SEPARATORS = ",;\t|"
 WINDOW_BYTES = 8 * 1024 * 1024
 """Whole lines that are looked at together: about 60,000 orders."""
 _BOMS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
+_NAMELESS = ""
+"""The column behind a delimiter at the end of each line."""
 _NEWLINE, _RETURN = ord("\n"), ord("\r")
 _LINE_END = re.compile(rb"\r?\n|\Z")
 _Ints = npt.NDArray[np.int64]
@@ -60,13 +66,41 @@ def csv_table(
         refuse_cards_before_header(body[:start].decode(), name=name)
     scanner = _Scanner(body, name=name, delimiter=layout.delimiter, quote=layout.quote)
     first = scanner.header(start, line=1 + layout.preamble)
-    header = checked_header([cell.decode() for cell in first.cells], name=name)
-    _refuse_other_separator(header, name=name, delimiter=layout.delimiter)
-    rows = _Rows(scanner, header=header, names=[each for each in header if each in wanted])
     line, start = first.line + body.count(b"\n", first.start, first.end), first.end
+    names = [cell.decode() for cell in first.cells]
+    is_open = _ends_open(names, row=scanner.record(start, line=line))
+    names = names[:-1] if is_open and not names[-1].strip() else names
+    once = wanted.read if isinstance(wanted, EveryColumn) else wanted
+    header = checked_header(names, name=name, wanted=once)
+    _refuse_other_separator(header, name=name, delimiter=layout.delimiter)
+    chosen = [each for each in header if each in wanted]
+    nameless = [_NAMELESS] * is_open
+    rows = _Rows(scanner, header=(*header, *nameless), names=[*chosen, *nameless])
     while start < len(body):
         start, line = rows.take(start, line=line)
-    return rows.table(declared=declared)
+    table = rows.table(declared=declared)
+    return _without_nameless(table, header=header) if is_open else table
+
+
+def _ends_open(header: Sequence[str], *, row: "_Record") -> bool:
+    """Whether each line ends with a delimiter, that of the header or the rows alone."""
+    if len(header) > 1 and not header[-1].strip():
+        return True
+    return len(row.cells) == len(header) + 1 and not row.cells[-1].strip()
+
+
+def _without_nameless(table: RawTable, *, header: tuple[str, ...]) -> RawTable:
+    """The table without what stands behind the last delimiter of each line: nothing.
+
+    Raises:
+        SourceUnreadableError: something does, so that the row may be shifted.
+    """
+    columns = {name: cells for name, cells in table.columns.items() if name != _NAMELESS}
+    filled = pc.index(pc.not_equal(table.columns[_NAMELESS], ""), value=True).as_py()
+    if filled >= 0:
+        line = table.lines[filled]
+        refuse(table.name, f"has a cell on line {line} in column {len(header) + 1}, without a name")
+    return replace(table, header=header, columns=columns)
 
 
 class _Record(NamedTuple):
@@ -88,6 +122,8 @@ class _Scanner:
         mark, ends = self.quote, re.escape(self.delimiter)
         self._quoted = re.compile(b"%b([^%b]*(?:%b%b[^%b]*)*)%b" % ((mark,) * 6))
         self._plain = re.compile(b"[^%b\r\n]*" % ends)
+        self._formula = re.compile(b"=%b([^%b]*)%b" % ((mark,) * 3))
+        """Such as ="00123", by which spreadsheets keep digits as text."""
 
     def header(self, start: int, *, line: int) -> _Record:
         """The first record that is no blank line.
@@ -119,8 +155,10 @@ class _Scanner:
             if match is None:
                 at = line + content.count(b"\n", start, position)
                 refuse(self.name, f"has a quote on line {at} that is never closed")
-            cells.append(match[1].replace(quote * 2, quote) if quoted else match[0])
-            stray = stray or (not quoted and quote in match[0])
+            formula = None if quoted else self._formula.fullmatch(match[0])
+            cell = match[1].replace(quote * 2, quote) if quoted else match[0]
+            cells.append(formula[1] if formula else cell)
+            stray = stray or (not quoted and not formula and quote in cell)
             position = match.end()
             if content.startswith(self.delimiter, position):
                 position += len(self.delimiter)

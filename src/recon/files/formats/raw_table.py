@@ -103,18 +103,27 @@ def declared_by(cells: Sequence[str], *, trailer: Trailer, name: str) -> Declare
     )
 
 
-def checked_header(cells: Sequence[str], *, name: str) -> tuple[str, ...]:
-    """The column names of a file, each given once."""
-    header = tuple(cell.strip() for cell in cells)
-    if len(header) > COLUMNS_MAX:
-        refuse(name, f"has {len(header)} columns; at most {COLUMNS_MAX} are read")
-    for number, column in enumerate(header, start=1):
+def checked_header(
+    cells: Sequence[str], *, name: str, wanted: Container[str] | None = None
+) -> tuple[str, ...]:
+    """The column names of a file, each given once.
+
+    With `wanted` a name that is not in it may come again, and then bears its number: `item (column
+    8)`.
+    """
+    header: list[str] = []
+    if len(cells) > COLUMNS_MAX:
+        refuse(name, f"has {len(cells)} columns; at most {COLUMNS_MAX} are read")
+    for number, cell in enumerate(cells, start=1):
+        column = cell.strip()
         if not column:
             refuse(name, f"has no name for column {number} in its header")
-        if column in header[: number - 1]:
+        numbered = f"{column} (column {number})"
+        if column in header and (wanted is None or column in wanted or numbered in header):
             first = header.index(column) + 1
             refuse(name, f"has one name for columns {first} and {number} in its header")
-    return header
+        header.append(numbered if column in header else column)
+    return tuple(header)
 
 
 def refuse_cards_before_header(text: str, *, name: str) -> None:

@@ -60,9 +60,17 @@ def decide_amounts(draft: Draft) -> None:
                 whole, _, fraction = text.partition(".")
                 text = f"{whole}.{fraction.ljust(exponent(code or 'EUR'), '0')}"
             if text:
-                cells.append(SeenCell(row.line, text, code))
+                cells.append(SeenCell(row.line, text, code, name in row.numbers))
     in_cents = any(NAMES["cents"] & set(draft.theirs[name].words.split(" ")) for name in names)
     draft.take(decided_amounts(cells, in_cents=in_cents, answers=draft.answers))
+    layout = _written(draft)
+    debits = [
+        units_of(c.text, layout=layout)
+        for name in draft.debit.values()
+        for c in draft.theirs[name].cells
+    ]
+    if any(debits) and all(units is not None and units <= 0 for units in debits):
+        draft.keys["debit_minus"] = True
 
 
 def _written(draft: Draft) -> FileLayout:
@@ -81,6 +89,7 @@ def _units(row: Row, ours: str, *, draft: Draft, layout: FileLayout) -> int | No
     if added is None or taken is None or (sign and added < 0):
         return None
     is_minus = bool(sign) and row.cells[sign["column"]] == sign["minus"] != ""
+    taken = -taken if draft.keys.get("debit_minus") else taken
     return -added if is_minus else added - taken
 
 

@@ -1,6 +1,7 @@
 """Samples as one table: encoding, separators, header are found, a night's readers do the rest."""
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ COLUMNS_MIN = 3
 HEADER_NAMES_MIN = 2
 """Names of a line that must be known before it is taken for a header."""
 _DETECTED_CHARACTERS = 16_384
+_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]+")
 _ALIKE = ("delimiter", "quote", "preamble")
 """What samples of one layout may not differ in. Who has another encoding is refused by its rows."""
 _ENCODINGS = {
@@ -115,9 +117,21 @@ def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> 
             zip(raw.lines.tolist()[:SAMPLE_ROWS_MAX], cells[:SAMPLE_ROWS_MAX], strict=False)
         )
     )
+    _refuse_shortened(name, rows, known=known)
     trailer = trailer if _is_total(trailer) else ()
     typed = kind not in {"", "csv"}
     return Sample(name, raw.header, rows, keys, trailer, questions, typed, undecided, len(rows))
+
+
+def _refuse_shortened(name: str, rows: Sequence[Row], *, known: frozenset[str]) -> None:
+    for row in rows:
+        for column, text in row.cells.items():
+            if plain_words(column) in known and _SHORTENED.fullmatch(text):
+                refuse(
+                    name,
+                    f"has {text} on line {row.line} in {column!r}, which a spreadsheet shortened: "
+                    "export it from the program itself, or format the column as text before",
+                )
 
 
 def _is_total(cells: Sequence[str]) -> bool:
@@ -210,14 +224,14 @@ def _dialect(text: str) -> tuple[str, str]:
 
 
 def _hits(cells: Sequence[str], *, known: frozenset[str]) -> int:
-    """How many names of a line are known; 0 of what repeats one or holds a number.
+    """How many names of a line are known; 0 of what repeats one of them or holds a number.
 
     The last word of a name is often a currency, a zone or a unit.
     """
     filled = [name for cell in cells if (name := plain_words(cell))]
-    if len(set(filled)) < len(filled) or any(name.replace(" ", "").isdigit() for name in filled):
-        return 0
-    return sum(name in known or name.rpartition(" ")[0] in known for name in filled)
+    hits = [name for name in filled if name in known or name.rpartition(" ")[0] in known]
+    is_row = any(name.replace(" ", "").isdigit() for name in filled)
+    return 0 if is_row or len(set(hits)) < len(hits) else len(hits)
 
 
 def joined(samples: Sequence[Sample]) -> Sample:

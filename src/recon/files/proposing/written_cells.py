@@ -11,10 +11,10 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from recon.config.file_layouts import MONTHS, FileLayout
-from recon.files.typing.written_amounts import plain_amount
+from recon.files.typing.written_amounts import completed, plain_amount
 from recon.files.typing.written_times import standard_time
 from recon.model.errors import AmountError
-from recon.model.money import exponent, format_minor_units, is_currency, parse_signed_minor_units
+from recon.model.money import format_minor_units, is_currency, parse_signed_minor_units
 
 Answers = Mapping[str, str]
 """Key of a layout -> what a person decided."""
@@ -26,6 +26,8 @@ class SeenCell(NamedTuple):
     line: int
     text: str
     currency: str = ""
+    is_number: bool = False
+    """Not text: it may lack decimals in any layout."""
 
 
 class Decided(NamedTuple):
@@ -36,9 +38,10 @@ class Decided(NamedTuple):
 
 
 _SEPARATORS = ("", ".", ",", "'", "\u2019", " ", "\u00a0", "\u202f")
+_MINUSES = ("before", "behind", "brackets", "DR")
 _SIGNS = tuple(
     {"decimal_sign": decimal, "thousands_sign": thousands, "minus": minus}
-    for minus, thousands, decimal in product(("before", "behind", "brackets"), _SEPARATORS, ".,")
+    for minus, thousands, decimal in product(_MINUSES, _SEPARATORS, ".,")
     if decimal != thousands
 )
 """Ways to write an amount, the plainest first: of those that read the same the first is taken."""
@@ -51,8 +54,9 @@ _MARK = (
 _MARKS_OF = {"\u20ac": "EUR", "\u00a3": "GBP", "z\u0142": "PLN", "K\u010d": "CZK", "Ft": "HUF"}
 """Those that are of one currency alone."""
 _AMOUNT = re.compile(
-    rf"[-(]?(?:(?P<before>{_MARK})[ \u00a0\u202f]?)?[-(]?[0-9][0-9.,'\u2019 \u00a0\u202f]*[-)]?"
-    rf"(?P<behind>{_MARK})?\)?-?"
+    rf"[-\u2212(]?(?:(?P<before>{_MARK})[ \u00a0\u202f]?)?[-\u2212(]?"
+    rf"[0-9][0-9.,'\u2019 \u00a0\u202f]*[-\u2212)]?(?P<behind>{_MARK})?\)?[-\u2212]?"
+    r"(?:[ \u00a0\u202f]?[CD]R)?"
 )
 _ISO = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
@@ -111,9 +115,9 @@ def _mark_of(text: str) -> str:
 
 def decided_amounts(cells: Iterable[SeenCell], *, in_cents: bool, answers: Answers) -> Decided:
     """How amounts are written; `in_cents`: a name of the file says they are whole cents."""
-    shapes: dict[tuple[str, str], SeenCell] = {}
+    shapes: dict[tuple[object, ...], SeenCell] = {}
     for cell in cells:
-        shapes.setdefault((re.sub("[1-9]", "9", cell.text), cell.currency), cell)
+        shapes.setdefault((re.sub("[1-9]", "9", cell.text), *cell[2:]), cell)
     examples = list(shapes.values())[:_SAMPLED_MAX]
     if not examples:
         return Decided({}, {})
@@ -132,7 +136,10 @@ def decided_amounts(cells: Iterable[SeenCell], *, in_cents: bool, answers: Answe
         ask = f"the amount on line {line} and others fit no way of writing amounts that is known"
         return Decided({}, {"decimal_sign": ask})
     first, *others = readings
-    keys = _beside_standard(readings[first])
+    keys = dict[str, Any](_beside_standard(readings[first]))
+    layout = FileLayout.model_validate(readings[first])
+    if layout.units == "major" and any(_is_short(cell, layout=layout) for cell in examples):
+        keys["short_decimals"] = True
     if not others:
         return Decided(keys, {})
     by_units = len({way["units"] for way in readings.values()}) > 1
@@ -171,12 +178,16 @@ def _value(cell: SeenCell, *, layout: FileLayout) -> int | None:
     if plain is None or layout.units == "minor":
         return int(plain) if plain and _WHOLE.fullmatch(plain) else None
     currency = cell.currency or "EUR"
-    if "." not in plain and (decimals := exponent(currency)):
-        plain = f"{plain}.{'0' * decimals}"
     try:
-        return parse_signed_minor_units(plain, currency=currency)
+        return parse_signed_minor_units(completed(plain, currency=currency), currency=currency)
     except AmountError:
         return None
+
+
+def _is_short(cell: SeenCell, *, layout: FileLayout) -> bool:
+    """Whether an amount lacks decimals of its currency, which are 0 then."""
+    plain = None if cell.is_number else plain_amount(cell.text, layout=layout)
+    return plain is not None and completed(plain, currency=cell.currency or "EUR") != plain
 
 
 def units_of(text: str, *, layout: FileLayout) -> int | None:

@@ -80,7 +80,7 @@ def read_amounts(
         texts = cells if whole else cells.take(pa.array(rows))
         if numbers is not None:
             exact = numbers if whole else numbers.take(pa.array(rows))
-            texts = _with_decimals(texts, numbers=exact, currency=code)
+            texts = with_decimals(texts, numbers=exact, currency=code)
         _read_one_currency(column, rows, texts, currency=code, signed=signed)
     return column
 
@@ -112,7 +112,7 @@ def _plain_pattern(currency: str) -> str:
     return rf"\A{whole}\.[0-9]{{{decimals}}}\z" if decimals else rf"\A{whole}\z"
 
 
-def _with_decimals(texts: pa.Array, *, numbers: pa.Array, currency: str) -> pa.Array:
+def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: str) -> pa.Array:
     """Number cells with the decimals of their currency: what an exact number leaves out is 0."""
     parts: Any = pc.extract_regex(texts, _NUMBER)
     whole = pc.struct_field(parts, "whole")

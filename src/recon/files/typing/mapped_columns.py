@@ -21,9 +21,11 @@ from recon.files.typing.written_amounts import (
     in_major_units,
     less_debits,
     signed_by,
+    with_short_decimals,
     with_sign_of,
     with_turned_sign,
     without_direction,
+    without_own_minus,
 )
 from recon.files.typing.written_times import (
     days_of,
@@ -208,6 +210,8 @@ def _reckoned(
     debit = layout.debit.get(name)
     if debit is not None:
         debits = written(_cells(raw, debit), their=debit)
+        if layout.debit_minus:
+            debits = without_own_minus(debits, problems=problems)
         amounts = less_debits(amounts, debits=debits, problems=problems)
     if sign := layout.sign.get(name):
         signs = _cells(raw, sign.column)
@@ -220,6 +224,8 @@ def _reckoned(
     if layout.units == "minor":
         currencies = cells[column.currency]
         amounts = in_major_units(amounts, currencies=currencies, problems=problems)
+    elif layout.short_decimals:
+        amounts = with_short_decimals(amounts, currencies=cells[column.currency])
     return amounts
 
 

@@ -5,12 +5,14 @@ subtracted, whole cents. A cell that is not written so is a problem of its own; 
 """
 
 import re
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.file_layouts import FileLayout, SignColumn
+from recon.files.typing.amounts import with_decimals
 from recon.files.typing.cell_problems import CellProblems, note_cells
 from recon.files.typing.table_schema import DIRECTIONS, SIGNED_ENTRY_TYPES
 from recon.model.errors import AmountError
@@ -19,19 +21,24 @@ from recon.model.money import exponent
 _NOTHING = r"\A(?:0+(?:\.0+)?)?\z"
 """What the other column of a debit or credit says."""
 _WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
+MINUS_SIGN = "\u2212"
+"""What typesetters write; it means nothing else."""
+_GAP = "[ \u00a0\u202f]?"
+"""Between an amount and its currency's sign."""
+_PLUS = rf"{_GAP}CR\z"
 _NEGATIVE = {
     "before": ("-?(?:{0})|{1}-(?:{2})", r"\A-(.*)\z"),
     "behind": ("(?:{0})-?|(?:{2})-{1}", r"\A(.*)-\z"),
+    "DR": (rf"(?:{{0}})(?:{_GAP}[CD]R)?", rf"\A(.*?){_GAP}DR\z"),
     "brackets": (r"(?:{0})|\((?:{0})\)|{1}\((?:{2})\)|\((?:{2})\){1}", r"\A\((.*)\)\z"),
 }
 """Where the minus stands -> the pattern of a number with it (the number with a currency's sign or
 none, that sign, the number without), and of what is negative."""
-_GAP = "[ \u00a0\u202f]?"
-"""Between an amount and its currency's sign."""
 
 
 def plain_amount(text: str, *, layout: FileLayout) -> str | None:
     """One amount in the standard form; None: not so written."""
+    text = text.replace(MINUS_SIGN, "-")
     if re.fullmatch(_amount_pattern(layout), text, re.ASCII) is None:
         return None
     if layout.currency_sign:
@@ -39,13 +46,27 @@ def plain_amount(text: str, *, layout: FileLayout) -> str | None:
     if layout.thousands_sign:
         text = text.replace(layout.thousands_sign, "")
     text = text.replace(layout.decimal_sign, ".")
+    if layout.minus == "DR":
+        text = re.sub(_PLUS.replace(r"\z", r"\Z"), "", text)
     return re.sub(_NEGATIVE[layout.minus][1].replace(r"\z", r"\Z"), r"-\1", text)
+
+
+def completed(plain: str, *, currency: str) -> str:
+    """An amount in the standard form with the decimals of its currency, zeros where they lack.
+
+    Raises:
+        AmountError: the currency is none.
+    """
+    whole, _, fraction = plain.partition(".")
+    fraction = fraction.ljust(exponent(currency), "0")
+    return f"{whole}.{fraction}" if fraction else whole
 
 
 def amounts_in_standard_form(
     cells: pa.Array, *, layout: FileLayout, numbers: pa.Array | None, problems: CellProblems
 ) -> pa.Array:
     """As `plain_amount`, every cell; "" where it is not so written. `numbers` have no signs."""
+    cells = pc.replace_substring(cells, MINUS_SIGN, "-")
     standard = (layout.decimal_sign, layout.thousands_sign, layout.minus, layout.currency_sign)
     if standard == (".", "", "before", ""):
         return cells
@@ -63,6 +84,7 @@ def amounts_in_standard_form(
     if layout.minus != "before":
         why += f", its minus {_MINUS_SHOWN[layout.minus]}"
         plain = pc.replace_substring_regex(plain, _NEGATIVE[layout.minus][1], r"-\1")
+        plain = pc.replace_substring_regex(plain, _PLUS, "") if layout.minus == "DR" else plain
     if numbers is not None:
         wrong = pc.and_(wrong, pc.invert(numbers))
         plain = pc.if_else(numbers, cells, plain)
@@ -70,7 +92,21 @@ def amounts_in_standard_form(
     return pc.if_else(wrong, "", plain)
 
 
-_MINUS_SHOWN = {"behind": "behind it", "brackets": "written as brackets"}
+_MINUS_SHOWN = {
+    "behind": "behind it",
+    "brackets": "written as brackets",
+    "DR": "written as DR behind it, CR for plus",
+}
+
+
+def without_own_minus(debits: pa.Array, *, problems: CellProblems) -> pa.Array:
+    """What is subtracted, of a column in which each bears a minus of its own."""
+    bare = pc.and_(
+        pc.invert(pc.match_substring_regex(debits, _NOTHING)),
+        pc.invert(pc.starts_with(debits, "-")),
+    )
+    note_cells(problems, bare, why="has no minus in a column of debits that have one")
+    return pc.if_else(bare, "", pc.replace_substring_regex(debits, r"\A-", ""))
 
 
 def less_debits(added: pa.Array, *, debits: pa.Array, problems: CellProblems) -> pa.Array:
@@ -173,6 +209,15 @@ def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProbl
         if decimals:
             written = _with_point(cells, decimals=decimals)
             cells = pc.if_else(pc.equal(currencies, code), written, cells)
+    return cells
+
+
+def with_short_decimals(cells: pa.Array, *, currencies: pa.Array) -> pa.Array:
+    """Amounts whose last zeros may be left out, with the decimals of their currency."""
+    for code in pc.unique(currencies).to_pylist():
+        with suppress(AmountError):  # the currency is a problem of its own
+            whole = with_decimals(cells, numbers=pa.scalar(True), currency=code)
+            cells = pc.if_else(pc.equal(currencies, code), whole, cells)
     return cells
 
 

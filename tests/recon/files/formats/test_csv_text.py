@@ -51,7 +51,10 @@ REFUSED_FILES = {
     "column twice": (b"a,b,a\n1,2,3\n", "has one name for columns 1 and 3"),
     "column twice but for spaces": (b"a, a\n1,2\n", "has one name for columns 1 and 2"),
     "nameless column": (b"a,,c\n1,2,3\n", "no name for column 2"),
-    "trailing comma in the header": (b"a,b,\n1,2,3\n", "no name for column 3"),
+    "a cell behind the last name": (
+        b"a,b,\n1,2,\n3,4,5\n",
+        "has a cell on line 3 in column 3, without a name",
+    ),
     "quote inside a column name": (b'a,b"c\n1,2\n', "quote inside a column name on line 1"),
     "semicolons": (b"a;b\n1;2\n", "separates its columns by ';'"),
     "tabs": (b"a\tb\n1\t2\n", r"separates its columns by '\\t'"),
@@ -90,6 +93,39 @@ def test_a_bad_row_is_named_by_its_line_and_shifts_nothing(text: str, line: int,
     assert told in table.bad_rows[0].reason
     assert cells(table, "b") == ["2"]
     assert table.rows_read == 2
+
+
+OPEN_ENDS = {
+    "of every line": "a,b,c,\n1,2,3,\n4,5,,\n",
+    "of the rows": "a,b,c\n1,2,3,\n4,5,,\n",
+    "of rows in quotes": 'a,b,c\r\n"1","2","3",\r\n"4","5","",\r\n',
+}
+
+
+@pytest.mark.parametrize("text", OPEN_ENDS.values(), ids=OPEN_ENDS)
+def test_a_delimiter_at_the_end_of_lines_begins_no_column(text: str) -> None:
+    """Nothing stands behind it; a row that has none is a bad one."""
+    table = read(text + "7,8,9\n")
+
+    assert [cells(table, name) for name in "abc"] == [["1", "4"], ["2", "5"], ["3", ""]]
+    assert table.header == ("a", "b", "c")
+    assert [bad.line for bad in table.bad_rows] == [4]
+
+
+def test_a_column_that_nobody_reads_may_come_again() -> None:
+    """The second one bears its number; of what is read each name is of one column."""
+    table = read("a,b,c,item,item\n1,2,3,4,5\n")
+
+    assert table.header == ("a", "b", "c", "item", "item (column 5)")
+    assert cells(table, "c") == ["3"]
+
+
+def test_digits_that_a_spreadsheet_keeps_as_text_are_that_text() -> None:
+    """="00123" is 00123; any other quote within a cell is none of a row."""
+    table = read('a,b,c\n="00123",2,="x"\n="1"2,5,6\n7,8,9\n')
+
+    assert [cells(table, name) for name in "ac"] == [["00123", "7"], ["x", "9"]]
+    assert [bad.line for bad in table.bad_rows] == [3]
 
 
 def test_text_stays_what_it_was() -> None:

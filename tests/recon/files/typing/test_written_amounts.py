@@ -2,11 +2,14 @@ import pyarrow as pa
 import pytest
 
 from recon.config.file_layouts import FileLayout
+from recon.files.typing.cell_problems import CellProblems
 from recon.files.typing.written_amounts import (
     amounts_in_standard_form,
     less_debits,
     plain_amount,
+    with_short_decimals,
     with_turned_sign,
+    without_own_minus,
 )
 
 GERMAN = FileLayout(decimal_sign=",", thousands_sign=".")
@@ -29,6 +32,15 @@ GERMAN = FileLayout(decimal_sign=",", thousands_sign=".")
         (FileLayout(minus="brackets"), "(7.00", None),
         (FileLayout(minus="brackets"), "(-7.00)", None),
         (FileLayout(minus="brackets"), "7.00", "7.00"),
+        (FileLayout(minus="DR"), "1.00 DR", "-1.00"),
+        (FileLayout(minus="DR"), "1.00DR", "-1.00"),
+        (FileLayout(minus="DR"), "1.00 CR", "1.00"),
+        (FileLayout(minus="DR"), "1.00", "1.00"),
+        (FileLayout(minus="DR"), "-1.00", None),
+        (FileLayout(minus="DR"), "1.00 DB", None),
+        (FileLayout(minus="DR"), "1.00 CR DR", None),
+        (FileLayout(decimal_sign=","), "\u22121,00", "-1.00"),
+        (FileLayout(minus="behind"), "1.00\u2212", "-1.00"),
         (FileLayout(currency_sign="$"), "$7.00", "7.00"),
         (FileLayout(currency_sign="$"), "$ 7.00", "7.00"),
         (FileLayout(currency_sign="$"), "7.00", "7.00"),
@@ -71,6 +83,27 @@ def test_a_row_adds_or_takes_and_never_both() -> None:
     merged = less_debits(added, debits=taken, problems=problems)
     assert merged.to_pylist() == ["5.00", "-7.00", "-7.00", "", "", "", "", "0.00"]
     assert sorted(problems) == [3, 4, 5]
+
+
+def test_what_is_subtracted_may_bear_a_minus_of_its_own() -> None:
+    """Where it does in one row it does in all: a row without one is refused."""
+    problems: CellProblems = {}
+    debits = pa.array(["-50.00", "", "0.00", "7.00"], pa.large_string())
+
+    bare = without_own_minus(debits, problems=problems)
+
+    assert bare.to_pylist() == ["50.00", "", "0.00", ""]
+    assert [*problems] == [3]
+
+
+def test_zeros_that_a_program_leaves_out_are_put_back() -> None:
+    """As many as the currency has decimals, and nothing else is changed."""
+    cells = pa.array(["12.5", "12", "-0.5", "12.55", "12", "1.25", "", "x", "12.3456"])
+    codes = pa.array(["EUR", "EUR", "EUR", "EUR", "JPY", "KWD", "EUR", "EUR", "EUR"])
+
+    assert with_short_decimals(cells, currencies=codes).to_pylist() == [
+        *("12.50", "12.00", "-0.50", "12.55", "12", "1.250", "", "x", "12.3456"),
+    ]
 
 
 def test_a_turned_sign_turns_all_but_nothing() -> None:
