@@ -10,6 +10,7 @@ sent is brought to its end from what is stored, unless anything else happened to
 """
 
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -64,8 +65,14 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
     return settle_after(run_id, environment=environment, before_money=keep)
 
 
+HOLDER_LOOKS_MAX = 60
+HOLDER_LOOKS_APART_SECONDS = 0.05
 _ENDED = {True: "finished", False: runs.PART_ENDED}
 """Whether a run was a whole night -> its status when it came to its end."""
+HOLDER_LOOKS_AGREE = 5
+"""Looks in a row that show the same run; then it is the one that works."""
+
+
 ORDER: Mapping[str, Callable[..., StepSummary]] = {
     "ingest": ingest,
     "query": partial(query, phase=BASELINE),
@@ -281,13 +288,12 @@ def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None
         try:
             stack.enter_context(account_lock(environment.store, **of_account))
         except NightHeldError as error:
-            with environment.store.reading() as connection:
-                holder = runs.active(connection, **of_account)
+            holder = _holder(environment, **of_account)
             whose = (
                 f"run {holder.run_id} for {holder.business_date}"
                 f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
                 if holder
-                else "a run that is just starting or ending"
+                else "a run that is just starting"
             )
             account = f"{request.merchant_id}/{request.account_id}"
             msg = (
@@ -312,6 +318,26 @@ def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> 
         "here: it stops by itself when it works, or end that process, then start again"
     )
     raise NightHeldError(msg)
+
+
+def _holder(environment: Environment, **account: str) -> Run | None:
+    """The run that holds the account, once some looks in a row agree.
+
+    Who just took the lock is about to write its row and to close that of a killed run before it.
+    """
+    seen: Run | None = None
+    agreed = 0
+    for _ in range(HOLDER_LOOKS_MAX):
+        with environment.store.reading() as connection:
+            holder = runs.active(connection, **account)
+        if seen and not holder:
+            break  # a taker closes the run before it as it writes its own: this one held, and ended
+        agreed = agreed + 1 if holder and seen and holder.run_id == seen.run_id else 0
+        if agreed == HOLDER_LOOKS_AGREE:
+            break
+        seen = holder or seen
+        time.sleep(HOLDER_LOOKS_APART_SECONDS)
+    return seen
 
 
 def _close(run_id: str, *, status: str, problem: str, environment: Environment) -> None:
