@@ -41,7 +41,7 @@ STOP = "stop"
 SIGNALS = {KILL: signal.SIGKILL, STOP: signal.SIGSTOP}
 BARRIER_SECONDS_MAX = 30
 REAL_WRITING = Store.writing
-MONEY_STEPS = frozenset({"ingest", "query", "settle", "query again"})
+MONEY_STEPS = ("ingest", "query", "settle", "query again")
 
 
 def serve() -> None:
