@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recon.matching.breaks.result import alike_by, subject_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import NightFigures
 from recon.model.resolutions import (
@@ -117,7 +118,7 @@ def _code(row: Row) -> str:
 
 
 COLUMNS = (
-    Column("Order or batch", 17, lambda row: row["order_no"] or row["about"], wrap=True),
+    Column("Order or batch", 17, subject_of, wrap=True),
     Column("Ccy", 6, "currency"),
     Column("Money at risk", 13, risk_of_break, "money", tone=_tone),
     Column("What is wrong", 19, what_is_wrong, wrap=True, tone=_tone),
@@ -149,12 +150,12 @@ def break_rows(
     rows: Rows, *, figures: NightFigures, answers: Mapping[str, KeptAnswer]
 ) -> list[dict[str, Any]]:
     """The breaks with what the sheet says of them beside what the result has."""
-    alike = Counter(row["cause"] or row["code"] for row in rows.breaks)
+    alike = Counter(map(alike_by, rows.breaks))
     return [
         {
             **row,
             "kept": answers.get(row["break_id"]),
-            "alike": alike[row["cause"] or row["code"]],
+            "alike": alike[alike_by(row)],
             "is_covered": figures.ledger_covered,
         }
         for row in rows.breaks

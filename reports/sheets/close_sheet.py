@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from recon.matching.breaks.result import subject_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.resolutions import with_answers
 from recon.period.month_statement import blocks_of
@@ -54,7 +55,7 @@ JOURNAL_COLUMNS = (
 BREAK_COLUMNS = (
     Column("What is wrong", 32, lambda row: words_of(row["code"]).title),
     Column("Code", 30, "code"),
-    Column("Order", 22, "order_no"),
+    Column("Order or batch", 22, subject_of),
     Column("Payment", 24, "transaction_id"),
     Column("Ccy", 6, "currency"),
     Column("Money at risk", 18, risk_of_break, "money"),

@@ -102,7 +102,7 @@ TO_DO: Mapping[str, str] = {
     "T14": "SQL over the same files finds another figure: tell IT, and keep the files as they are.",
     **dict.fromkeys(
         ("T15", "T16"),
-        "An entry of a statement is lost: `recon order-file check` reads the file by itself.",
+        "An entry of a statement is lost: `recon order-file check --as bank` reads it by itself.",
     ),
     "T17": "A pay-out or an entry of the bank is lost: compare Breaks with the statement.",
     "T18": "A line or a pay-out of the settlement is lost: compare it with what is held back.",

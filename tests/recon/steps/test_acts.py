@@ -173,6 +173,17 @@ def test_what_is_no_word_is_refused(merchant: Any, act: str, body: dict[str, Any
             hear(act, {"person": "jo", **body}, origin="", place=Place(environment, drawings))
 
 
+@pytest.mark.parametrize("body", [{}, {"write_off": 1, "list_digest": "0" * 16}])
+def test_a_yes_is_to_a_list_or_to_one_write_off(merchant: Any, body: dict[str, Any]) -> None:
+    """Never to neither, and never to both at once."""
+    people = '[approvers.jo]\nname = "Jo Ahn"\n'
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    with merchant.environment() as environment:
+        jo = identify("jo", code=None, environment=environment)
+        with pytest.raises(UsageError, match="name the list that you looked at"):
+            Approve(**body).heard(jo, Place(environment, drawings))
+
+
 class Counted(OneName):
     """An act that says what it saw."""
 

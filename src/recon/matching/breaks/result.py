@@ -119,6 +119,16 @@ AMOUNT_COLUMNS = (
 )
 
 
+def subject_of(row: Mapping[str, Any]) -> str:
+    """What a row of BREAK_COLUMNS is shown by: its order, else the batch or entry it is of."""
+    return str(row["order_no"] or row["about"] or "")
+
+
+def alike_by(row: Mapping[str, Any]) -> str:
+    """What breaks have in common that people answer together: the shared cause, else the code."""
+    return str(row["cause"] or row["code"])
+
+
 class Deferred(Generic[Value_co]):
     """A value that costs much and that not everybody wants: made when first asked for, once."""
 

@@ -126,7 +126,7 @@ def _bookable(
     written_off: frozenset[str],
 ) -> Iterator[dict[str, Any]]:
     """The parts of the breaks that booking answers; of those whose parts are the whole effect."""
-    named = ("break_id", "code", "flags", "order_no", "transaction_id")
+    named = ("break_id", "code", "flags", "order_no", "transaction_id", "about")
     wanted = {
         cells["break_id"]: cells
         for cells in records(breaks, rows=np.arange(len(breaks)), names=named)
@@ -173,7 +173,7 @@ def _lines(
         debited, credited = counter, accounts.payouts
     if effect < 0:
         debited, credited = credited, debited
-    named = row["order_no"] or row["transaction_id"]
+    named = row["order_no"] or row["transaction_id"] or row["about"]
     code = BreakCode(row["code"])
     shared = {
         "journal_id": journal_id(row["break_id"], row["currency"], version=version),

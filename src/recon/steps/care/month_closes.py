@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from recon.matching.breaks.result import subject_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer, with_answers
@@ -310,9 +311,7 @@ def _of_breaks(
             continue
         currency, owner = str(row["currency"]), row["owner"]
         money = f"{format_minor_units(risk_of_break(row), currency=currency)} {currency}"
-        named = " ".join(
-            filter(None, (str(row["code"]), str(row["order_no"] or row["transaction_id"])))
-        )
+        named = f"{row['code']} {subject_of(row) or row['transaction_id']}".strip()
         yield Blocker(
             f"{named}, {money}, {row['severity']}: {'no comment' if owner else 'no owner'}",
             owner,

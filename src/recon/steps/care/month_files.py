@@ -172,7 +172,7 @@ BLOCKER_COLUMNS = ("what", "owner", "where")
 OPEN_COLUMNS = ("what", "count", "currency", "amount")
 BREAK_COLUMNS = (
     *("break_id", "code", "order_no", "transaction_id", "currency", "exposure", "severity"),
-    *("first_seen", "resolution", "owner", "comment"),
+    *("first_seen", "resolution", "owner", "comment", "about"),
 )
 
 

@@ -78,7 +78,7 @@ def _sets(result: Reconciliation) -> dict[Key, dict[str, Any]]:
 
 
 def _key(row: Mapping[Any, Any]) -> Key:
-    name = row["order_no"] or row["transaction_id"] or row.get("entry_id", "")
+    name = row["order_no"] or row["transaction_id"] or row.get("about") or row.get("entry_id", "")
     return row["merchant_id"], row["account_id"], name, row["currency"]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from recon.matching.breaks.result import subject_of
 from recon.matching.judging.severity import risk_of_break, urgency
 from recon.model.money import format_minor_units
 
@@ -28,7 +29,7 @@ def rows_of_breaks(breaks: pd.DataFrame, *, at_most: int | None = None) -> list[
 def _row_of(row: Mapping[Any, Any]) -> dict[str, str]:
     currency = str(row["currency"])
     return {
-        "order": str(row["order_no"] or row["about"]),
+        "order": subject_of(row),
         "code": str(row["code"]),
         "severity": str(row["severity"]),
         "currency": currency,

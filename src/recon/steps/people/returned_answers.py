@@ -13,6 +13,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from recon.matching.breaks.result import alike_by, subject_of
 from recon.model.errors import SourceUnreadableError
 from recon.model.money import format_minor_units
 from recon.model.nights import Mode
@@ -284,7 +285,7 @@ def _of_cause(row: ReturnedRow, *, returned: Returned, night: _Night) -> list[Re
 
     They are those that the sheet counts as alike.
     """
-    causes = {break_id: row["cause"] or row["code"] for break_id, row in night.breaks.items()}
+    causes = {break_id: alike_by(row) for break_id, row in night.breaks.items()}
     others = (answer for answer in returned.rows if answer.break_id != row.break_id)
     return [answer for answer in others if causes[answer.break_id] == causes[row.break_id]]
 
@@ -323,7 +324,7 @@ def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
     return Taken(
         *(
             new_answer.break_id,
-            str(broken["order_no"] or broken["about"]),
+            subject_of(broken),
             new_answer.answer,
             new_answer.version,
             new_answer.sheet_row,

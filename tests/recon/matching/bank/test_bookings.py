@@ -322,6 +322,7 @@ def test_the_journal_moves_what_arrived_from_its_way_to_the_bank() -> None:
     result = one.come_to()
     lines = result.journals[["account", "debit", "credit"]].to_numpy().tolist()
     assert sorted(lines) == [["1200", 50, 0], ["1370", 0, 50]]
+    assert all(text.endswith(" BATCH-01") for text in result.journals["text"])
     assert all(one.passed for one in result.control_totals)
     names = [one.name for one in result.control_totals if one.id == "T12"]
     assert "proposed journals of the bank = effects of their breaks" in names

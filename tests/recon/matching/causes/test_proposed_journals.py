@@ -107,6 +107,20 @@ def test_what_is_proposed(
     assert lines_of(journals_of(build(case))) == lines
 
 
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (lambda c: c.order().payment().ledger(), "missing in ledger A1"),
+        (lambda c: c.payout().ledger(), "payout not booked P1"),
+    ],
+)
+def test_the_text_names_the_order_or_the_batch(
+    case: Any, build: Callable[[Any], Any], text: str
+) -> None:
+    """So that whoever imports it can look it up in the books."""
+    assert {*journals_of(build(case))["text"]} == {text}
+
+
 def test_without_accounts_nothing_is_proposed(case: Any) -> None:
     """No account is ever guessed."""
     result = case.order().payment().ledger().run()

@@ -283,7 +283,8 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
     row = {
         "break_id": "b" * 16,
         "code": "REFUND_DUE",
-        "order_no": {"own": known}.get(order, order),
+        "order_no": (named := {"own": known}.get(order, order)),
+        "about": "" if named else "BATCH-7",
         "transaction_id": "T1",
         "currency": "EUR",
         "exposure": 500,
@@ -301,10 +302,11 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
         month_closes.kept_results, "open_breaks", lambda *_, **__: pd.DataFrame([row])
     )
 
-    named = blocked(closed(ended))
+    text = blocked(closed(ended))
 
-    assert ("2.00 EUR, HIGH: no owner" in named) is is_blocked
-    assert ("recon import-resolutions" in named) is is_blocked
+    blocker = f"REFUND_DUE {named or 'BATCH-7'}, 2.00 EUR, HIGH: no owner"
+    assert (blocker in text) is is_blocked
+    assert ("recon import-resolutions" in text) is is_blocked
 
 
 def test_files_and_document_say_the_same(ended: Merchant, tmp_path: Any) -> None:

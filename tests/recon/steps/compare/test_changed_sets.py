@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
@@ -67,3 +68,17 @@ def test_time_alone_is_named(sources: Sources) -> None:
     pending = [one for one in changes if one.before == "pending"]
     assert pending
     assert {one.why for one in pending} == {"its grace ran out, no side changed"}
+
+
+def test_breaks_of_no_order_are_told_apart_by_what_they_are_of(sources: Sources) -> None:
+    """One of two batches is no longer wrong: the other one stays, and one change is named."""
+    result = judged(sources)
+    blank = {"order_no": "", "transaction_id": ""}
+    one = result.breaks.iloc[[0]].assign(**blank, break_id="b1", about="S1")
+    two = one.assign(break_id="b2", about="S2")
+    both = replace(result, breaks=pd.concat([result.breaks, one, two]))
+    left = replace(result, breaks=pd.concat([result.breaks, two]))
+
+    (change,), _ = compared(both, left)
+
+    assert (change.key[2], change.after) == ("S1", "absent")

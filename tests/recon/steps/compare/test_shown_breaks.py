@@ -34,6 +34,15 @@ def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() ->
     assert rows[0]["effect on ledger"] == ""
 
 
+def test_a_break_of_no_order_is_shown_by_what_it_is_of() -> None:
+    """A batch, a group of the books or an entry of a statement."""
+    (row,) = rows_of_breaks(
+        breaks({"about": "S1", "severity": "LOW", "currency": "EUR", "exposure": 1})
+    )
+
+    assert row["order"] == "S1"
+
+
 def test_only_the_first_are_written_where_no_more_are_shown() -> None:
     """A terminal and the UI show the first hundred; the workbook has all."""
     frame = breaks(*({"severity": "LOW", "currency": "EUR", "exposure": n} for n in range(150)))
