@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, event, select
 from recon.gateway_client import RawReply, ReplyOutcome
 from recon.instructions.eligibility import Cleared
 from recon.instructions.sender import Sender, Sent
-from recon.model.errors import NightHeldError
+from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import Mode, NightRequest
 from recon.store.database import history
 from recon.store.database.engine import Store
@@ -133,6 +133,22 @@ def test_an_instruction_is_never_claimed_twice(store: Store, run: Run) -> None:
     assert (sent.rows, len(sent.left_out)) == (0, 3)
     with store.reading() as connection:
         assert len(connection.execute(select(batch)).all()) == 1
+
+
+def test_a_claim_takes_only_what_is_approved(
+    store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the last look lets through: the statement that claims asks for the state itself."""
+    cleared = cleared_captures(store, run, orders=3)
+    _send(store, run, cleared=cleared[1:2], gateway=ScriptedGateway())
+    monkeypatch.setattr("recon.store.money.journal.left_out", lambda *_, **__: {})
+    gateway = ScriptedGateway()
+
+    with pytest.raises(Defect, match="no longer approved; nothing was sent"):
+        _send(store, run, cleared=cleared, gateway=gateway, prefix="again")
+
+    assert gateway.reached == []
+    assert sorted(states_of(store)) == ["approved", "approved", "confirmed"]
 
 
 POINTS = ("before claim", "after claim", "after send", "after reply", "after record")

@@ -85,6 +85,18 @@ def test_payouts_and_subscriptions_are_known_by_what_they_are_about(
     assert len(told) == 1
 
 
+@pytest.mark.parametrize("state", ["withdrawn", "rejected", "confirmed", "in_doubt"])
+def test_what_is_no_longer_approved_is_left_out(store: Store, run: Run, state: str) -> None:
+    """What people or another run did with it since this run looked."""
+    stands = replace(WANTED, state=InstructionState(state), message="changed their mind")
+    paid = ShownPayment(WANTED.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=Plan([stands], ()), at=AT)
+        found = left_out(connection, [Cleared(WANTED, paid)], ids_unique=True)
+
+    assert found == {"i1": f"it is {state} since this run looked: changed their mind"}
+
+
 def test_a_row_that_is_gone_is_left_out(store: Store) -> None:
     """What the journal does not have is not sent."""
     gone = Cleared(WANTED, ShownPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
