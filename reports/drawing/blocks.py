@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from io import BytesIO
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ import pandas as pd
 
 from recon.model.errors import Defect
 from reports.drawing.look import (
+    BAND,
     CHECK,
     CREAM,
     GREY,
@@ -80,6 +81,8 @@ class Column:
     """Of a cell that people fill in: what it takes; neither of both: a day."""
     is_covered: bool = True
     """Without its source each cell says that it is not covered."""
+    over: str = ""
+    """What stands above it and its neighbours that say the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +295,8 @@ class _Drawn:
             (at, each.span, each.title, "text", "", _header_look(each))
             for at, each in zip(starts, block.columns, strict=True)
         ]
+        if any(each.over for each in block.columns):
+            yield _Line([*_bands(block.columns, starts)])
         high = any(
             len(each.title) > _room(each, grid, at)
             for at, each in zip(starts, block.columns, strict=True)
@@ -480,6 +485,16 @@ def _header_look(column: Column) -> Mapping[str, Any]:
     align = "right" if column.kind in RIGHT else "center" if column.kind == "check" else "left"
     wrap = column.span == 1
     return _kept({**HEADER, "align": align, "indent": int(align == "left"), "text_wrap": wrap})
+
+
+def _bands(columns: Sequence[Column], starts: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """Cells above the titles, one for all columns that lie side by side below it."""
+    both = zip(starts, columns, strict=True)
+    for over, group in groupby(both, key=lambda each: each[1].over):
+        (first, _), *_ = own = [*group]
+        if over:
+            span = sum(each.span for _, each in own)
+            yield (first, span, over, "text", "", _kept(BAND))
 
 
 def _room(column: Column, grid: Sequence[int], at: int) -> int:

@@ -42,6 +42,7 @@ TONES: Mapping[str, Mapping[str, Any]] = {
 }
 """A colour never says what no word beside it says."""
 HEADER = {"bold": True, "font_color": WHITE, "bg_color": NAVY, "text_wrap": True, "valign": "top"}
+BAND = {"bold": True, "font_color": NAVY, "bg_color": "DDE3EE", "align": "center_across"}
 HEADER_INPUT = HEADER | {"bg_color": WARN["font_color"]}
 RIGHT = frozenset({"money", "count", "days", "share"})
 """Kinds that stand right."""

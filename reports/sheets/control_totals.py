@@ -7,9 +7,11 @@ one is never better than any of them (`failing`).
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from recon.model.figures import NightFigures
+from recon.model.gateway_holds import BEFORE_FIRST, HeldPart
 from recon.model.words import ControlTotal, SetState, SourceKind
 from recon.proof.books_bridge import (
     BEFORE_OPENING,
@@ -24,7 +26,7 @@ from recon.proof.books_bridge import (
 )
 from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS, STEPS
 from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, check_of
-from reports.drawing.look import CHECK, NAVY, NOT_COVERED, grouped_amount
+from reports.drawing.look import CHECK, NAVY, NOT_COVERED
 from reports.sheets.proof_words import QUESTIONS, measure_words, proof_words
 from reports.sheets.totals import (
     CLOSED,
@@ -110,6 +112,16 @@ BOOKS = (
 ROLL_TITLES = (
     *("Open the night before", "New", "Open again", "Changed amount", "Matched late", "Resolved"),
     *("Written off", "Ended otherwise", "Open now", "Rows on Breaks", "Difference"),
+)
+HELD = (
+    Column("Currency", 13, "currency", tone="strong"),
+    Column("Payable, held back included", 22, "payable", "money"),
+    Column("Oldest", 16, "payable since", tone="muted"),
+    Column("Held back", 16, "held_back", "money"),
+    Column("Oldest", 16, "held_back since", tone="muted"),
+    Column("Reserve", 18, "reserve", "money"),
+    Column("Oldest", 15, "reserve since", tone="muted"),
+    Column("Fees charged", 15, "charged", "money"),
 )
 QUESTION_COLUMNS = (
     Column("What was proven", 101, "question", span=6),
@@ -208,6 +220,7 @@ def totals_sheet(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
             TextLine(),
             *_bridge_block(ways.bridge),
             *_ways(figures, ways),
+            *_holds(figures),
             Listing(SIDES, _side_rows(rows.sides), title="What each source says (net of refunds)"),
             TextLine(),
             Listing(
@@ -229,6 +242,36 @@ def totals_sheet(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
         widths=WIDTHS,
         colour=NAVY,
     )
+
+
+def _holds(figures: NightFigures) -> Iterator[Part]:
+    """What the gateway holds and the fees it took, per currency."""
+    if figures.gateway_holds is None:
+        return
+    shown = []
+    for held, fees in figures.gateway_holds.by_currency().values():
+        row: dict[str, Any] = {"currency": held.currency, "charged": fees.charged}
+        for name in ("payable", "held_back", "reserve"):
+            part: HeldPart = getattr(held, name)
+            row |= {name: part.amount, f"{name} since": _age(part, day=figures.business_date)}
+        shown.append(row | {"booked": fees.booked, "difference": fees.difference})
+    covered = all(row["booked"] is not None for row in shown)
+    columns = (
+        *HELD,
+        Column("Fees booked", 15, "booked", "money", is_covered=covered),
+        Column("Difference", 15, "difference", "money", is_covered=covered),
+    )
+    title = "The gateway holds, and the fees that it took"
+    yield Listing(columns, shown, title=title, nothing="Nothing, and no fee.")
+    yield TextLine()
+
+
+def _age(part: HeldPart, *, day: date) -> str:
+    """How many days the oldest piece is held."""
+    if part.since in {"", BEFORE_FIRST}:
+        return part.since
+    days = (day - date.fromisoformat(part.since)).days
+    return f"{days} day{'s' * (days != 1)}"
 
 
 def leg_rows(figures: NightFigures, legs: Sequence[LegTotal]) -> Iterator[dict[str, Any]]:
@@ -465,20 +508,6 @@ def _books(figures: NightFigures, rows: Rows) -> Iterator[dict[str, Any]]:
             "compared": compared,
             "check": check_of(holds=come_to == compared),
         }
-
-
-def books_sentence(figures: NightFigures, *, currency: str) -> str:
-    """The way of one currency in a line; "" where the file is what was compared."""
-    steps = {step: figures.books[currency].get(step, 0) for step in BOOK_STEPS}
-    taken = [step for step in BOOK_STEPS if steps[step] and step != FILE]
-    if not taken:
-        return ""
-    parts = [f"{grouped_amount(steps[FILE], currency)} {currency} {FILE}"]
-    parts += [
-        f"{_sign(steps[step])} {grouped_amount(abs(steps[step]), currency)} {step}"
-        for step in taken
-    ]
-    return f"{' '.join(parts)} = {grouped_amount(sum(steps.values()), currency)} compared"
 
 
 def _side_rows(sides: Sequence[Row]) -> list[dict[str, Any]]:

@@ -1,55 +1,54 @@
-"""Page one, for whoever signs: the verdict, what needs a person, money by currency, tonight, names.
+"""Page one, for whoever signs: the verdict in a sentence, what needs a person, money, names.
 
-One A4 page. Things that say the same are one line, with how many they are and what money they are
-about: a stopped night does not repeat its reason for each order.
+One A4 page: what is due, waits, is broken and lies with gateway and bank, by currency, each amount
+once. Things that say the same are one line, with how many they are and what money they are about: a
+stopped night does not repeat its reason for each order. Proofs stand on Control totals.
 """
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from recon.matching.breaks.result import subject_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import Attention, NightFigures
-from recon.model.gateway_holds import BEFORE_FIRST, HeldPart
-from recon.model.words import BreakCode, ControlTotal, Verdict
+from recon.model.gateway_holds import Holding
+from recon.model.words import ControlTotal, SetState, Verdict
 from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, rows_of
-from reports.drawing.look import NAVY, CellLink, amount_text, local_instant, with_currency
-from reports.sheets.bank_sheet import in_transit, to_be_taken
-from reports.sheets.breaks_sheet import is_grave, place_of
-from reports.sheets.control_totals import (
-    LEG_NAMES,
-    TOTALS_AT,
-    Ways,
-    books_sentence,
-    leg_rows,
-    results_of,
+from reports.drawing.look import (
+    NAVY,
+    CellLink,
+    Tone,
+    amount_text,
+    grouped_amount,
+    local_instant,
+    with_currency,
 )
+from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
+from reports.sheets.breaks_sheet import is_grave, place_of
+from reports.sheets.control_totals import TOTALS_AT, Ways
 from reports.sheets.instructions_sheet import kinds_of
 from reports.sheets.proof_words import proof_words
-from reports.sheets.sources_sheet import whole
-from reports.sheets.totals import AMOUNT_NAMES, NOT_VERIFIED, RISK, WAITING, Rows
+from reports.sheets.totals import AMOUNT_NAMES, NOT_VERIFIED, Rows
 from reports.sheets.words import VERDICT_WORDS, words_of
 
 TITLE = "Summary"
-WIDTHS = (15, 14, 13, 13, 13, 12, 13, 14, 14, 14, 14, 14)
-LAST = len(WIDTHS)
-CURRENCIES_SHOWN = 6
-"""The others stand on Control totals and in the result files."""
+LAST = 16
+"""Columns of the page, one as wide as the other."""
+WIDTHS_FROM, WIDTHS_TO = 11, 20
+"""Characters: as wide as the longest amount asks for."""
+CURRENCIES_SHOWN, CURRENCIES_ACROSS = 10, 6
+"""One below the other, and one beside the other; the others stand on Control totals."""
 ATTENTION_SHOWN, CALM_SHOWN = 8, 2
 """Lines of things that need a person; of what only waits, however much is urgent."""
-CODES_SHOWN, CAUSES_SHOWN, ASSURANCE_SHOWN = 9, 3, 6
+CAUSES_SHOWN, NOT_COVERED_SHOWN = 3, 3
 PROOFS_SHOWN, RECORDS_SHOWN = 5, 3
 NOT_SENT = " not sent"
 NOTHING = "No break is open, no instruction is in doubt, and none waits for a person."
-UNJUDGED = "No break is open; what was not verified or rejected needs a person."
-"""The verdict BREAKS OPEN, where that is all that keeps the night from being reconciled."""
-TO_BE_TAKEN = (
-    "Batches that came to less than nothing, which the gateway will take from the bank account "
-    "(see that it holds as much)"
-)
 VERDICT_TONES = {Verdict.BREAKS_OPEN: "verdict warn", Verdict.RECONCILED: "verdict good"}
 SIGN_OFF = {"reviewer": "Reviewed", "approver": "Approved"}
 """Role -> its line of the sign-off; a signed copy fills in who and when."""
@@ -66,14 +65,16 @@ OF_PLAIN_FILES = (
 """The same two where no night stands behind the file."""
 KINDS = {"capture": "Captures", "refund": "Refunds", "cancel": "Cancels"}
 MOVES = ("instructed", "confirmed", "rejected", "in doubt", "waiting", "withdrawn")
-BUCKETS: tuple[tuple[str, int, int], ...] = (
-    ("0–1 d", 0, 1),  # noqa: RUF001 - an en dash is how a range is written
-    ("2–3 d", 2, 3),  # noqa: RUF001 - as above
-    ("4–7 d", 4, 7),  # noqa: RUF001 - as above
-    ("8–30 d", 8, 30),  # noqa: RUF001 - as above
-    ("> 30 d", 31, 10**9),
-)
-"""Business days, first and last."""
+AREAS = {
+    "moves": "Money still to move, or in doubt",
+    "bank": "Bank and pay-outs",
+    "settlement": "Settlement, fees, reserve",
+    "books": "Books wrong or incomplete",
+    "orders": "Orders and gateway differ",
+}
+"""What a break is about, by codes.toml."""
+OVERDUE = frozenset({"PAYOUT_NOT_AT_BANK", "PAYOUT_RETURNED"})
+"""Codes of pay-outs that should be at the bank and are not."""
 AGAIN, STORED, STOPPED, WRITTEN = "{again}", "{stored}", "{stopped}", "{written}"
 OF_A_NIGHT: Mapping[str, str] = {
     AGAIN: "Start the night of this date again.",
@@ -110,6 +111,8 @@ TO_DO: Mapping[str, str] = {
 }
 """Reference of a control total -> what to do and where."""
 TELL_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
+_REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
+"""Of a control total, which nobody but Control totals names."""
 _NAMES = ("order_no", "transaction_id", "entry_id", "about")
 
 
@@ -137,23 +140,30 @@ class Page:
 def page_one(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
     """All blocks of the page, top to bottom."""
     page = Page(figures, rows, ways)
+    money = [*_by_currency(page)]
+    texts = (
+        grouped_amount(row[name], row["currency"])
+        for row in money
+        for name in row
+        if name in MONEY and row[name] is not None
+    )
+    width = min(max(WIDTHS_FROM, *(len(text) + 2 for text in texts), 0), WIDTHS_TO)
     return Sheet(
         TITLE,
-        [*_blocks(page)],
-        widths=WIDTHS,
+        [*_blocks(page, money)],
+        widths=(width,) * LAST,
         frozen=(0, 0),
         pages=(1, 1),
         colour=NAVY,
     )
 
 
-def _blocks(page: Page) -> Iterator[Part]:
+def _blocks(page: Page, money: Sequence[Row]) -> Iterator[Part]:
     figures, verdict = page.figures, page.verdict
-    text = VERDICT_WORDS[verdict]
-    if verdict is Verdict.BREAKS_OPEN and not page.rows.breaks:
-        text = UNJUDGED
     tone = VERDICT_TONES.get(verdict, "verdict bad")
-    yield TextLine(f"{verdict.value} · {text}", tone, LAST)
+    yield TextLine(f"{verdict.value} · {verdict_sentence(page)}", tone, LAST)
+    if first := _look_first(page):
+        yield TextLine(CellLink(first, place_of(0)), "heading")
     as_of = local_instant(figures.as_of, timezone=figures.timezone)
     account = f" · account {figures.account_id}" if figures.account_id else ""
     yield TextLine(
@@ -163,87 +173,92 @@ def _blocks(page: Page) -> Iterator[Part]:
         "muted",
     )
     yield TextLine()
-    yield _figures(page)
-    yield from _notes(figures)
-    yield TextLine()
+    for note in figures.notes:
+        yield TextLine(note, "warn", LAST)
+    if figures.notes:
+        yield TextLine()
     yield from _unproven(page)
     yield from _attention(page)
     yield TextLine()
-    yield from _legs(page)
+    yield Listing(_money_columns(figures), money[:CURRENCIES_SHOWN], nothing="No amounts.")
+    if left := len(money[CURRENCIES_SHOWN:]):
+        yield TextLine(CellLink(f"and {left} more currencies on Control totals", TOTALS_AT))
     yield TextLine()
-    yield from _holds(figures)
-    yield from _matrix(page.rows.breaks)
-    yield TextLine()
-    yield Beside(_tonight(page.rows), _sign_off(figures), at=8)
+    yield Beside(_areas(page.rows.breaks), _sign_off(figures), at=12)
     for sentence in OF_PLAIN_FILES if figures.of_plain_files else SIGNED_FILE:
         yield TextLine(sentence, "note")
+    yield from _causes(page.rows.breaks)
+    yield TextLine()
+    yield _tonight(page.rows)
     yield TextLine(CellLink(_sources_sentence(figures), "'Sources'!A4"))
-    yield from _assurance(figures)
+    for sentence in figures.not_covered[:NOT_COVERED_SHOWN]:
+        yield TextLine(f"Not covered: {_REFERENCE.sub('', sentence)}", "note")
+    if left := len(figures.not_covered[NOT_COVERED_SHOWN:]):
+        yield TextLine(CellLink(f"and {left} more on Control totals", TOTALS_AT))
 
 
-def _figures(page: Page) -> Listing:
-    """The verdict and how many sets came to what, in one row."""
-    rows, figures = page.rows, page.figures
-    counts = results_of(rows)
-    every = sum(counts.values())
-    # Rounded down: 99.999 % must not read as 100.
-    share = Decimal(counts["Matched"] * 10_000 // every if every else 0).scaleb(-4)
-    columns = (
-        Column("Verdict", 15, "verdict", tone=VERDICT_TONES.get(page.verdict, "bad").split()[-1]),
-        Column("Matched", 14, "share", "share", tone="strong"),
-        Column("Matched sets", 13, "Matched", "count"),
-        Column("Of sets", 13, "every", "count"),
-        Column(WAITING, 13, WAITING, "count"),
-        Column(NOT_VERIFIED, 12, NOT_VERIFIED, "count"),
-        Column("Open breaks", 13, "Breaks", "count", tone="strong"),
-        Column("Since the night before", 14, "since"),
-        Column("High or critical", 14, "grave", "count"),
-        Column("Oldest, business days", 14, "oldest", "count"),
-        Column(
-            "Instructions in doubt",
-            14,
-            "doubtful",
-            "count",
-            tone=lambda row: "bad" if row["doubtful"] else "",
-        ),
+def verdict_sentence(page: Page) -> str:
+    """What the verdict means, how much of what is due is matched, and what needs a person."""
+    words = VERDICT_WORDS[page.verdict]
+    if not page.is_proven:
+        return words
+    due = dict.fromkeys(DUE, 0)
+    for row in _of_gateway(page):
+        if row["state"] in due:
+            due[row["state"]] += row["count"]
+    count, matched = sum(due.values()), due[SetState.MATCHED.value]
+    if count:
+        # Rounded down: 99.99 % must not read as 100.
+        share = Decimal(matched * 1_000 // count).scaleb(-1)
+        words += f" {share} % of the {count:,} payments due are matched"
+    else:
+        words += " No payment is due"
+    breaks, unjudged = len(page.rows.breaks), page.rows.open.count(NOT_VERIFIED)
+    open_ones = [f"{breaks:,} break{'s' * (breaks != 1)}{_since_yesterday(page.figures)}"] * (
+        breaks > 0
     )
-    row = {
-        **counts,
-        "verdict": page.verdict.value,
-        "share": share,
-        "every": every,
-        "since": _since_yesterday(figures),
-        "grave": sum(map(is_grave, rows.breaks)),
-        "oldest": max((each["age_days"] or 0 for each in rows.breaks), default=0),
-        "doubtful": sum(each["group"] == "in doubt" for each in rows.instructions),
-    }
-    return Listing(columns, [row])
+    open_ones += [f"{unjudged:,} not verified"] * (unjudged > 0)
+    if not open_ones:
+        return f"{words}."
+    are = "needs" if (breaks or 0) + (unjudged or 0) == 1 else "need"
+    return f"{words}; {' and '.join(open_ones)} {are} a person."
 
 
 def _since_yesterday(figures: NightFigures) -> str:
     if figures.opening_breaks is None:
-        return "no night before"
+        return ""
     change = len(figures.breaks) - figures.opening_breaks
-    return "as many" if not change else f"{abs(change):,} {'more' if change > 0 else 'fewer'}"
+    words = f"{abs(change):,} {'more' if change > 0 else 'fewer'} than" if change else "as many as"
+    return f" ({words} the night before)"
 
 
-def _notes(figures: NightFigures) -> Iterator[Part]:
-    """What was paid out and is not at the bank yet, what will be taken, and what must be said."""
-    if figures.bank:
-        yield TextLine()
-        on_its_way = _since(in_transit(figures)) or "nothing"
-        yield TextLine(CellLink(f"Cash in transit: {on_its_way}", "'Bank'!A4"), span=LAST)
-        if taken := _since(to_be_taken(figures)):
-            yield TextLine(CellLink(f"{TO_BE_TAKEN}: {taken}", "'Bank'!A4"), span=LAST)
-    for note in figures.notes:
-        yield TextLine(note, "warn", LAST)
-
-
-def _since(waiting: Mapping[str, tuple[int, str]]) -> str:
-    return " · ".join(
-        f"{with_currency(abs(amount), currency)}, the oldest settled on {since}"
-        for currency, (amount, since) in sorted(waiting.items())
+def _look_first(page: Page) -> str:
+    """The most urgent break, and the next step of whoever signs."""
+    breaks, figures = page.rows.breaks, page.figures
+    if not page.is_proven or not breaks:
+        return ""
+    first = breaks[0]
+    money = with_currency(risk_of_break(first), first["currency"] or "").strip()
+    named = f" ({subject_of(first)})" if subject_of(first) else ""
+    grave = sum(map(is_grave, breaks))
+    title = words_of(first["code"]).title
+    if grave:
+        each = f"each of the {grave:,} high and critical breaks" if grave > 1 else "the grave break"
+        step = f"give {each} an owner and a comment on Breaks"
+    else:
+        step = "look through Breaks"
+    return (
+        f"Look first at: {title}{named}, {money}. "
+        f"Next: {step}{'' if figures.of_plain_files else ', then sign'}."
     )
+
+
+def _of_gateway(page: Page) -> Iterator[Row]:
+    return (row for row in page.rows.sides if row["source"] == "gateway")
+
+
+def _since(waiting: Mapping[str, tuple[int, str]]) -> Mapping[str, int]:
+    return {currency: amount for currency, (amount, _) in waiting.items()}
 
 
 def _unproven(page: Page) -> Iterator[Part]:
@@ -255,12 +270,12 @@ def _unproven(page: Page) -> Iterator[Part]:
     blank = {"currency": "", "of": "", "left": None, "right": None, "difference": None}
     shown += [{**blank, "what": title, "to_do": TELL_IT} for title in page.ways.failing()]
     columns = (
-        Column("What does not tie", 42, "what", span=3, tone="grave", wrap=True),
+        Column("What does not tie", 42, "what", span=4, tone="grave", wrap=True),
         Column("Ccy", 13, "currency"),
         Column("First figure", 13, "left", "money", currency="of"),
         Column("Second figure", 12, "right", "money", currency="of"),
         Column("Difference", 13, "difference", "money", currency="of"),
-        Column("What to do", 70, "to_do", span=5, wrap=True),
+        Column("What to do", 70, "to_do", span=8, wrap=True),
     )
     yield Listing(columns, shown, title="Why this night is not proven", nothing="")
     if left := len(failing[PROOFS_SHOWN:]):
@@ -324,12 +339,12 @@ def _every_row(page: Page) -> Iterator[Row]:
 
 
 ATTENTION = (
-    Column("What", 29, "what", span=2, wrap=True, tone=lambda row: row["tone"]),
-    Column("Order no", 26, "about", span=2, wrap=True),
+    Column("What", 29, "what", span=3, wrap=True, tone=lambda row: row["tone"]),
+    Column("Order or batch", 26, "about", span=2, wrap=True),
     Column("Ccy", 13, "currency"),
-    Column("Money at risk", 12, "amount", "money"),
+    Column("At risk", 12, "amount", "money"),
     Column("Known since", 13, "since"),
-    Column("What to do", 70, "to_do", span=5, wrap=True),
+    Column("What to do", 70, "to_do", span=8, wrap=True),
 )
 
 
@@ -368,7 +383,7 @@ def _lines_of(figures: NightFigures) -> list[dict[str, Any]]:
     """In the order of the first of each; what lapses stays one line each, it has its own hour."""
     groups: dict[tuple[object, ...], list[Attention]] = {}
     for each in figures.attention:
-        own = each.order_no if each.lapses or each.code else ""
+        own = (each.order_no or each.subject) if each.lapses or each.code else ""
         of_night = "" if each.what.endswith(NOT_SENT) else each.what
         key = (of_night, each.next_step, each.is_urgent, each.code, own)
         groups.setdefault(key, []).append(each)
@@ -395,7 +410,8 @@ def _line_of(alike: Sequence[Attention], *, timezone: str) -> dict[str, Any]:
         "of_night": len(kinds) > 1,
     }
     if len(alike) == 1:
-        known |= {"about": entry.order_no or entry.transaction_id or entry.subject}
+        others = (entry.subject, entry.transaction_id)
+        known |= {"about": entry.order_no or next(filter(None, others), "")}
         known |= {"currency": entry.currency, "amount": entry.amount if entry.currency else None}
     else:
         known["about"] = _sums(money)
@@ -455,126 +471,169 @@ def _unjudged(page: Page) -> Iterator[dict[str, Any]]:
     sets, rejected = page.rows.open.count(NOT_VERIFIED), len(page.figures.rejects)
     if not sets and not rejected:
         return
-    money: Counter[str] = Counter()
-    for group in page.rows.open.groups:
-        if group["result"] == NOT_VERIFIED and group["currency"] and group[RISK]:
-            money[str(group["currency"])] += group[RISK]
     to_do = "Why stands on Pending and Sources: correct the row or entry, the next night judges it."
     yield _line(
         {
             "what": f"{sets:,} not verified, {rejected:,} rejected",
-            "about": _sums(money),
             "to_do": CellLink(to_do, "'Pending'!A4"),
         }
     )
 
 
-LEGS = (
-    Column("Compared", 29, "name", span=2),
-    Column("Currency", 13, "currency", tone="strong"),
-    Column("Gateway", 13, "gateway", "money"),
-    Column("Other side", 13, "other", "money"),
-    Column("Difference", 12, "difference", "money"),
-    Column("Explained", 13, "explained", "money"),
-    Column("Unexplained", 14, "unexplained", "money"),
-    Column("Check", 14, "check", "check"),
+DUE = tuple(state.value for state in (SetState.MATCHED, SetState.BREAK, SetState.UNVERIFIED))
+"""States of payments that no grace covers."""
+OF_DUE = "Payments that are due"
+OF_CASH = "Cash with the gateway and the bank (each amount once)"
+PAYMENTS = (
+    ("Due", "due", OF_DUE),
+    ("Matched", "matched", OF_DUE),
+    ("Not verified", "not_verified", OF_DUE),
+    ("Waiting", "waiting", "Not late yet"),
+    ("At risk", "at_risk", "Breaks"),
 )
-
-
-def _legs(page: Page) -> Iterator[Part]:
-    """Control totals per currency, and how the ledger file comes to the ledger compared."""
-    every = [
-        {**row, "name": LEG_NAMES[row["leg"]]} for row in leg_rows(page.figures, page.ways.legs)
-    ]
-    currencies = sorted({leg.currency for leg in page.ways.legs})
-    shown = [row for row in every if row["currency"] in currencies[:CURRENCIES_SHOWN]]
-    yield Listing(LEGS, shown, title=CellLink("Control totals", TOTALS_AT), nothing="No amounts.")
-    if left := len(currencies[CURRENCIES_SHOWN:]):
-        yield TextLine(f"and {left} more currencies on Control totals", "note")
-    sentences = [books_sentence(page.figures, currency=each) for each in page.figures.books]
-    for sentence in [each for each in sentences if each][:CURRENCIES_SHOWN]:
-        yield TextLine(CellLink(f"The books: {sentence}", TOTALS_AT), span=LAST)
-
-
-HELD = (
-    Column("Currency", 15, "currency", tone="strong"),
-    Column("Payable", 14, "payable", "money"),
-    Column("Oldest", 13, "payable since", tone="muted"),
-    Column("Held back", 13, "held_back", "money"),
-    Column("Oldest", 13, "held_back since", tone="muted"),
-    Column("Reserve", 12, "reserve", "money"),
-    Column("Oldest", 13, "reserve since", tone="muted"),
-    Column("Fees charged", 14, "charged", "money"),
+WITH_GATEWAY = (
+    ("Owed, not paid out", "owed"),
+    ("Held back", "held_back"),
+    ("Reserve", "reserve"),
 )
+WITH_BANK = (
+    ("On its way", "on_its_way"),
+    ("Overdue at the bank", "overdue"),
+    ("To be debited", "to_be_taken"),
+)
+MONEY = frozenset(name for _, name, *_ in (*PAYMENTS, *WITH_GATEWAY, *WITH_BANK))
 
 
-def _holds(figures: NightFigures) -> Iterator[Part]:
-    """What the gateway holds and the fees it took, per currency."""
-    if figures.gateway_holds is None:
-        return
-    by_currency = figures.gateway_holds.by_currency()
-    shown = []
-    for held, fees in [*by_currency.values()][:CURRENCIES_SHOWN]:
-        row: dict[str, Any] = {"currency": held.currency, "charged": fees.charged}
-        for name in ("payable", "held_back", "reserve"):
-            part: HeldPart = getattr(held, name)
-            row |= {name: part.amount, f"{name} since": _age(part, day=figures.business_date)}
-        shown.append(row | {"booked": fees.booked, "difference": fees.difference})
-    covered = all(row["booked"] is not None for row in shown)
-    fees_booked = (
-        Column("Fees booked", 14, "booked", "money", is_covered=covered),
-        Column("Difference", 14, "difference", "money", is_covered=covered),
+def _money_columns(figures: NightFigures) -> tuple[Column, ...]:
+    due, matched, not_verified, waiting, at_risk = (
+        Column(title, WIDTHS_FROM, name, "money", over=over) for title, name, over in PAYMENTS
     )
-    title = "The gateway holds, and the fees that it took"
-    yield Listing((*HELD, *fees_booked), shown, title=title, nothing="Nothing, and no fee.")
-    if left := len(by_currency) - len(shown):
-        yield TextLine(f"and {left} more currencies", "note")
-    yield TextLine()
+    share = Column("Share", WIDTHS_FROM, "share", "share", over=OF_DUE, tone="strong")
+    held, banked = figures.gateway_holds is not None, bool(figures.bank)
+    cash = [(*each, held, "") for each in WITH_GATEWAY]
+    cash += [(*each, banked, "grave") for each in WITH_BANK[1:]]
+    cash.insert(len(WITH_GATEWAY), (*WITH_BANK[0], banked, ""))
+    return (
+        Column("Currency", WIDTHS_FROM, "currency", tone="strong"),
+        *(due, matched, share, not_verified, waiting),
+        Column("Late from", WIDTHS_FROM, "late_from", "date", over=waiting.over),
+        Column("Breaks", WIDTHS_FROM, "breaks", "count", over=at_risk.over, tone="strong"),
+        at_risk,
+        Column("Age, days", WIDTHS_FROM, "oldest", "days", over=at_risk.over),
+        *(
+            Column(
+                *(title, WIDTHS_FROM, name, "money"),
+                over=OF_CASH,
+                is_covered=is_covered,
+                tone=_if_any(name, tone=tone),
+            )
+            for title, name, is_covered, tone in cash
+        ),
+    )
 
 
-def _age(part: HeldPart, *, day: date) -> str:
-    """How many days the oldest piece is held."""
-    if part.since in {"", BEFORE_FIRST}:
-        return part.since
-    days = (day - date.fromisoformat(part.since)).days
-    return f"{days} day{'s' * (days != 1)}"
+def _if_any(name: str, *, tone: Tone) -> Callable[[Row], Tone]:
+    return lambda row: tone if row[name] else ""
 
 
-def _matrix(breaks: Sequence[Row]) -> Iterator[Part]:
-    """Open breaks by code and age; each code, and each shared cause, leads to its first break."""
-    counts = Counter(str(row["code"]) for row in breaks)
-    order = [code.value for code in BreakCode]
-    rank = {code: order.index(code) if code in order else len(order) for code in counts}
-    codes = sorted(counts, key=lambda code: (-counts[code], rank[code]))
-    places = {row["code"]: number for number, row in reversed([*enumerate(breaks)])}
+def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
+    """What is due, waits, is broken and lies with gateway and bank, in minor units.
+
+    What the gateway owes is without what it held back, which stands beside it.
+    """
+    figures, breaks = page.figures, page.rows.breaks
+    holds = figures.gateway_holds.by_currency() if figures.gateway_holds else {}
+    on_its_way = _since(in_transit(figures)) if figures.bank else {}
+    taken = _since(to_be_taken(figures)) if figures.bank else {}
+    overdue: Counter[str] = Counter()
+    for payout in payout_rows(figures) if figures.bank else ():
+        if payout["code"] in OVERDUE:
+            overdue[payout["currency"]] += payout["amount"]
+    late_from = _late_from(figures)
+    names = [row["currency"] for row in (*_of_gateway(page), *breaks)]
+    for currency in sorted({*names, *holds, *on_its_way, *taken, *overdue} - {"", None}):
+        of: Counter[str] = Counter()
+        for row in _of_gateway(page):
+            if row["currency"] == currency:
+                of[row["state"]] += row["amount"] or 0
+        due, matched = sum(of[each] for each in DUE), of[SetState.MATCHED.value]
+        own = [row for row in breaks if row["currency"] == currency]
+        held, _ = holds.get(currency, (Holding("", "", currency), None))
+        yield {
+            "currency": currency,
+            "due": due,
+            "matched": matched,
+            # Rounded down; amounts of both signs may make no share.
+            "share": Decimal(matched * 10_000 // due).scaleb(-4) if due >= matched > 0 else None,
+            "not_verified": of[SetState.UNVERIFIED.value],
+            "waiting": of[SetState.PENDING.value],
+            "late_from": late_from.get(currency),
+            "breaks": len(own),
+            "at_risk": sum(map(risk_of_break, own)),
+            "oldest": max((row["age_days"] or 0 for row in own), default=None),
+            "owed": held.payable.amount - held.held_back.amount,
+            "held_back": held.held_back.amount,
+            "reserve": held.reserve.amount,
+            "on_its_way": on_its_way.get(currency, 0),
+            "overdue": overdue[currency],
+            "to_be_taken": -taken.get(currency, 0),
+        }
+
+
+def _late_from(figures: NightFigures) -> dict[str, date]:
+    """Currency -> the day on which something that waits is late."""
+    days: dict[str, date] = {}
+    if figures.pending.empty:
+        return days
+    for row in rows_of(figures.pending[["currency", "due_at"]]):
+        if row["currency"] and row["due_at"] is not None:
+            day = local_instant(row["due_at"], timezone=figures.timezone).date()
+            days[row["currency"]] = min(day, days.get(row["currency"], day))
+    return days
+
+
+def _areas(breaks: Sequence[Row]) -> Listing:
+    """The breaks by what they are about, with their money; each area leads to its first break."""
+    counts = Counter(str(row["currency"]) for row in breaks if row["currency"])
+    shown = sorted(currency for currency, _ in counts.most_common(CURRENCIES_ACROSS))
+    areas: list[str] = [words_of(str(row["code"])).area for row in breaks]
     lines = []
-    for code in codes[:CODES_SHOWN]:
-        about = CellLink(words_of(code).title, place_of(places[code]))
-        lines.append(_aged(about, [row for row in breaks if row["code"] == code]))
-    if others := codes[CODES_SHOWN:]:
-        about = CellLink(f"{len(others)} other causes", place_of(0))
-        lines.append(_aged(about, [row for row in breaks if row["code"] in others]))
+    for area in filter(areas.__contains__, AREAS):
+        own = [row for row, its in zip(breaks, areas, strict=True) if its == area]
+        about = CellLink(AREAS[area], place_of(areas.index(area)))
+        lines.append(_area(about, own, currencies=shown))
     columns = (
-        Column("What is wrong", 42, "about", span=3),
-        *(Column(label, 13, label, "count") for label, _, _ in BUCKETS),
-        Column("Total", 14, "total", "count", tone="strong"),
+        Column("Breaks by what they are about", 33, "about", span=3),
+        Column("Breaks", 11, "count", "count", tone="strong"),
+        Column("Age, days", 11, "oldest", "days"),
+        *(Column(each, 11, each, "money", currency=f"of {each}") for each in shown),
     )
-    yield Listing(
-        columns,
-        lines,
-        title="Open breaks by cause and age (business days)",
-        total=_aged("All breaks", breaks),
-        nothing="No open breaks.",
-    )
+    left = len(counts) - len(shown)
+    total = f"All breaks, money at risk{f', {left} more currencies on Breaks' * (left > 0)}"
+    total_row = _area(total, breaks, currencies=shown) if breaks else None
+    return Listing(columns, lines, total=total_row, nothing="No open breaks.")
+
+
+def _area(
+    about: str | CellLink, breaks: Sequence[Row], *, currencies: Sequence[str]
+) -> dict[str, Any]:
+    money: Counter[str] = Counter()
+    for row in breaks:
+        money[str(row["currency"])] += risk_of_break(row)
+    return {
+        "about": about,
+        "count": len(breaks),
+        "oldest": max((row["age_days"] or 0 for row in breaks), default=None),
+        **{each: money[each] for each in currencies},
+        **{f"of {each}": each for each in currencies},
+    }
+
+
+def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
+    """The causes that most breaks share; each leads to its first one."""
     causes = [str(row["cause"] or "") for row in breaks]
     for cause, count in Counter(filter(None, causes)).most_common(CAUSES_SHOWN):
         yield TextLine(CellLink(f"{count:,} breaks: {cause}", place_of(causes.index(cause))))
-
-
-def _aged(about: str | CellLink, breaks: Sequence[Row]) -> dict[str, Any]:
-    ages = [row["age_days"] or 0 for row in breaks]
-    by_age = {label: sum(first <= age <= last for age in ages) for label, first, last in BUCKETS}
-    return {"about": about, **by_age, "total": len(breaks)}
 
 
 def _tonight(rows: Rows) -> Listing:
@@ -588,7 +647,7 @@ def _tonight(rows: Rows) -> Listing:
         lines.append({"kind": words, "instructed": len(own)})
         lines[-1] |= {move: groups[move] for move in MOVES[1:]}
     columns = (
-        Column("Tonight", 15, "kind"),
+        Column("Tonight", 22, "kind", span=2),
         *(Column(move.capitalize(), 13, move, "count") for move in MOVES),
     )
     return Listing(columns, lines)
@@ -609,39 +668,3 @@ def _sources_sentence(figures: NightFigures) -> str:
     ledger = "" if figures.ledger_covered else " · no ledger: the ledger is not covered"
     count = len(figures.files)
     return f"Sources: {count} · {read:,} rows read · {rejected:,} rejected{ledger}"
-
-
-def _assurance(figures: NightFigures) -> Iterator[Part]:
-    """What was proven and what cannot be seen: one line per statement, then what had no source."""
-    by_statement: dict[str, list[Mapping[str, str | int]]] = {}
-    for line in figures.scope_of_assurance:
-        by_statement.setdefault(str(line.get("statement", "")), []).append(line)
-    sentences = [_assured(statement, lines=lines) for statement, lines in by_statement.items()]
-    sentences += [f"Not covered: {sentence}" for sentence in figures.not_covered]
-    if not sentences:
-        return
-    yield TextLine()
-    yield TextLine(CellLink("Scope of assurance", "'Sources'!A4"), "heading")
-    for sentence in sentences[:ASSURANCE_SHOWN]:
-        yield TextLine(sentence)
-    if left := len(sentences[ASSURANCE_SHOWN:]):
-        yield TextLine(f"and {left} more on Sources and Control totals", "note")
-
-
-def _assured(statement: str, *, lines: Sequence[Mapping[str, str | int]]) -> str:
-    """A statement with its figures; beside currencies a count without one says that it has none."""
-    alone = not any(line.get("currency") for line in lines)
-    figures = [text for line in lines if (text := _figure_of(line, alone=alone))]
-    sentence = f"{statement[:1].upper()}{statement[1:]}"
-    return f"{sentence}: {' · '.join(figures)}" if figures else sentence
-
-
-def _figure_of(line: Mapping[str, str | int], *, alone: bool) -> str:
-    """Count and amount of a line; nothing where it counts nothing."""
-    count, amount = whole(line.get("count")), whole(line.get("amount")) or 0
-    currency = str(line.get("currency", "") or "")
-    if not count:
-        return ""
-    if currency:
-        return f"{count:,} ({with_currency(amount, currency)})"
-    return f"{count:,}" if alone else f"{count:,} whose currency nothing tells"

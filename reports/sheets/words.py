@@ -22,8 +22,8 @@ UNVERIFIED_WORDS: Mapping[str, str] = {
 VERDICT_WORDS: Mapping[Verdict, str] = {
     Verdict.NOT_PROVEN: "A control total does not tie. Do not sign; refunds and payouts are held.",
     Verdict.INCOMPLETE: "Sources, answers or moves are missing. What is here is right but not all.",
-    Verdict.BREAKS_OPEN: "Everything is accounted for; the open breaks need a person.",
-    Verdict.RECONCILED: "Everything is accounted for; no break is open.",
+    Verdict.BREAKS_OPEN: "Everything is accounted for.",
+    Verdict.RECONCILED: "Everything is accounted for, and no break is open.",
 }
 
 OWED_WORDS: Mapping[str, str] = {"shopper": "shopper", "merchant": "merchant", "none": "nobody"}

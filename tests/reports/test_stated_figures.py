@@ -20,6 +20,7 @@ import openpyxl
 import pytest
 
 from recon.model.words import BreakCode
+from reports.sheets.page_one import AREAS
 from reports.sheets.words import words_of
 
 STANDING = """
@@ -42,7 +43,6 @@ NO_FIGURES = (
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?(?: UTC)?)?",
     r"\d\d? [A-Z][a-z]{2}(?: \d{4})?(?: \d\d:\d\d)?",
     r"\[?\b\w*[A-Za-z_]\w*-?\d[\w.-]*\]?|\[[0-9a-f]+\]",  # ids and names
-    r"\d+\W\d+ d\b|> \d+ d|and \d+ more on Sources and Control totals",
 )
 STATEMENTS = tomllib.loads(Path(__file__).with_name("stated_figures.toml").read_text("utf-8"))
 
@@ -79,12 +79,12 @@ class Night:
             self._view(name, sealed / "compared" / f"{name}.parquet")
         self._view("replies", sealed / "answers-*" / "replies-*.parquet")
         run = json.loads((sealed / "results" / "manifest.json").read_text())
-        titles = [(code.value, words_of(code).title) for code in BreakCode]
+        areas = [(code.value, AREAS[words_of(code).area]) for code in BreakCode]
         self._tables.execute("CREATE TABLE run (merchant_id INT, account_id INT, day DATE)")
         ids = [run["merchant_id"], run["account_id"], run["business_date"]]
         self._tables.execute("INSERT INTO run VALUES (?, ?, ?)", ids)
-        self._tables.execute("CREATE TABLE titles (code TEXT, title TEXT)")
-        self._tables.executemany("INSERT INTO titles VALUES (?, ?)", titles)
+        self._tables.execute("CREATE TABLE areas (code TEXT, area TEXT)")
+        self._tables.executemany("INSERT INTO areas VALUES (?, ?)", areas)
         self._tables.execute(STATEMENTS["views"])
         (workbook,) = (folder / "reports").glob("reconciliation-*.xlsx")
         sheet = openpyxl.load_workbook(workbook)["Summary"]

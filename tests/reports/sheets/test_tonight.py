@@ -1,4 +1,4 @@
-"""The foot of page one: what was proven, in words, and who signs."""
+"""The foot of page one: what it does not speak of, and who signs."""
 
 import re
 from collections.abc import Callable
@@ -13,27 +13,17 @@ Build = Callable[..., NightFigures]
 COMMANDS = re.compile("`recon [a-z-]+(?: [a-z]+)?")
 
 
-def line(statement: str, currency: str, count: int, amount: int = 0) -> dict[str, str | int]:
-    """A line of the scope of assurance."""
-    return {"statement": statement, "currency": currency, "count": count, "amount": amount}
+def test_what_had_no_source_is_named_and_the_rest_is_counted(build: Build) -> None:
+    """A controller who reads one page reads what it does not speak of."""
+    missing = tuple(f"source {number}: no file of it" for number in range(5))
+    words = words_on(content_of(build(not_covered=missing)), "Summary")
 
-
-def test_a_count_beside_currencies_says_that_it_has_none(build: Build) -> None:
-    """No figure of page one stands there without its word, be it of no currency or of no money."""
-    unproven = "not proven: no usable evidence"
-    scope = (
-        line(unproven, "", 10),
-        line(unproven, "EUR", 38, 1_400),
-        line(unproven, "JPY", 2),
-        line("rows that could not be read", "", 107),
-        line("nobody can see this", "", 0),
-    )
-    words = words_on(content_of(build(scope_of_assurance=scope)), "Summary")
-
-    told = "10 whose currency nothing tells · 38 (14.00 EUR) · 2 (0 JPY)"
-    assert f"Not proven: no usable evidence: {told}" in words
-    assert "Rows that could not be read: 107" in words
-    assert "Nobody can see this" in words
+    assert [word for word in words if word.startswith("Not covered: ")] == [
+        f"Not covered: {each}" for each in missing[:3]
+    ]
+    assert "and 2 more on Control totals" in words
+    write_offs = words_on(content_of(build(not_covered=("write-offs, T10: 2 of them",))), "Summary")
+    assert "Not covered: write-offs: 2 of them" in write_offs
 
 
 def test_plain_files_name_no_command_that_needs_a_night(build: Build) -> None:

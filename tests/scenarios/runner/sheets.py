@@ -20,7 +20,7 @@ SHEETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "rejected": ("Sources", ("Kind", "Line")),
     "totals": ("Control totals", ("What must be equal",)),
     "attention": ("Summary", ("What",)),
-    "held": ("Summary", ("Currency", "Payable")),
+    "held": ("Control totals", ("Currency", "Payable, held back included")),
     "became": ("Journals", ("What became of it",)),
     "journals": ("Journals", ("Journal", "Debit")),
     "bank": ("Bank", ("Batch",)),

@@ -43,6 +43,7 @@ def _of_break(
         code=row["code"],
         order_no=row["order_no"],
         transaction_id=row["transaction_id"],
+        subject=row["about"],
         currency=row["currency"],
         amount=risk_of_break(row),
         since=since,

@@ -64,7 +64,7 @@ def text_of(merchant: Any, *, sheet: str = "Summary") -> str:
 
 
 def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant: Any) -> None:
-    """The sum of the books, less each step by its name, is the Ledger of page one."""
+    """The sum of the books, less each step by its name, is the ledger that was compared."""
     amount = float(booked(merchant))
     verdict = merchant.night(workbooks=workbooks())
     euro, dollar = ways(merchant)
@@ -88,10 +88,6 @@ def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant
     }
     assert dollar["In payment's currency"] == dollar["Ledger compared"] == 100.0
     assert verdict is Verdict.BREAKS_OPEN
-    page = " ".join(text_of(merchant).split())  # a long sentence goes on in the next row
-    assert "− 1,000.00 from before the window − 90.00" in page  # noqa: RUF001 - a minus
-    assert "− 70.00 entries that share a number, not verified" in page  # noqa: RUF001 - a minus
-    assert "+ 11.00 rejected rows" in page
     assert "2 rejected rows say no sum" in text_of(merchant, sheet="Control totals")
 
 
