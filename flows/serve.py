@@ -2,7 +2,7 @@
 
 `python -m flows.serve start` prepares the demo's files, starts each program in the background and
 prints where the pages are; `python -m flows.serve stop` ends exactly those programs. For a look and
-for development; docs/PREFECT.md says how production differs.
+for development; docs/OPERATIONS.md says how production differs.
 """
 
 import argparse

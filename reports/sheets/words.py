@@ -36,7 +36,7 @@ def words_of(code: str) -> Code:
     except ValueError:
         meaning = "This code is newer than this report."
         return Code.model_construct(
-            name=code, title=code, meaning=meaning, to_do="See docs/REPORTS.md."
+            name=code, title=code, meaning=meaning, to_do="See docs/REFERENCE.md."
         )
 
 

@@ -1,4 +1,4 @@
-"""The programs of docs/CLIENT.md and of the client's docstrings, as strict types see them."""
+"""The programs of docs/GATEWAY.md and of the client's docstrings, as strict types see them."""
 
 import doctest
 import re
@@ -15,7 +15,7 @@ MYPY_SECONDS_MAX = 200
 
 def test_every_example_is_strictly_typed(tmp_path: Path) -> None:
     """Who copies one needs no ignore: mypy --strict has nothing to say."""
-    page = (ROOT / "docs/CLIENT.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/GATEWAY.md").read_text(encoding="utf-8")
     texts = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     for module in (recon.gateway_client.gateway, recon.gateway_client.interface):
         tests = [test for test in doctest.DocTestFinder().find(module) if test.examples]

@@ -1,4 +1,4 @@
-"""docs/AT-3-AM.md in step with the sentences with which a night stops."""
+"""docs/MORNING.md, "At 3 a.m.", in step with the sentences with which a night stops."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "recon"
-PAGE = (ROOT / "docs" / "AT-3-AM.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "MORNING.md").read_text(encoding="utf-8")
 STOPS = frozenset(
     {
         *("ArchiveBrokenError", "ArchiveError", "ClusterError", "ConfigurationError"),
@@ -36,7 +36,7 @@ WORDS_MIN = 3
 
 def quoted() -> list[str]:
     """The words of each message that the page names, `…` for what differs."""
-    table = PAGE.split("## By its first words")[1].split("\n## ")[0]
+    table = PAGE.split("### By its first words")[1].split("\n### ")[0]
     cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     return [words for cell in cells for words in re.findall(r"`([^`]+)`", cell)]
 

@@ -19,7 +19,7 @@ PINS = {
     "pandas": ((3, 0), (4,)),
     "pydantic": ((2, 11), (3,)),
 }
-"""Package: from (included), to (excluded). Why: docs/adr/0004."""
+"""Package: from (included), to (excluded). Why: CONTRIBUTING.md, "Dependencies"."""
 
 
 @pytest.fixture(scope="module")

@@ -137,7 +137,7 @@ LET_GO_SHOWN_MAX = 20
 
 
 def sql(
-    statement: Annotated[str, typer.Argument(help="One SELECT; docs/SQL.md has ten of them.")],
+    statement: Annotated[str, typer.Argument(help="One SELECT; docs/WORKBOOK.md has ten of them.")],
     *,
     as_json: AsJson = False,
 ) -> None:

@@ -1,6 +1,6 @@
 """The HTTP client of the payment gateway. A leaf: of recon it imports `privacy` and `model.money`.
 
-`Gateway` and `AsyncGateway` are the whole of it for a program of one's own (docs/CLIENT.md).
+`Gateway` and `AsyncGateway` are the whole of it for a program of one's own (docs/GATEWAY.md).
 Beneath, money goes in three phases, because the caller journals between them: `prepare` (pure,
 exact bytes), `Transport.send` (once, no retry), `read_batch_reply` (pure, an outcome for every
 row).

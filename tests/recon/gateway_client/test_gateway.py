@@ -33,7 +33,7 @@ from tests.recon.gateway_client.sample_payouts import payout_with
 from tests.recon.gateway_client.test_payment_methods import request_of
 from tests.recon.sandbox.conftest import Caller
 
-PAGE = Path(__file__).parents[3] / "docs" / "CLIENT.md"
+PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
 ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("10.00"))
 ECHO = {"capture_status": "1", "error_message": ""}
 
@@ -187,7 +187,7 @@ def test_the_examples_in_the_docstrings_work(module: Any) -> None:
 
 
 def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each of docs/CLIENT.md by itself, as somebody new copies it: an outcome for each order."""
+    """Each of docs/GATEWAY.md by itself, as somebody new copies it: an outcome for each order."""
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     with serving(SandboxOptions()) as running:
         for program in programs:

@@ -31,7 +31,7 @@ PAYOUT_TWICE_AT_BANK, PAYOUT_RETURNED, BANK_AMOUNT_DIFFERS, BANK_FX_DIFFERENCE, 
 BANK_RECEIPT_UNKNOWN, BANK_NOT_BOOKED,
 SPLIT_INCOMPLETE, REVIEW_STUCK, SUBSCRIPTION_NOT_ENDED, STALE_PENDING
 """
-"""The contract's list (docs/REPORTS.md), written out: the code must equal it."""
+"""The contract's list (docs/REFERENCE.md), written out: the code must equal it."""
 
 
 def test_the_precedence_of_break_codes_is_the_contracts() -> None:

@@ -1,4 +1,4 @@
-"""docs/SANDBOX.md in step with the code: every kind, every address."""
+"""docs/GATEWAY.md in step with the code: every kind, every address."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from recon.sandbox.faults.fault_plan import rules_in
 from recon.sandbox.faults.fault_rule import KINDS
 from recon.sandbox.operations.operations import OPERATIONS
 
-DOCUMENT = (Path(__file__).parents[3] / "docs" / "SANDBOX.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "GATEWAY.md").read_text(encoding="utf-8")
 _KIND = re.compile(r'^- `(\{"kind": "([a-z_]+)".*?\})`: (.+)$', re.MULTILINE)
 
 

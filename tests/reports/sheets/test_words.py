@@ -1,10 +1,6 @@
-from pathlib import Path
-
 from recon.matching.codes import CODES
 from recon.model.words import UnverifiedReason, Verdict
 from reports.sheets.words import UNVERIFIED_WORDS, VERDICT_WORDS, words_of
-
-REPORTS_PAGE = Path(__file__).parents[3] / "docs" / "REPORTS.md"
 
 
 def test_every_code_has_words_of_its_own() -> None:
@@ -13,18 +9,6 @@ def test_every_code_has_words_of_its_own() -> None:
     assert set(VERDICT_WORDS) == set(Verdict)
     titles = [words.title for words in CODES.values()]
     assert len(set(titles)) == len(titles)
-
-
-def test_words_in_the_document_are_those_on_the_sheet() -> None:
-    """The page for finance names each code as the Guide sheet does, which says the rest."""
-    page = REPORTS_PAGE.read_text("utf-8")
-    missing = [
-        code.value
-        for code, words in CODES.items()
-        if f"- {code.value}: {words.title}\n" not in page
-    ]
-
-    assert missing == []
 
 
 def test_a_code_that_is_not_known_stands_for_itself() -> None:

@@ -1,6 +1,6 @@
 """Every kind of fault, and one rule of a plan: which calls go wrong, how, and on which side.
 
-docs/SANDBOX.md explains each kind with an example; a test holds that list equal to this one.
+docs/GATEWAY.md explains each kind with an example; a test holds that list equal to this one.
 """
 
 import math
@@ -84,7 +84,7 @@ class FaultRule(BaseModel):
     @classmethod
     def _known(cls, kind: str) -> str:
         if kind not in KINDS:
-            msg = f"there is no kind {kind!r}; docs/SANDBOX.md lists them: {', '.join(KINDS)}"
+            msg = f"there is no kind {kind!r}; docs/GATEWAY.md lists them: {', '.join(KINDS)}"
             raise ValueError(msg)
         return kind
 

@@ -220,7 +220,7 @@ def custody_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
             raise ConfigurationError(_refusal(named))
         return (
             f"WARNING: in the environment ({', '.join(named)}): whatever runs as this user reads "
-            f"it; a signer would keep it apart ({SIGNER_VARIABLE}, docs/SIGNER.md)"
+            f"it; a signer would keep it apart ({SIGNER_VARIABLE}, docs/SECURITY.md)"
         )
     if keys_in_environment(variables, accounts=settings.accounts):
         return "in the environment; the gateway is on this machine, so it protects nothing real"
@@ -258,6 +258,6 @@ def _refusal(named: tuple[str, ...]) -> str:
     return (
         f"{', '.join(named)} holds the sign key in the environment of what Prefect starts, where "
         "everybody who may start a run could read it; nothing was sent: let `recon signer` hold "
-        f"it and name its socket in {SIGNER_VARIABLE} (docs/SIGNER.md), or put it into a file "
+        f"it and name its socket in {SIGNER_VARIABLE} (docs/SECURITY.md), or put it into a file "
         "(RECON_SIGN_KEY_FILE), or accept it with plain_key_under_prefect = true in gateway.toml"
     )
