@@ -1,9 +1,7 @@
 """docs/REFERENCE.md as the code has it; `python -m tests.architecture.reference_page` writes it."""
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from recon import cli
+from recon.cli.commands import GROUPS
 from recon.config.approvers import Approver
 from recon.config.cluster import ClusterSettings
 from recon.config.fee_contract import ContractLine, FeeContract
@@ -70,6 +69,8 @@ KINDS: tuple[tuple[str, TableSchema], ...] = (
     ("Gateway", GATEWAY),
     ("Instructions of `recon reconcile`", INSTRUCTIONS),
 )
+NEEDS = FILLED, BLANK, OPTIONAL = ("filled", "may be blank", "may be left out")
+"""What a file must have of a column, in this order."""
 RULES: Mapping[str, str] = _PROSE["rules"]
 """Rules between cells, by kind and the column that completes them."""
 SHORT = {
@@ -101,24 +102,26 @@ def page() -> str:
         _PROSE["codes"].lstrip() + "\n",
         *(f"- {code.value}: {words.title}" for code, words in CODES.items()),
         _PROSE["commands"],
-        *(f"- `{name}`: {first}" for name, first in commands(cli.app)),
+        *_commands(),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def commands(app: typer.Typer) -> list[tuple[str, str]]:
-    """Every command as people type it, and the first clause of its help."""
-    return list(_commands(typer.main.get_command(app), "recon"))
+def _commands() -> Iterator[str]:
+    """Every command as people type it, by the groups of the first screen of `--help`."""
+    top: Any = typer.main.get_command(cli.app)
+    for group, names in GROUPS.items():
+        typed = (each for name in names for each in _typed(top.commands[name], name))
+        yield f"- {group}: " + ", ".join(f"`recon {name}`" for name in typed)
 
 
-def _commands(command: Any, name: str) -> Iterator[tuple[str, str]]:
+def _typed(command: Any, name: str) -> Iterator[str]:
     below = getattr(command, "commands", None)
     if below is None:
-        first = (command.help or "").strip().partition("\n")[0]
-        yield name, re.split(r"[;:.]( |$)", first)[0]
+        yield name
         return
     for word, each in below.items():
-        yield from _commands(each, f"{name} {word}")
+        yield from _typed(each, f"{name} {word}")
 
 
 def _variables() -> Iterator[str]:
@@ -174,11 +177,14 @@ def _legend() -> str:
 
 
 def _kind(title: str, schema: TableSchema) -> Iterator[str]:
-    yield f"### {title}\n\n{_PROSE['kinds'][title]}\n\n| column | needed | holds |\n|---|---|---|"
-    described = ((_needed(each), _cell(each, schema=schema), each.name) for each in schema.columns)
-    for (needed, cell), alike in groupby(described, key=lambda column: column[:2]):
-        names = ", ".join(f"`{name}`" for _, _, name in alike)
-        yield f"| {names} | {needed} | {cell} |"
+    yield f"### {title}\n\n{_PROSE['kinds'][title]}\n"
+    for need in NEEDS:
+        alike: dict[str, list[str]] = {}
+        for column in schema.columns:
+            if _needed(column) == need:
+                alike.setdefault(_cell(column, schema=schema), []).append(f"`{column.name}`")
+        if alike:
+            yield f"- {need}: " + "; ".join(_named(names, cell) for cell, names in alike.items())
     yield ""
     rules = [
         rule
@@ -197,10 +203,16 @@ def _applies(kind: SourceKind, last: str, *, schema: TableSchema) -> bool:
     return schema.kind is kind and last in schema.names and schema is not INSTRUCTION_FILE
 
 
+def _named(names: list[str], cell: str) -> str:
+    """Columns and what they hold, unless the name says it."""
+    text = ", ".join(names)
+    return text if text == f"`{cell}`" else f"{text} ({cell})"
+
+
 def _needed(column: TableColumn) -> str:
     if not column.required:
-        return ""
-    return "the column" if column.blank else "yes"
+        return OPTIONAL
+    return BLANK if column.blank else FILLED
 
 
 def _cell(column: TableColumn, *, schema: TableSchema) -> str:
