@@ -216,7 +216,7 @@ def _value(value: Any) -> str:
             return f"{{ {', '.join(parts)} }}"
         case list() | tuple():
             return f"[{', '.join(map(_value, value))}]"
-        case str():
+        case str() | bool():
             return json.dumps(value, ensure_ascii=False)
     return str(value)
 

@@ -4,13 +4,14 @@ from recon.files.proposing.proposal import Proposal, layout_text, pattern_of
 
 
 def test_a_layout_is_written_as_toml_reads_it() -> None:
-    """Names with quotes, tabs and accents come back as they are; comments tell what is left."""
+    """Names with quotes, tabs and accents, lists, numbers and true; comments tell what is left."""
     layout = {
         "times": "%d.%m.%Y",
         "delimiter": "\t",
         "columns": {"amount": 'Betrag "brutto"'},
         "words": {"status": {"en attente": "pending", "Rück": "refunded"}},
         "turned": ["fee"],
+        "short_decimals": True,
         "trailer": {"word": "Summe", "rows": 2},
     }
     proposal = Proposal(layout, {"words.status.x": 'which "one"?'}, ("reference_no",), ("Kunde",))
