@@ -44,6 +44,9 @@ TIME_PARTS = {
 COUNTED_TIMES = frozenset({"serial", "unix"})
 """Times that are counts: days of a spreadsheet since 1899-12-30, seconds since 1970."""
 
+SUMMANDS_MAX = 16
+"""Columns of one sum."""
+
 _ONE_OF = (("%Y", "%y"), ("%m", "%-m", "%b"), ("%d", "%-d"))
 """Year, month and day."""
 _CLOCK = (("%H", "%-H", "%I"), ("%M",), ("%S",), ("%f",))
@@ -112,6 +115,12 @@ class FileLayout(DeclaredTable):
     """What may stand before or behind an amount, such as `$` or `€`; it says no currency."""
     debit: dict[str, str] = Field(default_factory=dict)
     """Our column of a signed amount -> their second column for it, of what is subtracted."""
+    sums: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Our amount column -> their columns of which it is the sum, each read as an amount."""
+    net: Literal["", "gross_less_fee"] = ""
+    """Of settlement files without a column of nets: what it is."""
+    currencies: dict[str, str] = Field(default_factory=dict)
+    """Our amount column -> their column with its currency, which must be that of its row."""
     debit_minus: bool = False
     """Whether what is subtracted bears a minus of its own in its column."""
     sign: dict[str, SignColumn] = Field(default_factory=dict)
@@ -191,6 +200,18 @@ class FileLayout(DeclaredTable):
         both = sorted(given & set(self.constants))
         if both:
             msg = f"constants and columns both give {', '.join(both)}"
+            raise ValueError(msg)
+        again = sorted({*self.columns, *self.debit, *self.constants} & set(self.sums))
+        if again:
+            msg = f"sums and another key both give {', '.join(again)}"
+            raise ValueError(msg)
+        for name, parts in self.sums.items():
+            if not 1 < len(set(parts)) == len(parts) <= SUMMANDS_MAX:
+                msg = f"sums.{name}: needs 2 to {SUMMANDS_MAX} columns, each once"
+                raise ValueError(msg)
+        turned = {name for names in self.turned_rows.values() for name in names}
+        if self.net and "net" in {*given, *self.constants, *self.sums, *self.sign, *turned}:
+            msg = "net: what is reckoned has no column, constant, sum or sign of its own"
             raise ValueError(msg)
         if self.thousands_sign == self.decimal_sign:
             msg = f"thousands_sign and decimal_sign are both {self.decimal_sign!r}"

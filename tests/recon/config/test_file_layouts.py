@@ -38,6 +38,16 @@ def test_a_layout_that_cannot_hold_is_refused_by_its_key(
     [
         {"columns": {"status": "state"}, "constants": {"status": "paid"}},
         {"format": "xml", "trailer": {"word": "END"}},
+        {"sums": {"fee": ("A",)}},
+        {"sums": {"fee": ("A", "A")}},
+        {"sums": {"fee": tuple("ABCDEFGHIJKLMNOPQ")}},
+        {"sums": {"fee": ("A", "B")}, "columns": {"fee": "A"}},
+        {"sums": {"fee": ("A", "B")}, "debit": {"fee": "C"}},
+        {"sums": {"fee": ("A", "B")}, "constants": {"fee": "0.00"}},
+        {"net": "gross_less_fee", "columns": {"net": "Net"}},
+        {"net": "gross_less_fee", "turned": ("net",)},
+        {"net": "gross_less_fee", "turned_rows": {"refund": ("gross", "net")}},
+        {"net": "gross_less_fee", "sums": {"net": ("A", "B")}},
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(tables: dict[str, object]) -> None:

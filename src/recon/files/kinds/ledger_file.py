@@ -10,7 +10,7 @@ from recon.config.file_layouts import FileLayout
 from recon.config.ledger_source import LedgerSource
 from recon.config.rules import Rules
 from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.mapped_columns import names_of
+from recon.files.typing.mapped_columns import names_of, read_of
 from recon.files.typing.table_schema import schema_of
 from recon.files.typing.typed_table import read_table, type_table
 from recon.matching.frames.sources import LEDGER_COLUMNS
@@ -65,7 +65,7 @@ def read_ledger(
         raw, content = extract(
             _address(source, environment=environment),
             query=source.query,
-            wanted=frozenset(theirs.values()),
+            wanted=read_of(schema, layout=layout),
             amount=theirs.get("amount", ""),
             rows_max=rows_max,
         )

@@ -5,14 +5,19 @@ prove and is not as ours is asked.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, combinations, islice, product
 from typing import Any, NamedTuple
 
 from recon.config.file_layouts import FileLayout
 from recon.files.proposing.ranked_columns import Draft
 from recon.files.proposing.sample import SAMPLE_ROWS_MAX, Row
 from recon.files.proposing.vocabulary import NAMES, plain_words
-from recon.files.proposing.written_cells import SeenCell, decided_amounts, units_of
+from recon.files.proposing.written_cells import (
+    SeenCell,
+    decided_amounts,
+    looks_like_amount,
+    units_of,
+)
 from recon.files.typing.table_schema import DIRECTIONS, SETTLED_TYPES, Cell
 from recon.model.errors import UsageError
 from recon.model.money import exponent, is_currency
@@ -31,6 +36,11 @@ _MINUS_WORDS = NAMES["debits"] | NAMES["signs_minus"]
 _PLUS_WORDS = NAMES["credits"] | NAMES["signs_plus"]
 _TRIED_ROWS_MAX = 500
 """Rows by which it is tried of which amounts a column of signs is."""
+_TRIED_COLUMNS_MAX = 12
+"""Columns of amounts of which it is tried which ones come to the fee."""
+_PROVEN_BY_ROWS = 2
+"""Rows that are enough; one may come to it by chance."""
+_CHOICES_SHOWN_MAX = 4
 _Sides = dict[str, str]
 """A column of signs: its name, and its words for plus and for minus."""
 
@@ -49,7 +59,8 @@ def columns_of(text: str) -> tuple[str, ...]:
 def decide_amounts(draft: Draft) -> None:
     """The keys of decimal sign, thousands, minus, units."""
     names = [draft.columns[column.name] for column in draft.amount_columns()]
-    names = [name for name in (*names, *draft.debit.values()) if name in draft.theirs]
+    names += [*draft.debit.values(), *chain.from_iterable(draft.sums.values())]
+    names = [name for name in names if name in draft.theirs]
     cells = []
     for row in draft.sample.rows:
         code = draft.cell(row, "currency").upper()
@@ -81,6 +92,9 @@ def _written(draft: Draft) -> FileLayout:
 
 def _units(row: Row, ours: str, *, draft: Draft, layout: FileLayout) -> int | None:
     """Our amount of a row as the layout reads it so far; None: it cannot."""
+    parts = [units_of(row.cells[their] or "0", layout=layout) for their in draft.sums.get(ours, ())]
+    if parts:
+        return None if None in parts else sum(each or 0 for each in parts)
     added, taken = (
         units_of(row.cells.get(of.get(ours, ""), "") or "0", layout=layout)
         for of in (draft.columns, draft.debit)
@@ -98,6 +112,126 @@ def _entry_type(row: Row, *, draft: Draft) -> str:
     word = draft.cell(row, "entry_type")
     known: dict[str, str] = draft.keys.get("words", {}).get("entry_type", {})
     return (known | answered(draft, "words.entry_type.")).get(word, word)
+
+
+def decide_sums(draft: Draft) -> None:
+    """The keys `sums`, `net` and `currencies`: what no single column of a file says."""
+    for ours, text in answered(draft, "sums.").items():
+        parts = summands_of(text)
+        unknown = [name for name in parts if name not in draft.theirs]
+        if unknown:
+            msg = f"sums.{ours}: the samples have no column {unknown[0]!r} that can be named"
+            raise UsageError(msg)
+        _add_up(draft, ours, parts)
+    if draft.schema.kind is not SourceKind.SETTLEMENT:
+        return
+    if not {"fee", "constants.fee", "columns.fee"} & {*draft.sums, *draft.answers}:
+        _find_summands(draft)
+    _decide_net(draft)
+    taken = _read_so_far(draft)
+    stated: dict[str, str] = {}
+    for their in draft.theirs.values():
+        stem = their.words.removesuffix(" currency")
+        if their.name in taken or stem == their.words or not their.all(_is_code):
+            continue
+        for ours in {*_OF_ROW} & draft.columns.keys():
+            if stem in {ours, draft.theirs[draft.columns[ours]].words.removesuffix(" amount")}:
+                stated[ours] = their.name
+    if stated:
+        draft.keys["currencies"] = stated
+
+
+def _is_code(text: str) -> bool:
+    return is_currency(text.upper())
+
+
+def summands_of(text: str) -> tuple[str, ...]:
+    """The columns of an answer such as `Commission + Markup`."""
+    return tuple(name.strip() for name in text.split(" + "))
+
+
+def _read_so_far(draft: Draft) -> set[str]:
+    """Their columns of which something is read."""
+    pairs = (draft.columns, draft.debit, draft.clock)
+    return {*chain.from_iterable(of.values() for of in (*pairs,)), *chain(*draft.sums.values())}
+
+
+def _add_up(draft: Draft, ours: str, parts: Sequence[str]) -> None:
+    """Take an amount for the sum of some columns; how amounts are written, they say as well."""
+    draft.sums[ours] = tuple(parts)
+    draft.columns.pop(ours, None)
+    for key in (f"columns.{ours}", "decimal_sign", "units", "currency_sign"):
+        draft.questions.pop(key, None)
+    decide_amounts(draft)
+
+
+def _find_summands(draft: Draft) -> None:
+    """The fee, where it is what several columns come to: gross less all of them is net.
+
+    Two rows prove it, by one choice of columns alone. A column that is nothing in all of them is
+    of the fee if it is named as a part of it: the next file's net proves that again.
+    """
+    unread = {"decimal_sign", "units", "currency_sign"} & draft.questions.keys()
+    if unread or "fee" in draft.debit or not {"gross", "net"} <= draft.columns.keys():
+        return
+    layout = _written(draft)
+    taken = _read_so_far(draft) - {draft.columns.get("fee")}
+    amounts = {
+        their.name: [units_of(row.cells[their.name] or "0", layout=layout) for row in rows]
+        for rows in [draft.sample.rows[:_TRIED_ROWS_MAX]]
+        for their in draft.theirs.values()
+        if their.name not in taken
+    }
+    parts = {name: units for name, units in amounts.items() if None not in units and any(units)}
+    taken_off = []
+    for row in draft.sample.rows[:_TRIED_ROWS_MAX]:
+        gross, net = (_units(row, name, draft=draft, layout=layout) for name in ("gross", "net"))
+        taken_off.append(None if gross is None or net is None else gross - net)
+    if sum(bool(each) for each in taken_off) < _PROVEN_BY_ROWS or len(parts) > _TRIED_COLUMNS_MAX:
+        return
+    fitting = [
+        names
+        for size in range(1, len(parts) + 1)
+        for names in combinations(parts, size)
+        if any(
+            [way * sum(each or 0 for each in of) for of in zip(*map(parts.get, names), strict=True)]
+            == taken_off
+            for way in (1, -1)
+        )
+    ]
+    if not fitting or any(len(names) == 1 for names in fitting):
+        return  # one column alone says it, or nothing does
+    if len(fitting) > 1:
+        ways = " or ".join(" + ".join(names) for names in fitting[:_CHOICES_SHOWN_MAX])
+        draft.questions.pop("columns.fee", None)
+        draft.ask("sums.fee", f"of which columns is the fee the sum: {ways}? Each fits all rows")
+        return
+    named = {
+        name
+        for name, units in amounts.items()
+        if not any(units) and None not in units and draft.theirs[name].is_named(NAMES["fee_parts"])
+    }
+    _add_up(draft, "fee", [name for name in amounts if name in named or name in fitting[0]])
+
+
+def _decide_net(draft: Draft) -> None:
+    """The key `net`: no column of a file can be it, and gross and fee are known."""
+    has_fee = "fee" in {*draft.columns, *draft.sums} or "constants.fee" in draft.answers
+    if "columns.net" not in draft.questions or "gross" not in draft.columns or not has_fee:
+        return
+    taken = _read_so_far(draft)
+    free = [
+        their.name
+        for their in draft.theirs.values()
+        if their.name not in taken and their.cells and their.all(looks_like_amount)
+    ]
+    if free and "net" not in draft.answers:
+        named = " or ".join(map(repr, free[:_CHOICES_SHOWN_MAX]))
+        reckoned = "net=gross_less_fee where none is"
+        draft.ask("columns.net", f"which column is it: {named}? ({reckoned})")
+        return
+    del draft.questions["columns.net"]
+    draft.keys["net"] = "gross_less_fee"
 
 
 def decide_sign(draft: Draft) -> None:
@@ -163,6 +297,8 @@ def _may_have_sign(draft: Draft, sides: _Sides) -> bool:
 def _sign_of_settled(draft: Draft, found: Sequence[_Sides]) -> dict[str, _Sides] | None:
     """Our amount -> its sign: those by which net is gross less fee; None: several do, or none."""
     ways: dict[str, list[_Sides]] = {name: [{}, *found] for name in _OF_ROW}
+    if "net" in draft.keys:
+        ways["net"] = [{}]
     # What is taken as a fee may be called a debit.
     ways["fee"] += [{**each, "plus": each["minus"], "minus": each["plus"]} for each in found]
     best: dict[tuple[_SettledRow, ...], dict[str, _Sides]] = {}
@@ -174,7 +310,7 @@ def _sign_of_settled(draft: Draft, found: Sequence[_Sides]) -> dict[str, _Sides]
         draft.keys["sign"] = signs
         rows = tuple(islice(_settled_rows(draft), _TRIED_ROWS_MAX))
         adding_up = [row for row in rows if row.adds_up(())]
-        right = sum(row.net(()) * _WAYS.get(row.kind, 0) >= 0 for row in adding_up)
+        right = sum(row.is_as_ours() for row in adding_up)
         if (len(adding_up), right) > most:
             best, most = {}, (len(adding_up), right)
         if (len(adding_up), right) == most:
@@ -192,11 +328,22 @@ class _SettledRow(NamedTuple):
     """Its batch and currency."""
     units: tuple[int, ...]
     """Gross, fee, net."""
+    has_net: bool
+    """Its file has the net, which proves the others."""
 
     def turned(self, columns: Collection[str]) -> tuple[int, ...]:
         """The same with the opposite sign in some columns."""
         named = zip(_OF_ROW, self.units, strict=True)
-        return tuple(-units if name in columns else units for name, units in named)
+        gross, fee, net = (-units if name in columns else units for name, units in named)
+        return gross, fee, net if self.has_net else gross - fee
+
+    def is_as_ours(self) -> bool:
+        """Whether its money goes as its type says; without a net its gross, and a capture's fee."""
+        gross, fee, net = self.units
+        way = _WAYS.get(self.kind, 0)
+        if self.has_net:
+            return net * way >= 0
+        return gross * way >= 0 and (fee >= 0 or self.kind != EntryType.CAPTURE)
 
     def net(self, columns: Collection[str]) -> int:
         """What it comes to then."""
@@ -212,11 +359,13 @@ def _settled_rows(draft: Draft) -> Iterator[_SettledRow]:
     """The rows of a settlement file, as far as its layout is decided."""
     layout = _written(draft)
     for row in draft.sample.rows:
-        units = [_units(row, name, draft=draft, layout=layout) for name in _OF_ROW]
-        known = tuple(each for each in units if each is not None)
-        if len(known) == len(units):
-            batch = (draft.cell(row, "batch_id"), draft.cell(row, "currency"))
-            yield _SettledRow(row.line, _entry_type(row, draft=draft), batch, known)
+        gross, fee, net = (_units(row, name, draft=draft, layout=layout) for name in _OF_ROW)
+        has_net = "net" not in draft.keys
+        if gross is None or fee is None or net is None:
+            continue
+        units = (gross, fee, net if has_net else gross - fee)
+        batch = (draft.cell(row, "batch_id"), draft.cell(row, "currency"))
+        yield _SettledRow(row.line, _entry_type(row, draft=draft), batch, units, has_net)
 
 
 def decide_turned(draft: Draft) -> None:
@@ -227,15 +376,27 @@ def decide_turned(draft: Draft) -> None:
     """
     unread = {"decimal_sign", "units", "currency_sign"} & draft.questions.keys()
     of_settlement = draft.schema.kind is SourceKind.SETTLEMENT
-    if unread or not of_settlement or any(name not in draft.columns for name in _OF_ROW):
+    known = {*draft.columns, *draft.sums, *({"net"} & draft.keys.keys())}
+    if unread or not of_settlement or not known.issuperset(_OF_ROW):
         return
     rows = list(_settled_rows(draft))
+    has_net = "net" not in draft.keys
     with_fee = [row for row in rows if row.units[1]]
     # Refunds without a sign look as if fees had the other one; captures do not.
     with_fee = [row for row in with_fee if row.kind == EntryType.CAPTURE] or with_fee
     if sum(row.adds_up(("fee",)) for row in with_fee) > sum(row.adds_up(()) for row in with_fee):
         draft.keys["turned"] = ["fee"]
         rows = [row._replace(units=row.turned(("fee",))) for row in rows]
+    if not has_net:
+        if turned_by_answer := columns_of(draft.answers.get("turned", "")):
+            rows = [row._replace(units=row.turned(turned_by_answer)) for row in rows]
+        minus = [row.line for row in with_fee if row.kind == EntryType.CAPTURE and row.units[1] < 0]
+        if minus:
+            draft.ask(
+                "turned",
+                f"the fee of the capture on line {minus[0]} is minus, and no net says why: fee "
+                "where fees have the opposite of our sign, else nothing",
+            )
     by_kind: dict[str, list[_SettledRow]] = {}
     for row in rows:
         by_kind.setdefault(row.kind, []).append(row)
@@ -249,8 +410,9 @@ def decide_turned(draft: Draft) -> None:
     turned |= given
     whole = {}  # the same rows the other way round; a fee that is always 0 stays as it is
     for kind in doubted:
-        names = _OF_ROW if any(row.units[1] for row in by_kind[kind]) else ("gross", "net")
-        whole[kind] = tuple(set(names) ^ set(turned[kind]))
+        with_fee_too = any(row.units[1] for row in by_kind[kind])
+        names = {"gross", *(["fee"] * with_fee_too), *(["net"] * has_net)}
+        whole[kind] = tuple(names ^ set(turned[kind]))
         whole[kind] = tuple(name for name in _OF_ROW if name in whole[kind])
     proven = _proven_by_batches(rows, turned, [*doubted])
     for kind in sorted(doubted, key=lambda kind: doubted[kind]):
@@ -262,6 +424,7 @@ def decide_turned(draft: Draft) -> None:
             f"turned_rows.{kind}",
             f"the net of the {kind} on line {doubted[kind]} is not {as_ours}, and no batch's sum "
             f"says why: {','.join(whole[kind])} where such rows have the opposite of our signs, "
+            f"{'gross where their fee has not, ' * (len(whole[kind]) > 1 and not has_net)}"
             "else nothing",
         )
     if turned_rows := {kind: turned[kind] for kind in by_kind if turned.get(kind)}:

@@ -15,8 +15,10 @@ from recon.files.proposing.money_signs import (
     decide_amounts,
     decide_captures,
     decide_sign,
+    decide_sums,
     decide_trailer,
     decide_turned,
+    summands_of,
 )
 from recon.files.proposing.ranked_columns import Draft, draft_of
 from recon.files.proposing.sample import joined, sample_of
@@ -77,6 +79,7 @@ def proposal_of(
     for decide in (
         _decide_words,
         decide_amounts,
+        decide_sums,
         decide_sign,
         decide_turned,
         decide_captures,
@@ -85,7 +88,7 @@ def proposal_of(
     ):
         decide(draft)
     columns = {ours: their for ours, their in draft.columns.items() if ours != their}
-    mapped = {"columns": columns, "debit": draft.debit, "clock": draft.clock}
+    mapped = {"columns": columns, "debit": draft.debit, "sums": draft.sums, "clock": draft.clock}
     mapped["constants"] = draft.constants
     layout = draft.keys | {key: value for key, value in mapped.items() if value}
     for key, text in answers.items():
@@ -93,6 +96,8 @@ def proposal_of(
             _set_answer(layout, key, text)
         draft.questions.pop(key, None)
     read = {*draft.columns.values(), *draft.debit.values(), *draft.clock.values()}
+    read |= {name for parts in draft.sums.values() for name in parts}
+    read |= {*layout.get("currencies", {}).values()}
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
     not_read = tuple(scrubbed(name) for name in draft.sample.header if name not in read)
     blank = tuple(ours for ours, text in draft.constants.items() if not text)
@@ -175,7 +180,9 @@ def _set_answer(layout: dict[str, Any], key: str, text: str) -> None:
         raise UsageError(msg)
     column, _, part = rest.partition(".")
     if not rest:
-        layout[key] = text
+        layout[key] = columns_of(text) if key == "turned" else text
+    elif table == "sums":
+        layout.setdefault(table, {})[rest] = summands_of(text)
     elif table in {"words", "sign"}:
         if table == "words" or part:  # which amount a column of signs is of is decided by now
             layout.setdefault(table, {}).setdefault(column, {})[part] = text

@@ -96,6 +96,8 @@ class Draft:
     """Ours -> theirs, and so are the next two."""
     debit: dict[str, str] = field(default_factory=dict)
     clock: dict[str, str] = field(default_factory=dict)
+    sums: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Our amount -> their columns of which it is the sum."""
     constants: dict[str, str] = field(default_factory=dict)
     """Ours -> what every row has there; "" where no column of the samples is it."""
 

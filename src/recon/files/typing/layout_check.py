@@ -27,7 +27,8 @@ def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], w
     """
     columns = {column.name: column for schema in schemas for column in schema.columns}
     names = list(columns)
-    for key in ("columns", "constants", "words", "debit", "sign", "turned", "clock"):
+    keys = ("columns", "constants", "words", "debit", "sums", "currencies", "sign", "turned")
+    for key in (*keys, "clock"):
         unknown = sorted(set(getattr(layout, key)) - set(names))
         if unknown:
             msg = f"{where}{key}.{unknown[0]} is none of the columns {', '.join(names)}"
@@ -50,12 +51,15 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
                 f"{where}turned_rows.{kind}: only amounts of settled rows have other signs by type"
             )
             raise ConfigurationError(msg)
-    amounts = [(key, Cell.AMOUNT) for key in ("debit", "sign", "turned")]
+    amounts = [(key, Cell.AMOUNT) for key in ("debit", "sums", "currencies", "sign", "turned")]
     for key, cell in (*amounts, ("clock", Cell.INSTANT)):
         for name in getattr(layout, key):
             if columns[name].cell is not cell:
                 msg = f"{where}{key}.{name} is no column of {cell.value}s"
                 raise ConfigurationError(msg)
+    if layout.net and "net" not in columns:
+        msg = f"{where}net: only settled rows have one, and these files have none"
+        raise ConfigurationError(msg)
     if layout.captures and not {"entry_type", "booked_at"} <= set(columns):
         msg = f"{where}captures: only entries of books have such a sign, and these files have none"
         raise ConfigurationError(msg)

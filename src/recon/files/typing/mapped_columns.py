@@ -5,7 +5,7 @@ file had been written so. A cell that the layout does not explain is a problem o
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,15 @@ import pyarrow.compute as pc
 from recon.config.file_layouts import FileLayout, WrittenNumbers
 from recon.files.formats.raw_table import RawTable, filled
 from recon.files.typing.cell_problems import CellProblems, note_cells
+from recon.files.typing.distinct import distinct
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.written_amounts import (
     amounts_in_standard_form,
     in_major_units,
     less_debits,
+    of_other_currency,
     signed_by,
+    sum_of,
     with_short_decimals,
     with_sign_of,
     with_turned_sign,
@@ -36,6 +39,9 @@ from recon.files.typing.written_times import (
 
 _WORDS_SHOWN_MAX = 20
 
+_BESIDE = "\x1f"
+"""Between the summands of an amount, until they are shown."""
+
 AMOUNT = "amount"
 STATED = "transaction_amount"
 """Of books: the same movement in the currency of its payment."""
@@ -50,22 +56,23 @@ class MappedColumns:
     shown: Mapping[str, pa.Array]
     """As the file has them."""
     theirs: Mapping[str, str]
-    """Our name -> the name in the file; without the constants."""
+    """Our name -> the name in the file, of sums the names; without what no column says."""
     read: frozenset[str]
     """The names in the file of all columns that are read."""
     problems: dict[str, CellProblems] = field(default_factory=dict)
     """Our name -> row number -> what the layout does not explain."""
     signed: pa.Array | None = None
     """Of books with `captures` the amounts as they are written, where the file says their sum."""
+    sums: frozenset[str] = frozenset()
+    """Our names of what is the sum of several columns."""
+    has_net: bool = True
+    """Of settled rows: the file has their net, which then proves the rest."""
 
 
 def names_of(schema: TableSchema, *, layout: FileLayout) -> dict[str, str]:
     """Our column name -> theirs, of columns that a file is asked for."""
-    return {
-        name: layout.columns.get(name, name)
-        for name in schema.names
-        if name not in layout.constants
-    }
+    reckoned = {*layout.constants, *layout.sums, *(["net"] if layout.net else [])}
+    return {name: layout.columns.get(name, name) for name in schema.names if name not in reckoned}
 
 
 def needed_of(schema: TableSchema, *, layout: FileLayout) -> tuple[str, ...]:
@@ -83,8 +90,9 @@ def read_of(schema: TableSchema, *, layout: FileLayout) -> frozenset[str]:
 
 
 def _beside(schema: TableSchema, *, layout: FileLayout) -> list[str]:
-    """Their second columns: of what is subtracted, and of the time of day."""
-    second = [*(layout.debit | layout.clock).items()]
+    """Their further columns: summands, what is subtracted, signs, currencies, times of day."""
+    second = [*(layout.debit | layout.clock).items(), *layout.currencies.items()]
+    second += [(name, their) for name, parts in layout.sums.items() for their in parts]
     second += [(name, sign.column) for name, sign in layout.sign.items()]
     return [their for name, their in second if name in schema.names]
 
@@ -97,11 +105,20 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
     shown = {
         name: raw.columns.get(theirs[name], blank)
         if name in theirs
-        else filled(layout.constants[name], rows=rows)
+        else filled(layout.constants.get(name, ""), rows=rows)
         for name in schema.names
     }
+    sums = {name: parts for name, parts in layout.sums.items() if name in schema.names}
+    for name, parts in sums.items():
+        theirs[name] = " + ".join(parts)
+        # What is blank adds nothing, and is not shown.
+        cells_beside = [*_all(raw, parts), pa.scalar(_BESIDE, pa.large_string())]
+        joined = pc.utf8_trim(pc.binary_join_element_wise(*cells_beside), _BESIDE)
+        shown[name] = pc.replace_substring_regex(joined, f"{_BESIDE}+", " + ")
     mapped = MappedColumns(dict(shown), shown, theirs, read_of(schema, layout=layout))
     cells: dict[str, pa.Array] = dict(shown)
+    # Gross, fee and net of a row prove each other; nothing else says that a summand is missing.
+    proven = "net" in theirs
     for name, words in layout.words.items():
         if name in theirs:
             cells[name] = _worded(cells[name], words=words, problems=_of(mapped, name))
@@ -115,13 +132,22 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
             cells[column.name] = _dated(raw, column, cells=cells, layout=layout, problems=problems)
         if column.cell is Cell.AMOUNT:
             cells[column.name] = _reckoned(
-                raw, column, cells=cells, layout=layout, problems=problems
+                raw, column, cells=cells, layout=layout, proven=proven, problems=problems
             )
     signed = None
     if layout.captures and AMOUNT in theirs:
         signed = cells[AMOUNT] if _has_sums(layout) else None
         _take_directions(mapped, cells, layout=layout)
-    return MappedColumns(cells, shown, theirs, mapped.read, mapped.problems, signed)
+    return MappedColumns(
+        cells,
+        shown,
+        theirs,
+        mapped.read,
+        mapped.problems,
+        signed,
+        frozenset(sums),
+        has_net=not layout.net,
+    )
 
 
 def _has_sums(layout: FileLayout) -> bool:
@@ -197,16 +223,38 @@ def _reckoned(
     *,
     cells: Mapping[str, pa.Array],
     layout: FileLayout,
+    proven: bool,
     problems: CellProblems,
 ) -> pa.Array:
-    """A column of amounts in the standard form."""
+    """A column of amounts in the standard form; of a sum, `proven` says that its row proves it."""
 
     def written(of: pa.Array, *, their: str) -> pa.Array:
         numbers = raw.numbers.get(their)
         return amounts_in_standard_form(of, layout=layout, numbers=numbers, problems=problems)
 
+    def in_units(of: pa.Array) -> pa.Array:
+        if layout.units == "minor":
+            return in_major_units(of, currencies=cells[column.currency], problems=problems)
+        if layout.short_decimals:
+            return with_short_decimals(of, currencies=cells[column.currency])
+        return of
+
     name = column.name
-    amounts = written(cells[name], their=layout.columns.get(name, name))
+    parts = layout.sums.get(name, ())
+    if parts:
+        summands = [
+            in_units(written(part, their=their))
+            for their, part in zip(parts, _all(raw, parts), strict=True)
+        ]
+        amounts = sum_of(
+            dict(zip(parts, summands, strict=True)),
+            currencies=distinct(cells[column.currency]),
+            numbers=raw.numbers,
+            proven=proven,
+            problems=problems,
+        )
+    else:
+        amounts = written(cells[name], their=layout.columns.get(name, name))
     debit = layout.debit.get(name)
     if debit is not None:
         debits = written(_cells(raw, debit), their=debit)
@@ -221,12 +269,19 @@ def _reckoned(
     if kinds := [kind for kind, turned in layout.turned_rows.items() if name in turned]:
         rows = pc.is_in(cells["entry_type"], value_set=pa.array(kinds, pa.large_string()))
         amounts = pc.if_else(rows, with_turned_sign(amounts), amounts)
-    if layout.units == "minor":
-        currencies = cells[column.currency]
-        amounts = in_major_units(amounts, currencies=currencies, problems=problems)
-    elif layout.short_decimals:
-        amounts = with_short_decimals(amounts, currencies=cells[column.currency])
+    amounts = amounts if parts else in_units(amounts)
+    if stated := layout.currencies.get(name):
+        codes = _cells(raw, stated)
+        if words := layout.words.get(column.currency):
+            codes = _worded(codes, words=words, problems={})
+        amounts = of_other_currency(
+            amounts, stated=codes, currencies=cells[column.currency], problems=problems
+        )
     return amounts
+
+
+def _all(raw: RawTable, parts: Sequence[str]) -> list[pa.Array]:
+    return [_cells(raw, their) for their in parts]
 
 
 def _cells(raw: RawTable, their: str) -> pa.Array:

@@ -67,6 +67,10 @@ class TableReading:
             reasons.append(f"{scrubbed(self.mapped.theirs.get(column, column))}: {scrubbed(why)}")
         if len(further) > FURTHER_FAULTS_MAX:
             reasons.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
+        if "net" in {self.problems[row][0], *self.further.get(row, ())}:
+            for name in sorted(self.mapped.sums):
+                cells = scrubbed(self.mapped.shown[name][row].as_py()) or "nothing"
+                reasons[-1] += f", {name} read as {cells} ({scrubbed(self.mapped.theirs[name])})"
         return "; also ".join(reasons)
 
 

@@ -40,6 +40,7 @@ from recon.files.typing.table_schema import (
 )
 from recon.files.typing.text_cells import read_text, read_words
 from recon.model.business_date import zone_of
+from recon.model.money import MINOR_UNITS_MAX
 from recon.model.words import (
     REVERSAL_SUFFIX,
     EntryType,
@@ -54,6 +55,7 @@ from recon.privacy.shown_text import scrubbed
 
 _ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
 """What a gateway row without a payment must still say."""
+_NET = "net"
 Rows = npt.NDArray[np.bool_] | None
 """Which rows are taken; None for all."""
 
@@ -164,7 +166,8 @@ def reading_of(
     local = local or zone_of(rules.gateway.timezone if of_gateway else rules.calendar.timezone)
     for column in schema.columns:
         problems = _read_column(reading, column, kind=schema.kind, zone=local)
-        problems |= _blanks(reading, column, excused=without_payment)
+        if column.name != _NET or reading.mapped.has_net:
+            problems |= _blanks(reading, column, excused=without_payment)
         problems |= reading.mapped.problems.get(column.name, {})
         if column.name not in _ALWAYS_NEEDED and without_payment is not None:
             problems = {row: why for row, why in problems.items() if not without_payment[row]}
@@ -243,6 +246,13 @@ def _read_column(
     cells = reading.columns[column.name]
     numbers = reading.raw.numbers.get(reading.mapped.theirs.get(column.name, ""))
     match column.cell:
+        case Cell.AMOUNT if column.name == _NET and not reading.mapped.has_net:
+            gross, fee = (reading.typed[name] for name in ("gross", "fee"))
+            given = gross.given & fee.given
+            net = np.where(given, gross.minor_units - fee.minor_units, 0)
+            reading.typed[_NET] = AmountColumn(net, given)
+            large = np.flatnonzero(np.abs(net) > MINOR_UNITS_MAX).tolist()
+            return dict.fromkeys(large, "is larger than this product handles")
         case Cell.AMOUNT:
             amounts = read_amounts(
                 cells,

@@ -5,18 +5,21 @@ subtracted, whole cents. A cell that is not written so is a problem of its own; 
 """
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.file_layouts import FileLayout, SignColumn
-from recon.files.typing.amounts import with_decimals
+from recon.files.typing.amounts import known_currencies, read_amounts, with_decimals
 from recon.files.typing.cell_problems import CellProblems, note_cells
+from recon.files.typing.distinct import Distinct
 from recon.files.typing.table_schema import DIRECTIONS, SIGNED_ENTRY_TYPES
 from recon.model.errors import AmountError
-from recon.model.money import exponent
+from recon.model.money import exponent, format_minor_units
 
 _NOTHING = r"\A(?:0+(?:\.0+)?)?\z"
 """What the other column of a debit or credit says."""
@@ -97,6 +100,62 @@ _MINUS_SHOWN = {
     "brackets": "written as brackets",
     "DR": "written as DR behind it, CR for plus",
 }
+
+
+def sum_of(
+    parts: Mapping[str, pa.Array],
+    *,
+    currencies: Distinct,
+    numbers: Mapping[str, pa.Array],
+    proven: bool,
+    problems: CellProblems,
+) -> pa.Array:
+    """Amounts that are the sum of several columns, each of which must be an amount by itself.
+
+    Args:
+        parts: Their name -> cells in the standard form; each may have a minus.
+        currencies: Those of the rows.
+        numbers: Their name -> which cells were exact numbers.
+        proven: The row has another figure that proves the sum, so that a blank adds nothing.
+            Where nothing does, a row has all of them, or (a blank amount) none.
+        problems: Where a summand is no amount, with its name.
+    """
+    rows = len(currencies.codes)
+    sums, given = np.zeros(rows, dtype=np.int64), np.full(rows, proven)
+    signed = np.ones(rows, dtype=np.bool_)
+    read = {
+        their: read_amounts(cells, currencies=currencies, signed=signed, numbers=numbers.get(their))
+        for their, cells in parts.items()
+    }
+    filled = {their: np.array(pc.not_equal(cells, "")) for their, cells in parts.items()}
+    for their, column in read.items():
+        for row, why in column.problems.items():
+            problems.setdefault(row, f"{their} {why}")
+        sums += column.minor_units
+        given |= column.given
+    for their, there in filled.items():
+        if not proven:
+            note_cells(problems, given & ~there, why=f"{their} is blank beside other summands")
+    unknown = np.array([bool(why) for why in known_currencies(currencies.texts).values()])
+    unread = unknown[currencies.codes] & np.any([*filled.values()], axis=0)
+    note_cells(problems, unread, why="cannot be added up in a currency that is none")
+    given[[*problems]] = False
+    codes = currencies.texts.to_pylist()
+    texts = [
+        format_minor_units(units, currency=codes[code]) if there and not unknown[code] else ""
+        for units, code, there in zip(sums.tolist(), currencies.codes, given, strict=True)
+    ]
+    return pa.array(texts, pa.large_string())
+
+
+def of_other_currency(
+    amounts: pa.Array, *, stated: pa.Array, currencies: pa.Array, problems: CellProblems
+) -> pa.Array:
+    """Amounts without those whose own currency is another one than that of their row."""
+    nothing = pc.and_(pc.equal(stated, ""), pc.match_substring_regex(amounts, _NOTHING))
+    other = pc.and_(pc.not_equal(stated, currencies), pc.invert(nothing))
+    note_cells(problems, other, why="is in another currency than its row, or in none")
+    return pc.if_else(other, "", amounts)
 
 
 def without_own_minus(debits: pa.Array, *, problems: CellProblems) -> pa.Array:

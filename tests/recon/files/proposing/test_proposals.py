@@ -228,3 +228,168 @@ def test_of_two_days_the_one_that_is_meant_is_asked(
     questions = proposed(path, schema=KINDS[kind].schema, answers={}).questions
     days = {"columns.ordered_at", "columns.booked_at", "columns.settled_on"}
     assert len(days & set(questions)) == asked, questions
+
+
+FEES = Path("tests/scenarios/ingest/fees-over-several-columns")
+OF_LINE = "batch_id,settled_on,entry_type,order_no,transaction_id,reference_no,currency"
+LINE = "B1,2026-11-18,{},A{},t{},r{},EUR,{}"
+
+
+def amounts_of(path: Path, answers: Mapping[str, str]) -> list[list[int]] | set[str]:
+    """Gross, fee and net of each row as the proposal reads them; what it asks, where it asks."""
+    schema = KINDS["settlement"].schema
+    last = proposed(path, schema=schema, answers=answers)
+    if last.questions:
+        return set(last.questions)
+    layout = FileLayout.model_validate(last.layout)
+    table = read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)
+    assert table.rejects == ()
+    return [
+        [int(units) for units in row] for row in table.frame[["gross", "fee", "net"]].to_numpy()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "answers", "amounts"),
+    [
+        ("detail", {}, [[5500, 100, 5400], [3000, 25, 2975], [-1000, 0, -1000]]),
+        ("nonet", {}, [[5500, 189, 5311], [-1000, -34, -966]]),
+        (
+            "crdr",
+            {
+                "columns.gross": "Gross Transaction Amount",
+                "columns.currency": "Gross Transaction Currency",
+                "columns.entry_type": "Transaction Event Code",
+                "columns.settled_on": "Transaction Completion Date",
+                "columns.batch_id": "Batch",
+            },
+            [[5500, 189, 5311], [-1000, -34, -966]],
+        ),
+    ],
+)
+def test_a_fee_that_no_single_column_says_is_read_to_the_cent(
+    name: str, answers: dict[str, str], amounts: list[list[int]]
+) -> None:
+    """Over several columns, or beside a gross that has no net."""
+    assert amounts_of(FEES / f"{name}.csv", answers) == amounts
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "answers", "found"),
+    [
+        # Commission and its tax, of which one is known to be a fee: the rows say that it is both.
+        (
+            "gross,Commission,VAT,net",
+            ["capture|55.00,1.00,0.20,53.80", "capture|10.00,0.50,0.10,9.40"],
+            {},
+            [[5500, 120, 5380], [1000, 60, 940]],
+        ),
+        # The fees have the opposite sign.
+        (
+            "gross,A,B,net",
+            ["capture|55.00,-1.00,-0.20,53.80", "capture|10.00,-0.50,-0.10,9.40"],
+            {},
+            [[5500, 120, 5380], [1000, 60, 940]],
+        ),
+        # One row may come to it by chance.
+        ("gross,A,B,net", ["capture|55.00,1.00,0.20,53.80"], {}, {"columns.fee"}),
+        (
+            "gross,A,B,net",
+            ["capture|55.00,1.00,0.20,53.80"],
+            {"sums.fee": "A + B"},
+            [[5500, 120, 5380]],
+        ),
+        # Two columns are alike in all rows: either may be of the fee.
+        (
+            "gross,A,B,C,net",
+            ["capture|55.00,1.00,0.20,0.20,53.80", "capture|10.00,0.50,0.10,0.10,9.40"],
+            {},
+            {"sums.fee"},
+        ),
+        (
+            "gross,A,B,C,net",
+            ["capture|55.00,1.00,0.20,0.20,53.80", "capture|10.00,0.50,0.10,0.10,9.40"],
+            {"sums.fee": "A + C"},
+            [[5500, 120, 5380], [1000, 60, 940]],
+        ),
+        # Nothing comes to it.
+        (
+            "gross,A,B,net",
+            ["capture|55.00,1.00,0.30,53.80", "capture|10.00,0.50,0.10,9.40"],
+            {},
+            {"columns.fee"},
+        ),
+        # Another column of amounts may be the net.
+        ("gross,fee,Payable", ["capture|55.00,1.00,53.50"], {}, {"columns.net"}),
+        (
+            "gross,fee,Payable",
+            ["capture|55.00,1.00,53.50"],
+            {"net": "gross_less_fee"},
+            [[5500, 100, 5400]],
+        ),
+        (
+            "gross,fee,Payable",
+            ["capture|55.00,1.00,54.00"],
+            {"columns.net": "Payable"},
+            [[5500, 100, 5400]],
+        ),
+        # Without a net nothing says which way a fee goes that is minus.
+        ("gross,fee", ["capture|55.00,-1.00", "capture|9.00,-0.10"], {}, {"turned"}),
+        ("gross,fee", ["capture|55.00,-1.00"], {"turned": "fee"}, [[5500, 100, 5400]]),
+        ("gross,fee", ["capture|55.00,-1.00"], {"turned": ""}, [[5500, -100, 5600]]),
+        # Nor of a refund that is plus.
+        (
+            "gross,fee",
+            ["capture|55.00,1.00", "refund|10.00,0.34"],
+            {},
+            {"turned_rows.refund"},
+        ),
+        (
+            "gross,fee",
+            ["capture|55.00,1.00", "refund|10.00,0.34"],
+            {"turned_rows.refund": "gross,fee"},
+            [[5500, 100, 5400], [-1000, -34, -966]],
+        ),
+        (
+            "gross,fee",
+            ["capture|55.00,1.00", "refund|10.00,0.34"],
+            {"turned_rows.refund": "gross"},
+            [[5500, 100, 5400], [-1000, 34, -1034]],
+        ),
+        # The pay-out of its batch proves that refunds are the other way round.
+        (
+            "gross,fee",
+            ["capture|55.00,1.00", "refund|10.00,0.34", "capture|20.00,0.50", "payout|63.84,0.00"],
+            {},
+            [[5500, 100, 5400], [-1000, -34, -966], [2000, 50, 1950], [6384, 0, 6384]],
+        ),
+        # Columns of signs: refunds alone do not say how the fee of a capture is called.
+        (
+            "gross,Way,fee,Fee way",
+            ["capture|55.00,CR,1.00,DR", "refund|10.00,DR,0.34,CR"],
+            {},
+            [[5500, 100, 5400], [-1000, -34, -966]],
+        ),
+        (
+            "gross,Way,fee,Fee way",
+            ["refund|55.00,DR,1.00,CR", "refund|10.00,DR,0.34,CR"],
+            {},
+            {"sign.gross", "turned_rows.refund"},
+        ),
+    ],
+)
+def test_what_proves_no_fee_and_no_net_is_asked(
+    header: str,
+    rows: list[str],
+    answers: dict[str, str],
+    found: list[list[int]] | set[str],
+    tmp_path: Path,
+) -> None:
+    """Rows that add up decide, and the sums of batches; what neither says is a question."""
+    lines = [
+        LINE.format(kind, number, number, number, cells)
+        for number, (kind, _, cells) in enumerate(row.partition("|") for row in rows)
+    ]
+    path = tmp_path / "s.csv"
+    path.write_text("\n".join([f"{OF_LINE},{header}", *lines]) + "\n")
+    assert amounts_of(path, answers) == found

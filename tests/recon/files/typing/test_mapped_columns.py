@@ -263,3 +263,168 @@ def test_order_numbers_are_read_as_the_other_sides_write_them(
     table = read(order_csv("\n".join([THEIRS, *rows, ""])), layout)
 
     assert table.frame["order_no"].tolist() == read_as
+
+
+SETTLED = (
+    "batch_id,merchant_id,account_id,settled_on,entry_type,order_no,transaction_id,reference_no"
+)
+OF_LINE = "B1,100042,100042001,2026-11-18,{type},A-1,T1,"
+PARTS = ("Commission", "Markup", "Scheme")
+
+
+def settled(
+    order_csv: Callable[[str | bytes], Path], header: str, *rows: str, layout: dict[str, Any]
+) -> Table:
+    """Rows of a settlement file, `capture:cells` each, behind the columns that all have."""
+    lines = [OF_LINE.format(type=kind) + f",{cells}" for kind, _, cells in map(_parted, rows)]
+    path = order_csv("\n".join([f"{SETTLED},{header}", *lines]) + "\n")
+    wanted = FileLayout.model_validate(layout)
+    return read_table(path, kind=SourceKind.SETTLEMENT, rules=Rules(), layout=wanted)
+
+
+def _parted(row: str) -> tuple[str, str, str]:
+    return row.partition(":")
+
+
+def test_a_fee_is_the_sum_of_its_columns(order_csv: Callable[[str | bytes], Path]) -> None:
+    """Each is an amount by itself; beside a net a blank adds nothing, and one may be given back."""
+    table = settled(
+        order_csv,
+        "currency,gross,net,Commission,Markup,Scheme",
+        "capture:EUR,55.00,54.00,0.30,0.20,0.50",
+        "capture:EUR,30.00,29.75,,0.25,",
+        "refund:EUR,-10.00,-10.00,,,",
+        "refund:EUR,-10.00,-9.90,-0.30,0.20,",
+        "capture:JPY,500,490,10,,0",
+        layout={"sums": {"fee": PARTS}},
+    )
+    assert table.rejects == ()
+    assert table.frame["fee"].tolist() == [100, 25, 0, -10, 10]
+    assert table.ignored_columns == ()
+
+
+@pytest.mark.parametrize(
+    ("cells", "column", "value", "told"),
+    [
+        ("EUR,55.00,54.00,0.30,0.20,0.49", "net", "54.00", "0.30 + 0.20 + 0.49"),
+        ("EUR,55.00,54.00,0.30,,0.50", "net", "54.00", "fee read as 0.30 + 0.50"),
+        (
+            "EUR,55.00,54.00,0.30,x,0.50",
+            "C + M + S",
+            "0.30 + x + 0.50",
+            "Markup 'x' is not an amount",
+        ),
+        ("EUR,55.00,54.00,0.30,0.2,0.50", "C + M + S", "0.30 + 0.2 + 0.50", "Markup "),
+        ("EUR,55.00,54.00,0.30,0.205,0.495", "C + M + S", "0.30 + 0.205 + 0.495", "Markup "),
+        ("XXX,55.00,54.00,0.30,0.20,0.50", "currency", "XXX", "Commission + Markup + Scheme: "),
+        (
+            "EUR,55.00,54.00,999999999999999.00,999999999999999.00,0.50",
+            "C + M + S",
+            "999999999999999.00 + 999999999999999.00 + 0.50",
+            "more than 15 digits",
+        ),
+    ],
+)
+def test_a_row_that_does_not_add_up_is_named_with_its_summands(
+    order_csv: Callable[[str | bytes], Path], cells: str, column: str, value: str, told: str
+) -> None:
+    """Nothing of such a row is taken; who mends it sees what each column says."""
+    layout = {"sums": {"fee": PARTS}}
+    header = "currency,gross,net,Commission,Markup,Scheme"
+    table = settled(order_csv, header, f"capture:{cells}", layout=layout)
+    (reject,) = table.rejects
+    named = "Commission + Markup + Scheme" if column == "C + M + S" else column
+    assert (reject.column, reject.value) == (named, value)
+    assert told in reject.reason
+    assert table.frame.empty
+
+
+def test_summands_are_written_as_other_amounts_are(
+    order_csv: Callable[[str | bytes], Path],
+) -> None:
+    """Decimal comma, whole cents, zeros left out and the opposite sign hold for each of them."""
+    header = "currency,gross,net,Commission,Markup,Scheme"
+    cents = {"units": "minor", "turned": ["fee"], "sums": {"fee": PARTS}}
+    table = settled(order_csv, header, "capture:EUR,5500,5400,-30,-20,-50", layout=cents)
+    assert table.rejects == ()
+    assert table.frame["fee"].tolist() == [100]
+    short = {"short_decimals": True, "sums": {"fee": PARTS}}
+    table = settled(order_csv, header, "capture:EUR,55,54,0.3,.2,0.5", layout=short)
+    assert [(one.column, "Markup" in one.reason) for one in table.rejects] == [
+        ("Commission + Markup + Scheme", True)
+    ]
+    table = settled(order_csv, header, "capture:EUR,55,54,0.3,0.2,0.5", layout=short)
+    assert table.frame["fee"].tolist() == [100]
+
+
+def test_without_a_net_gross_less_fee_is_it(order_csv: Callable[[str | bytes], Path]) -> None:
+    """Nothing proves such a row, so that none of its amounts may be blank."""
+    layout = {"net": "gross_less_fee"}
+    table = settled(
+        order_csv,
+        "currency,gross,fee",
+        "capture:EUR,55.00,1.89",
+        "refund:EUR,-10.00,-0.34",
+        "fee:EUR,-8.25,0.00",
+        "payout:EUR,35.20,0.00",
+        "capture:EUR,55.00,",
+        layout=layout,
+    )
+    amounts = table.frame[["gross", "fee", "net"]].to_numpy().tolist()
+    assert amounts == [[5500, 189, 5311], [-1000, -34, -966], [0, 825, -825], [3520, 0, 3520]]
+    assert [(one.line, one.column, one.reason) for one in table.rejects] == [(6, "fee", "is blank")]
+
+
+def test_without_a_net_a_row_has_all_summands(order_csv: Callable[[str | bytes], Path]) -> None:
+    """A blank may be a part of the fee that is not known yet; who has none writes 0.00."""
+    layout = {"net": "gross_less_fee", "sums": {"fee": PARTS}}
+    table = settled(
+        order_csv,
+        "currency,gross,Commission,Markup,Scheme",
+        "capture:EUR,55.00,0.30,0.20,0.00",
+        "capture:EUR,55.00,0.30,,0.50",
+        "refund:EUR,-10.00,,,",
+        layout=layout,
+    )
+    assert table.frame["net"].tolist() == [5450]
+    assert [(one.line, one.reason) for one in table.rejects] == [
+        (3, "Markup is blank beside other summands"),
+        (4, "is blank"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "taken"),
+    [
+        ("EUR,55.00,1.00,EUR", [5400]),
+        ("EUR,55.00,1.00,USD", []),
+        ("EUR,55.00,1.00,", []),
+        ("EUR,55.00,0.00,", [5500]),
+        ("EUR,55.00,0.00,USD", []),
+    ],
+)
+def test_a_fee_in_another_currency_is_not_taken_off(
+    order_csv: Callable[[str | bytes], Path], cells: str, taken: list[int]
+) -> None:
+    """Euros less dollars are nothing; only a fee of nothing needs no currency."""
+    layout = {"net": "gross_less_fee", "currencies": {"fee": "Fee Currency"}}
+    header = "currency,gross,fee,Fee Currency"
+    table = settled(order_csv, header, f"capture:{cells}", layout=layout)
+    assert table.frame["net"].tolist() == taken
+    assert [one.reason for one in table.rejects] == (
+        [] if taken else ["is in another currency than its row, or in none"]
+    )
+
+
+def test_the_words_of_currencies_hold_for_that_of_a_fee(
+    order_csv: Callable[[str | bytes], Path],
+) -> None:
+    """eur beside Eur is one currency, if the layout says so."""
+    layout = {
+        "net": "gross_less_fee",
+        "currencies": {"fee": "Fee Currency"},
+        "words": {"currency": {"eur": "EUR", "Eur": "EUR"}},
+    }
+    header = "currency,gross,fee,Fee Currency"
+    table = settled(order_csv, header, "capture:eur,55.00,1.00,Eur", layout=layout)
+    assert table.frame["net"].tolist() == [5400]
