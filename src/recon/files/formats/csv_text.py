@@ -118,6 +118,7 @@ class _Scanner:
 
     def __init__(self, content: bytes, *, name: str, delimiter: str, quote: str) -> None:
         self.content, self.name = content, name
+        self.ways = {"name": name, "delimiter": delimiter, "quote": quote}
         self.delimiter, self.quote = delimiter.encode(), quote.encode()
         mark, ends = self.quote, re.escape(self.delimiter)
         self._quoted = re.compile(b"%b([^%b]*(?:%b%b[^%b]*)*)%b" % ((mark,) * 6))
@@ -262,7 +263,8 @@ class _Rows:
             self._records.append(record)
             return
         cut = self._scanner.content[record.start : record.end][:CELL_CHARACTERS_MAX]
-        self._take_bad(record.line, reason, cut.decode(errors="ignore").strip("\r\n"))
+        shown = cut.decode(errors="ignore").strip("\r\n")
+        self._take_bad(record.line, reason, shown, record=record)
 
     def _take_lines(self, text: bytes, *, lines: _Ints) -> None:
         """Lines that are a record each; those with another number of cells are bad rows."""
@@ -294,7 +296,9 @@ class _Rows:
         finally:
             for number, cells, shown in odd.rows:
                 if shown != self._scanner.quote.decode() * 2:  # a blank line
-                    self._take_bad(int(lines[number]), self._miscounted(cells), shown)
+                    line = int(lines[number])
+                    own = _Scanner(shown.encode(), **self._scanner.ways).record(0, line=line)
+                    self._take_bad(line, self._miscounted(cells), shown, record=own)
         good = np.delete(lines, [number for number, _, _ in odd.rows])
         if table.num_rows != len(good):
             refuse(self._scanner.name, f"has other rows than lines from line {lines[0]} on")
@@ -305,8 +309,11 @@ class _Rows:
     def _miscounted(self, cells: int) -> str:
         return f"has {cells} cells where the header has {len(self._header)} columns"
 
-    def _take_bad(self, line: int, reason: str, text: str) -> None:
-        self._bad.append(self._rejected.take(BadRow(line, reason, text)))
+    def _take_bad(self, line: int, reason: str, text: str, *, record: _Record) -> None:
+        cells: tuple[str, ...] = ()
+        if len(record.cells) > len(self._header) and not record.stray_quote:
+            cells = tuple(cell.decode().strip() for cell in record.cells[: len(self._header)])
+        self._bad.append(self._rejected.take(BadRow(line, reason, text, cells)))
 
     def table(self, *, declared: Declared | None) -> RawTable:
         """All of them, in the order of their lines."""

@@ -27,6 +27,8 @@ class BadRow:
     line: int
     reason: str
     text: str
+    cells: tuple[str, ...] = ()
+    """Of a row with more cells than there are columns: what stands in the place of each column."""
 
 
 @dataclass(frozen=True, slots=True)

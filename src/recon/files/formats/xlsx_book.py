@@ -148,7 +148,8 @@ def _part(
             good.append((number, cells))
         else:
             reason = f"has a cell beside the {len(header)} named columns"
-            bad.append(rejected.take(BadRow(number, reason, " ".join(cells.values()))))
+            placed = tuple(cells.get(at, "").strip() for at in named)
+            bad.append(rejected.take(BadRow(number, reason, " ".join(cells.values()), placed)))
     columns: dict[str, pa.Array] = {}
     numbers: dict[str, pa.Array] = {}
     for at, column in enumerate(header, start=first):

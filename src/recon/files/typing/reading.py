@@ -39,6 +39,8 @@ class TableReading:
     """Row number -> (column, reason): the first only."""
     further: dict[int, dict[str, str]] = field(default_factory=dict)
     """Row number -> column -> reason: the other bad cells of such rows."""
+    keys_of_bad_rows: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Line of a row whose cells cannot be told apart -> what it says of its key for sure."""
     _distinct: dict[str, Distinct] = field(default_factory=dict)
 
     def distinct(self, name: str) -> Distinct:
@@ -77,17 +79,18 @@ class TableReading:
 def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, ...]:
     """One reject for each row that cannot be read, by line."""
     raw = reading.raw
-    rejects = [
-        Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, scrubbed(bad.text))
-        for bad in raw.bad_rows
-    ]
+    rejects = []
+    for bad in raw.bad_rows:
+        key: dict[str, Any] = dict(reading.keys_of_bad_rows.get(bad.line, {}))
+        shown = scrubbed(bad.text)
+        rejects.append(Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, shown, **key))
     for row, (column, _) in reading.problems.items():
-        key: dict[str, Any] = {name: _key_cell(reading, name, row=row) for name in KEY_NAMES}
+        key = {name: _key_cell(reading, name, row=row) for name in KEY_NAMES}
         if schema.kind is SourceKind.SETTLEMENT and column != WHOLE_ROW:
             of_batch = ("batch_id", "currency")
             key |= {name: _key_cell(reading, name, row=row) for name in of_batch}
-        shown = reading.mapped.shown.get(column)
-        value = "" if shown is None else scrubbed(shown[row].as_py())
+        cells = reading.mapped.shown.get(column)
+        value = "" if cells is None else scrubbed(cells[row].as_py())
         line, column_shown = (
             int(raw.lines[row]),
             scrubbed(reading.mapped.theirs.get(column, column)),

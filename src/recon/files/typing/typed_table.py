@@ -8,6 +8,7 @@ What must hold between the cells of one row, checked behind the column that comp
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -38,7 +39,7 @@ from recon.files.typing.table_schema import (
     TableSchema,
     schema_of,
 )
-from recon.files.typing.text_cells import read_text, read_words
+from recon.files.typing.text_cells import is_fit, read_text, read_words
 from recon.model.business_date import zone_of
 from recon.model.money import MINOR_UNITS_MAX
 from recon.model.words import (
@@ -56,6 +57,8 @@ from recon.privacy.shown_text import scrubbed
 _ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
 """What a gateway row without a payment must still say."""
 _NET = "net"
+_UNCUT = frozenset({Grammar.ACCOUNT, Grammar.ORDER_KEY, Grammar.TRANSACTION, Grammar.CODE})
+"""What may hold no separator of cells."""
 Rows = npt.NDArray[np.bool_] | None
 """Which rows are taken; None for all."""
 
@@ -157,7 +160,8 @@ def reading_of(
     """
     _refuse_missing(raw, schema=schema, layout=layout)
     mapped = mapped_columns(raw, schema=schema, layout=layout)
-    reading = TableReading(raw, mapped, {}, {})
+    keys = _keys_of_wide_rows(raw, schema=schema, layout=layout)
+    reading = TableReading(raw, mapped, {}, {}, keys_of_bad_rows=keys)
     if schema.needs_line_end and raw.last_line_open and len(raw.lines):
         reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
     without_payment = _without_payment(reading, schema=schema, rules=rules)
@@ -189,6 +193,49 @@ def reading_of(
     if schema.kind is SourceKind.SETTLEMENT:
         _whole_fees(reading)
     return reading
+
+
+def _keys_of_wide_rows(
+    raw: RawTable, *, schema: TableSchema, layout: FileLayout
+) -> dict[int, dict[str, str]]:
+    """Line of a row with more cells than columns -> merchant, account, order number, where sure.
+
+    Which cell was cut in two is not known; before the order number it was none where only ids,
+    codes and words stand there, and each fits: none of them may hold a separator.
+    """
+    wide = [bad for bad in raw.bad_rows if bad.cells]
+    if not wide or "order_no" not in schema.names:
+        return {}
+    columns = {
+        their: pa.array([bad.cells[at] for bad in wide], pa.large_string())
+        for at, their in enumerate(raw.header)
+    }
+    lines = np.array([bad.line for bad in wide], dtype=np.int64)
+    mapped = mapped_columns(
+        replace(raw, columns=columns, lines=lines, bad_rows=(), numbers={}),
+        schema=schema,
+        layout=layout,
+    )
+    ours = {their: name for name, their in mapped.theirs.items()}
+    by_name = {column.name: column for column in schema.columns}
+    keys = {}
+    for row, bad in enumerate(wide):
+        key = {name: layout.constants.get(name, "") for name in KEY_NAMES}
+        for their in raw.header:
+            column = by_name.get(ours.get(their, ""))
+            text = "" if column is None else mapped.cells[column.name][row].as_py()
+            if column is None or not text or scrubbed(text) != text:
+                break
+            if isinstance(column.cell, Grammar):
+                if column.cell not in _UNCUT or not is_fit(text, grammar=column.cell):
+                    break
+            elif isinstance(column.cell, Cell) or text not in column.cell:
+                break
+            if column.name in key:
+                key[column.name] = text
+        if all(key.values()):
+            keys[bad.line] = key
+    return keys
 
 
 def _whole_fees(reading: TableReading) -> None:

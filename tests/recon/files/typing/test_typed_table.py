@@ -300,3 +300,55 @@ def test_no_column_of_any_table_is_a_float(tmp_path: Path) -> None:
         frame = read_table(path, kind=kind, rules=Rules()).frame
         assert not [name for name in frame.columns if frame[name].dtype.kind == "f"]
     assert set(schema_of(SourceKind.ORDERS).names) < set(ORDER_FILE.names)
+
+
+@pytest.mark.parametrize(
+    ("cells", "order_no"),
+    [
+        ("100042,100042001,A-1,EUR,10,00,paid,2026-01-05T10:00:00Z", "A-1"),
+        ('100042,100042001,"A-1",EUR,10.00,paid,2026-01-05T10:00:00Z,x', "A-1"),
+        # What stands before the order number is no id: something was cut in two there.
+        ("100042,,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z", ""),
+        ("100042,100042001,,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z", ""),
+        ("100042,100042001, A 1,EUR,10.00,paid,2026-01-05T10:00:00Z,x", ""),
+        ("100042,100042001,4111111111111111,EUR,10,00,paid,2026-01-05T10:00:00Z", ""),
+        # A row that is too short may lack its first cell, and be cut within its last one.
+        ("100042,100042001,A-1,EUR,10.00", ""),
+    ],
+)
+def test_a_row_with_too_many_cells_names_its_order(
+    order_csv: Write, cells: str, order_no: str
+) -> None:
+    """Its order is known, so that it is not compared by an older row as if nothing had come."""
+    header = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
+    (reject,) = orders(order_csv(f"{header}\n{cells}\n")).rejects
+    assert (reject.column, reject.line, reject.order_no) == ("(row)", 2, order_no)
+    assert bool(reject.account_id) == bool(order_no)
+
+
+def test_a_row_with_too_many_cells_names_its_order_as_its_layout_writes_it(
+    order_csv: Write,
+) -> None:
+    """Constants hold for it, and order numbers lose what the other sides do not have."""
+    layout = FileLayout.model_validate(
+        {
+            "constants": {"merchant_id": "100042", "account_id": "100042001"},
+            "columns": {"order_no": "Bestellung"},
+            "order_numbers": {"prefix": "#"},
+        }
+    )
+    rows = ["Bestellung,currency,amount,status,ordered_at", "#7,EUR,1,00,paid,2026-01-05T10:00:00Z"]
+    path = order_csv("\n".join([*rows, ""]))
+    table = read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=layout)
+    assert [(one.account_id, one.order_no) for one in table.rejects] == [("100042001", "7")]
+    rows = [
+        "Kunde,Bestellung,currency,amount,status,ordered_at",
+        "Li, Wu,7,EUR,1.00,paid,2026-01-05",
+    ]
+    path = order_csv("\n".join([*rows, ""]))
+    table = read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=layout)
+    assert [one.order_no for one in table.rejects] == [""]
+    rows = ["amount,Bestellung,currency,status,ordered_at", "1,00,7,EUR,paid,2026-01-05T10:00:00Z"]
+    path = order_csv("\n".join([*rows, ""]))
+    table = read_table(path, kind=SourceKind.ORDERS, rules=Rules(), layout=layout)
+    assert [one.order_no for one in table.rejects] == [""]
