@@ -44,6 +44,17 @@ TIME_PARTS = {
 COUNTED_TIMES = frozenset({"serial", "unix"})
 """Times that are counts: days of a spreadsheet since 1899-12-30, seconds since 1970."""
 
+CODECS = {
+    "utf-8": "utf-8",
+    "utf-16": "utf-16",
+    "iso-8859-1": "latin_1",
+    "iso-8859-15": "iso8859_15",
+    **{f"windows-{number}": f"cp{number}" for number in range(1250, 1259)},
+    # As browsers and Windows mean it: with the signs that the standard lacks.
+    "shift_jis": "cp932",
+}
+"""Encodings of CSV files -> as Python names them."""
+
 SUMMANDS_MAX = 16
 """Columns of one sum."""
 
@@ -95,9 +106,8 @@ class FileLayout(DeclaredTable):
     """Empty: as the ending of the name says."""
     delimiter: Literal[",", ";", "\t", "|"] = ","
     quote: Literal['"', "'"] = '"'
-    encoding: Literal[
-        "utf-8", "utf-16", "iso-8859-1", "iso-8859-15", "windows-1250", "windows-1252"
-    ] = "utf-8"
+    encoding: str = "utf-8"
+    """One of CODECS; of CSV files."""
     record: str = Field(default="", max_length=100)
     """XML: the name of the element that is one row."""
     columns: dict[str, str] = Field(default_factory=dict)
@@ -163,6 +173,14 @@ class FileLayout(DeclaredTable):
         except (ZoneInfoNotFoundError, ValueError, OSError):
             msg = f"{name!r} is no time zone such as Europe/Lisbon"
             raise ValueError(msg) from None
+
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, name: str) -> str:
+        if name not in CODECS:
+            msg = f"{name!r} is none of {', '.join(CODECS)}"
+            raise ValueError(msg)
+        return name
 
     @field_validator("questions")
     @classmethod

@@ -17,7 +17,7 @@ from recon.config.file_layouts import STANDARD, FileLayout, layout_of
         ("zone", "Europe/Lissabon", "is no time zone"),
         ("zone", "../secret", "is no time zone"),
         ("delimiter", "::", "Input should be"),
-        ("encoding", "ebcdic", "Input should be"),
+        ("encoding", "ebcdic", "'ebcdic' is none of utf-8, utf-16,"),
         ("control_file", "control", "should match pattern"),
         ("surprise", 1, "Extra inputs"),
     ],

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from recon.config.file_layouts import STANDARD, FileLayout
+from recon.config.file_layouts import CODECS, STANDARD, FileLayout
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, REJECTED_ROWS_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
@@ -377,7 +377,7 @@ def _utf8(content: bytes, *, name: str, encoding: str) -> bytes:
     start = 0
     try:
         if encoding != "utf-8":
-            return content.decode(encoding).encode()
+            return content.decode(CODECS[encoding]).encode()
         while start < len(content):  # as a whole it could take four times its size
             end = content.find(b"\n", start + WINDOW_BYTES) + 1 or len(content)
             content[start:end].decode()

@@ -34,6 +34,8 @@ from recon.privacy.shown_text import scrubbed
 _ZONES = {"utc": "UTC", "gmt": "UTC"}
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _DIGITS = re.compile(r"[0-9]+(?:[-_.]?[0-9]+)*")
+_NAMING = frozenset({"columns", "debit", "clock"})
+"""Keys whose answers are names of columns: a header in another script has no name that is known."""
 _FIRST = ("files", "delimiter", "quote", "encoding", "preamble", "columns", "constants", "words")
 
 
@@ -71,7 +73,11 @@ def proposal_of(
     """
     known = frozenset().union(*map(names_of_column, schema.names))
     encoding = answers.get("encoding", "")
-    samples = [sample_of(file, known=known, encoding=encoding) for file in files]
+    named = [text for key, text in answers.items() if key.partition(".")[0] in _NAMING]
+    named += [name for key in answers if key[:5] == "sums." for name in summands_of(answers[key])]
+    samples = [
+        sample_of(file, known=known, named=frozenset(named), encoding=encoding) for file in files
+    ]
     if not any(sample.rows for sample in samples):
         why = "a column is known by what it holds, too"
         refuse(samples[0].name, f"has a header and no row; {why}: give a sample with rows")

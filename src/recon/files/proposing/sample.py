@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recon.config.file_layouts import FileLayout
+from recon.config.file_layouts import CODECS, FileLayout
 from recon.files.formats.csv_text import SEPARATORS
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import FORMATS, raw_of
@@ -27,12 +27,9 @@ _SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]+")
 _ALIKE = ("delimiter", "quote", "preamble")
 """What samples of one layout may not differ in. Who has another encoding is refused by its rows."""
 _ENCODINGS = {
-    "windows-1252": "cp1252",
-    "iso-8859-15": "iso8859_15",
-    "windows-1250": "cp1250",
-    "iso-8859-1": "latin_1",
+    name: CODECS[name] for name in ("windows-1252", "iso-8859-15", "windows-1250", "iso-8859-1")
 }
-"""What a layout may name, the preferred one first -> as libraries name it."""
+"""What is tried, the preferred one first -> as libraries name it."""
 
 
 class Row(NamedTuple):
@@ -61,10 +58,16 @@ class Sample(NamedTuple):
     """Of several samples: the rows of the first, whose trailer it is."""
 
 
-def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> Sample:
+def sample_of(
+    file: FileBytes,
+    *,
+    known: frozenset[str],
+    named: frozenset[str] = frozenset(),
+    encoding: str = "",
+) -> Sample:
     """A file as cells; `known` are the plain words of the names that a header may have.
 
-    `encoding` is what a person decided, or "".
+    `named` are names that a person gave to the letter, `encoding` is what he decided, or "".
 
     Raises:
         SourceUnreadableError: it is no table, or has no line that is a header.
@@ -81,16 +84,14 @@ def sample_of(file: FileBytes, *, known: frozenset[str], encoding: str = "") -> 
         refuse(name, "is XML: name the element of a row in `record`, its parts are the columns")
     if kind == "xlsx":
         grid = sheet_texts(file, rows_max=PREAMBLE_MAX)
-        hits = [_hits(cells, known=known) for _, cells in grid]
+        hits = [_hits(cells, known=known, named=named) for _, cells in grid]
         if max(hits) < HEADER_NAMES_MIN:
             _refuse_headless(name)
         above = grid[hits.index(max(hits))][0] - 1
         keys = {"preamble": above} if above else {}
     elif kind in {"", "csv"}:
-        texts = _decoded(file.content, name=name)
-        if encoding in texts:
-            texts = {encoding: texts[encoding]}
-        keys, questions = _shape(texts, known=known, name=name)
+        texts = _decoded(file.content, name=name, encoding=encoding)
+        keys, questions = _shape(texts, known=known, named=named, name=name)
         keys = keys if kind else {"format": "csv"} | keys
         text = texts[keys["encoding"]]
         undecided = frozenset({"encoding"} if file.content.isascii() else ())
@@ -146,8 +147,16 @@ def _refuse_headless(name: str) -> None:
     )
 
 
-def _decoded(content: bytes, *, name: str) -> dict[str, str]:
-    """Encoding -> text, of all encodings that it may be in; the same text only once."""
+def _decoded(content: bytes, *, name: str, encoding: str) -> dict[str, str]:
+    """Encoding -> text, of all encodings that it may be in; the same text only once.
+
+    Those of other scripts read every byte as some letter: only a person can say which it is.
+    """
+    if encoding in CODECS:
+        try:
+            return {encoding: content.decode(CODECS[encoding]).removeprefix("\ufeff")}
+        except UnicodeError:
+            refuse(name, f"is not {encoding} to its end")
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     if wide or content[1::2].count(0) > len(content) // 4:
         try:
@@ -155,23 +164,23 @@ def _decoded(content: bytes, *, name: str) -> dict[str, str]:
         except UnicodeError:
             refuse(name, "is not UTF-16 to its end")
     texts: dict[str, str] = {}
-    for encoding, codec in {"utf-8": "utf-8-sig", **_ENCODINGS}.items():
+    for tried, codec in {"utf-8": "utf-8-sig", **_ENCODINGS}.items():
         try:
             text = content.decode(codec)
         except UnicodeDecodeError:
             continue
-        if encoding == "utf-8":
-            return {encoding: text}
+        if tried == "utf-8":
+            return {tried: text}
         # Control characters above ASCII are in no export: it is another encoding.
         if not any("\x80" <= c <= "\x9f" for c in text) and text not in texts.values():
-            texts[encoding] = text
+            texts[tried] = text
     if not texts:
         refuse(name, "is in none of the encodings that are read; save it as UTF-8")
     return texts
 
 
 def _shape(
-    texts: Mapping[str, str], *, known: frozenset[str], name: str
+    texts: Mapping[str, str], *, known: frozenset[str], named: frozenset[str], name: str
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The encoding, delimiter and line by which a header has most known names; what is asked."""
     found: dict[str, list[tuple[str, int]]] = {}
@@ -181,7 +190,7 @@ def _shape(
         for delimiter in SEPARATORS:
             for number, line in enumerate(lines):
                 cells = next(csv.reader([line], delimiter=delimiter), [])
-                hits = _hits(cells, known=known) if len(cells) >= COLUMNS_MIN else 0
+                hits = _hits(cells, known=known, named=named) if len(cells) >= COLUMNS_MIN else 0
                 if hits > most:
                     found, most = {}, hits
                 if hits == most:
@@ -223,13 +232,17 @@ def _dialect(text: str) -> tuple[str, str]:
     return (dialect.delimiter or "", dialect.quotechar or "") if dialect is not None else ("", "")
 
 
-def _hits(cells: Sequence[str], *, known: frozenset[str]) -> int:
+def _hits(cells: Sequence[str], *, known: frozenset[str], named: frozenset[str]) -> int:
     """How many names of a line are known; 0 of what repeats one of them or holds a number.
 
     The last word of a name is often a currency, a zone or a unit.
     """
     filled = [name for cell in cells if (name := plain_words(cell))]
-    hits = [name for name in filled if name in known or name.rpartition(" ")[0] in known]
+    hits = [cell.strip() for cell in cells if cell.strip() in named]
+    for cell in cells:
+        name = plain_words(cell)
+        if cell.strip() not in named and {name, name.rpartition(" ")[0]} & known:
+            hits.append(name)
     is_row = any(name.replace(" ", "").isdigit() for name in filled)
     return 0 if is_row or len(set(hits)) < len(hits) else len(hits)
 

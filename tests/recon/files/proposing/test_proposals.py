@@ -393,3 +393,65 @@ def test_what_proves_no_fee_and_no_net_is_asked(
     path = tmp_path / "s.csv"
     path.write_text("\n".join([f"{OF_LINE},{header}", *lines]) + "\n")
     assert amounts_of(path, answers) == found
+
+
+JAPANESE = {
+    "columns.order_no": "注文番号",
+    "columns.currency": "通貨",
+    "columns.amount": "金額",
+    "columns.status": "状態",
+    "columns.ordered_at": "注文日",
+    "words.status.支払済": "paid",
+    "words.status.保留": "pending",
+    "zone": "Asia/Tokyo",
+}
+RUSSIAN = {
+    "columns.order_no": "Заказ",
+    "columns.currency": "Валюта",
+    "columns.amount": "Сумма",
+    "columns.status": "Статус",
+    "columns.ordered_at": "Дата",
+    "words.status.оплачен": "paid",
+    "words.status.ожидает": "pending",
+    "zone": "Europe/Riga",
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "encoding", "codec"),
+    [
+        (JAPANESE, "", "utf-8"),
+        (JAPANESE, "shift_jis", "cp932"),
+        (RUSSIAN, "windows-1251", "cp1251"),
+    ],
+)
+def test_a_header_in_another_script_is_read_where_its_columns_are_named(
+    said: dict[str, str], encoding: str, codec: str, tmp_path: Path
+) -> None:
+    """No name of it is known, nor its encoding told by its bytes: a person says both."""
+    names = [text for key, text in said.items() if key.startswith("columns.")]
+    paid, pending = (key.rpartition(".")[2] for key in said if key.startswith("words."))
+    rows = [f"1001,JPY,1200,{paid},2026-11-18", f"1002,EUR,5.30,{pending},2026-11-18"]
+    path = tmp_path / "orders.csv"
+    path.write_bytes("\n".join(["Shop 1", ",".join(names), *rows, ""]).encode(codec))
+    answers = said | ({"encoding": encoding} if encoding else {})
+    schema = KINDS["orders"].schema
+    found = proposed(path, schema=schema, answers=answers)
+    assert found.questions == {}
+    layout = FileLayout.model_validate(found.layout)
+    table = read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)
+    assert table.rejects == ()
+    assert table.frame[["order_no", "amount", "status"]].to_numpy().tolist() == [
+        ["1001", 1200, "paid"],
+        ["1002", 530, "pending"],
+    ]
+
+
+def test_an_encoding_that_a_person_names_is_the_one_of_all_bytes(tmp_path: Path) -> None:
+    """Half a letter at the end refuses the sample; nothing is left out or replaced."""
+    path = tmp_path / "orders.csv"
+    path.write_bytes(
+        ",".join(v for k, v in JAPANESE.items() if k[:3] == "col").encode("cp932")[:-1]
+    )
+    with pytest.raises(SourceUnreadableError, match="is not shift_jis to its end"):
+        proposed(path, schema=KINDS["orders"].schema, answers=JAPANESE | {"encoding": "shift_jis"})
