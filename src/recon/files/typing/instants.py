@@ -6,7 +6,7 @@ does not exist and is refused; one that happens twice means the first time.
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -116,3 +116,19 @@ def _read_one(text: str, *, zone: ZoneInfo) -> int:
         msg = f"{text!r} is not between the years {YEAR_MIN} and {YEAR_MAX}"
         raise ValueError(msg)
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def what_is_wrong_with_day(text: str) -> str:
+    """Why a text is no day that can be judged; "" when it is one.
+
+    Args:
+        text: such as 2026-11-19.
+    """
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return "is no date such as 2026-11-19"
+    # A week before or behind the calendar's own ends cannot be counted.
+    if not YEAR_MIN <= day.year <= YEAR_MAX:
+        return f"is not between the years {YEAR_MIN} and {YEAR_MAX}"
+    return ""

@@ -5,8 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from recon.files.formats.bank_records import EntryBlock, RawEntry, block_of
-from recon.files.kinds.bank_amounts import StatementPlace
-from recon.files.kinds.bank_columns import amounts_of, columns_of, numbers_of, refuse_unfit
+from recon.files.kinds.bank_columns import (
+    StatementPlace,
+    amounts_of,
+    columns_of,
+    numbers_of,
+    refuse_unfit,
+)
 from recon.model.errors import SourceUnreadableError
 
 WHERE = StatementPlace("b.xml", "DE1", "7")

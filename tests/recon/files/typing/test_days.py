@@ -2,7 +2,7 @@
 
 import pytest
 
-from recon.files.typing.days import what_is_wrong_with_day
+from recon.files.typing.instants import what_is_wrong_with_day
 
 
 @pytest.mark.parametrize(
