@@ -71,7 +71,9 @@ class Trailer(DeclaredTable):
     """
 
     word: str = Field(min_length=1, max_length=40)
-    """Its first cell."""
+    """Its first cell that is not blank."""
+    place: int = Field(default=1, ge=1, le=256)
+    """Which cell that is."""
     rows: int = Field(default=0, ge=0, le=256)
     """The cell with the number of rows; 0: none."""
     amount: int = Field(default=0, ge=0, le=256)

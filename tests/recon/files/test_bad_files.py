@@ -211,6 +211,33 @@ def test_a_trailer_proves_the_whole_file(tmp_path: Path, right: str, told: str, 
 @pytest.mark.parametrize(
     ("last", "told"),
     [
+        (",,Total,2,20.00,,", ""),
+        (",,Total,2,20.01,,", "declares 20.01 EUR and its rows have 20.00"),
+        (",,Total,3,20.00,,", "declares 3 rows and has 2"),
+        ("Total,,,2,20.00,,", "does not end with a record 'Total'"),
+        ("100042,,Total,2,20.00,,", "does not end with a record 'Total'"),
+        (",Total,,2,20.00,,", "does not end with a record 'Total'"),
+        (",", "does not end with a record 'Total'"),
+    ],
+)
+def test_the_word_of_a_trailer_may_stand_behind_blanks(
+    tmp_path: Path, last: str, told: str
+) -> None:
+    """Below the column of order numbers, say; a record with something before it is none."""
+    layout = FileLayout(trailer=Trailer(word="Total", place=3, rows=4, amount=5))
+    path = tmp_path / "o.csv"
+    path.write_text(f"{HEADER}\n{ROW}\n{ROW.replace('A-1', 'A-2')}\n{last}\n")
+    if not told:
+        assert len(read_order_file(path, rules=Rules(), layout=layout).orders) == 2
+        return
+    with pytest.raises(SourceUnreadableError) as refused:
+        read_order_file(path, rules=Rules(), layout=layout)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
         (("Total", 2), ""),
         (("Total", 3), "declares 3 rows and has 2"),
         (("Sum", 2), "does not end with a record 'Total', so it may have been cut"),

@@ -95,7 +95,7 @@ def declared_by(cells: Sequence[str], *, trailer: Trailer, name: str) -> Declare
     Raises:
         SourceUnreadableError: it is another record, or lacks a cell.
     """
-    if not cells or cells[0] != trailer.word:
+    if [*cells[: trailer.place]] != [""] * (trailer.place - 1) + [trailer.word]:
         refuse(name, f"does not end with a record {trailer.word!r}, so it may have been cut")
     if max(trailer.rows, trailer.amount) > len(cells):
         refuse(name, f"has only {len(cells)} cells in its last record {trailer.word!r}")

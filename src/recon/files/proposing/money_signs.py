@@ -6,11 +6,11 @@ prove and is not as ours is asked.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recon.config.file_layouts import FileLayout
 from recon.files.proposing.ranked_columns import Draft
-from recon.files.proposing.sample import SAMPLE_ROWS_MAX, Row
+from recon.files.proposing.sample import SAMPLE_ROWS_MAX, Row, total_of
 from recon.files.proposing.vocabulary import NAMES, plain_words
 from recon.files.proposing.written_cells import (
     SeenCell,
@@ -511,11 +511,12 @@ def decide_trailer(draft: Draft) -> None:
     sample, column = draft.sample, draft.columns.get("amount", "")
     if not sample.trailer:
         return
-    word, *cells = sample.trailer
-    trailer: dict[str, Any] = {"word": word}
+    trailer = total_of(sample.trailer)
     draft.keys["trailer"] = trailer
+    cells = sample.trailer[trailer.get("place", 1) :]
+    behind = trailer.get("place", 1) + 1
     rows = sample.rows[: sample.first_rows]
-    at_rows = [at for at, cell in enumerate(cells, start=2) if cell == str(len(rows))]
+    at_rows = [at for at, cell in enumerate(cells, start=behind) if cell == str(len(rows))]
     if len(at_rows) == 1:
         trailer |= {"rows": at_rows[0]}
     currencies = {draft.cell(row, "currency").upper() for row in rows}
@@ -527,7 +528,7 @@ def decide_trailer(draft: Draft) -> None:
     total = sum(each or 0 for each in units)
     if None in units or not total:
         return
-    places = [at for at, c in enumerate(cells, start=2) if units_of(c, layout=layout) == total]
+    places = [at for at, c in enumerate(cells, start=behind) if units_of(c, layout=layout) == total]
     below = sample.header.index(column) + 1
     if below in places or len(places) == 1:
         trailer |= {"amount": below if below in places else places[0]}

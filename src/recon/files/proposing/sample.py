@@ -98,7 +98,7 @@ def sample_of(
         undecided |= frozenset(() if '"' in text or "'" in text else {"quote"})
         last = text.rstrip("\r\n").rpartition("\n")[2].split(keys["delimiter"])
         trailer = tuple(cell.strip() for cell in last)
-    ended = {"trailer": {"word": trailer[0]}} if _is_total(trailer) else {}
+    ended = {"trailer": total} if (total := total_of(trailer)) else {}
     raw = raw_of(file, wanted=EveryColumn(), layout=FileLayout.model_validate(keys | ended))
     if raw.bad_rows and not len(raw.lines):
         bad = raw.bad_rows[0]
@@ -106,7 +106,7 @@ def sample_of(
     columns = [raw.columns[column].to_pylist() for column in raw.header]
     cells = list(zip(*columns, strict=True))
     if kind == "xlsx":
-        trailer = cells.pop() if cells and _is_total(cells[-1]) else ()
+        trailer = cells.pop() if cells and total_of(cells[-1]) else ()
     marks = {column: of.to_pylist() for column, of in raw.numbers.items()}
     rows = tuple(
         Row(
@@ -119,7 +119,7 @@ def sample_of(
         )
     )
     _refuse_shortened(name, rows, known=known)
-    trailer = trailer if _is_total(trailer) else ()
+    trailer = trailer if total_of(trailer) else ()
     typed = kind not in {"", "csv"}
     return Sample(name, raw.header, rows, keys, trailer, questions, typed, undecided, len(rows))
 
@@ -135,8 +135,12 @@ def _refuse_shortened(name: str, rows: Sequence[Row], *, known: frozenset[str]) 
                 )
 
 
-def _is_total(cells: Sequence[str]) -> bool:
-    return bool(cells) and plain_words(cells[0]) in NAMES["totals"]
+def total_of(cells: Sequence[str]) -> dict[str, Any]:
+    """Word and place of a record that is a total by its first cell with content; else nothing."""
+    at, word = next(((at, cell) for at, cell in enumerate(cells, start=1) if cell), (0, ""))
+    if plain_words(word) not in NAMES["totals"]:
+        return {}
+    return {"word": word, "place": at} if at > 1 else {"word": word}
 
 
 def _refuse_headless(name: str) -> None:

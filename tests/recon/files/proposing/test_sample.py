@@ -21,6 +21,8 @@ def test_a_last_row_is_a_total_only_by_its_word() -> None:
     rows = "".join(f"{number},2026-01-01,1.00\n" for number in range(90, 100))
     assert sample(f"no,date,amount\n{rows}")[1:] == (10, ())
     assert sample(f"no,date,amount\n{rows}Total,,10.00\n")[1:] == (10, ("Total", "", "10.00"))
+    assert sample(f"no,date,amount\n{rows},Total,10.00\n")[1:] == (10, ("", "Total", "10.00"))
+    assert sample(f"no,date,amount\n{rows}7,Total,10.00\n")[1:] == (11, ())
 
 
 @pytest.mark.parametrize(
