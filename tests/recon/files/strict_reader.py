@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -88,11 +87,18 @@ def _csv_rows(
     content: bytes, *, needed: Sequence[str], may_be_open: bool
 ) -> Iterator[tuple[int, Cells | None]]:
     text = _text(content)
-    records = [record for record in _records(text) if record[1] != [""]]
+    every = list(_records(text))
+    records = [record for record in every if record[1] != [""]]
     if not records:
         raise NotAFile
     (_, header, header_is_odd), *rows = records
     header = [cell.strip() for cell in header]
+    behind = every[every.index(records[0]) + 1 :]
+    # Each line ends with a delimiter: that of the header as well, or those of the rows alone.
+    ends = len(header) > 1 and header[-1] == ""
+    header = header[:-1] if ends else header
+    beside = behind[0][1] if behind else []
+    ends = ends or (len(beside) == len(header) + 1 and not beside[-1].strip())
     if header_is_odd or "" in header or len(set(header)) < len(header):
         raise NotAFile
     if not set(needed) <= set(header):
@@ -101,8 +107,10 @@ def _csv_rows(
     cut = rows and not may_be_open and not text.endswith("\n")
     last = rows[-1][0] if cut else None
     for line, cells, odd in rows:
-        fits = not odd and len(cells) == len(header) and line != last
-        yield line, _plain(header, cells) if fits else None
+        fits = not odd and len(cells) == len(header) + ends
+        if fits and ends and cells[-1].strip():
+            raise NotAFile
+        yield line, _plain(header, cells[: len(header)]) if fits and line != last else None
 
 
 def _plain(header: list[str], cells: list[str]) -> Cells:
@@ -274,15 +282,14 @@ def units_of(text: str, is_number: bool, *, currency: str) -> int | None:  # noq
         return None
     if decimals is None or re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII) is None:
         return None
-    value = Decimal(text).scaleb(decimals)
-    written = len(text.partition(".")[2])
-    whole = text.partition(".")[0]
-    most = max(2, decimals)
-    if not is_number and (written > most or (written < decimals)):
+    whole, _, fraction = text.partition(".")
+    if not is_number and len(fraction) < decimals:
         return None
-    if value != int(value) or len(whole) > 15 or value >= 10**17:
+    # Zeros beyond the currency's decimals say nothing, however many there are.
+    if fraction[decimals:].strip("0") or len(whole) > 15:
         return None
-    return int(value)
+    value = int(whole + fraction[:decimals].ljust(decimals, "0"))
+    return value if value < 10**17 else None
 
 
 def moment_of(text: str) -> datetime | None:
