@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -37,10 +37,7 @@ from recon.period.month_statement import (
     age_of_month,
 )
 from recon.proof.night_tables import frame_of_table
-from recon.proof.second_engine import quoted, reading
-
-if TYPE_CHECKING:
-    import duckdb
+from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 
 READ = (
     *("orders", "answers", "instructions", "settlement", "ledger", "terms"),
@@ -56,8 +53,6 @@ SMALL_BYTES = 6 << 20
 """Of all files of a month: 36 nights of ten orders a day; their rows are read once and held."""
 SECONDS_MAX = 600
 """After so long DuckDB is given up, and nothing is stated."""
-REASON_MAX = 200
-"""Characters of what DuckDB says that are shown."""
 ASKED, POSITIONS = "asked.sql", "positions.sql"
 TABLES = (ASKED, "facts.sql", POSITIONS, "differing.sql", "dated_journals.sql", "lists.sql")
 """Statements that make what the others read, in their order."""
@@ -111,7 +106,7 @@ class AskedEarlier(NamedTuple):
 class MonthInSql:
     """DuckDB with the files of some nights, and what was run so far."""
 
-    connection: "duckdb.DuckDBPyConnection"
+    connection: SqlSession
     frame: MonthFrame
     is_small: bool
     script: list[str] = field(default_factory=list)
@@ -125,13 +120,13 @@ class MonthInSql:
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         """What a SELECT comes to."""
-        return self.connection.execute(text).fetchall()
+        return self.connection.rows(text)
 
     def frame_of(self, name: str) -> pd.DataFrame:
         """One of the lists."""
         columns, source = _LISTS[name]
         # Constants of ours alone.
-        table = self.connection.execute(f"SELECT {columns} {source}").to_arrow_table()
+        table = self.connection.table(f"SELECT {columns} {source}")
         return frame_of_table(
             table.cast(pa.schema([each.with_nullable(False) for each in table.schema]))
         )
@@ -145,12 +140,12 @@ def asked_earlier(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> AskedEa
     """
     with _opened(frame, nights=nights, files=("answers", "settlement")) as month:
         month.run(_text(ASKED))
-        ((payments, since),) = month.rows(
+        asked = month.connection.table(
             "SELECT count(*), min(paid_at) FROM ("
             "SELECT *, NULL AS paid_at FROM won UNION ALL BY NAME FROM came_back) "
             "WHERE transaction_id <> '' OR order_no <> ''"
         )
-    return AskedEarlier(payments, since)
+    return AskedEarlier(*(column[0].as_py() for column in asked.columns))
 
 
 def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthStatement:
@@ -190,9 +185,6 @@ def equations_of(month: MonthInSql) -> list[MonthEquation]:
 def _opened(
     frame: MonthFrame, *, nights: Sequence[MonthNight], files: Sequence[str]
 ) -> Iterator[MonthInSql]:
-    # It takes a tenth of a second to load, which most commands need not pay.
-    import duckdb
-
     give_back(frames=True)
     every = (*frame.earlier, *nights)
     is_small = _size(every) <= SMALL_BYTES
@@ -206,12 +198,11 @@ def _opened(
             for statement in _inputs(frame, nights=nights, files=files):
                 month.run(statement)
             yield month
-    except duckdb.Error as error:
-        why = str(error).partition("\n")[0][:REASON_MAX]
+    except SqlError as error:
         msg = (
             f"{frame.month.name} could not be stated, so nothing of it is proven and nothing was "
-            f"changed: DuckDB says {why!r}; run the command again, on a machine with more memory "
-            "where that is what it lacks"
+            f"changed: DuckDB says {error.reason!r}; run the command again, on a machine with more "
+            "memory where that is what it lacks"
         )
         raise ReconError(msg) from error
 

@@ -17,6 +17,7 @@ BY_RULE = "match by "
 IN_FILE = " in the file with SHA-256 "
 """Behind a section: what T13 calls the file that a workbook names for it, before the hash."""
 SHEETS_IN_SQL = "figures of the sheets = those that SQL gives"
+KEPT = "what was sent and compared is kept, and nothing of it is proven: run the night again"
 SHOWN_MAX = 50
 """Figures that differ which are named one by one."""
 
@@ -50,8 +51,11 @@ def second_proof(
 
 
 def not_run(why: str, *, account: tuple[str, str], name: str = NAME) -> ControlTotal:
-    """T14 of a night whose SQL did not come to its end: it proves nothing."""
-    return ControlTotal(SECOND_ENGINE, f"{name}: {why}", *account, "", "count", 1, 0)
+    """T14 of a night whose SQL did not come to its end: it proves nothing.
+
+    `why` begins with the statement that was asked.
+    """
+    return ControlTotal(SECOND_ENGINE, f"{name}: {why}; {KEPT}", *account, "", "count", 1, 0)
 
 
 def in_file(section: str, *, sha256: str) -> str:

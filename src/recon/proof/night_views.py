@@ -4,17 +4,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.errors import UsageError
 from recon.proof.match_ids import MATCHES
-from recon.proof.second_engine import quoted, reading
-
-if TYPE_CHECKING:
-    import duckdb
+from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 
 VIEWS = (
     *("breaks", "effects", "matches", "pending", "unverified", "movements", "journals"),
@@ -71,37 +67,32 @@ def ask(statement: str, *, nights: tuple[NightFolder, ...], decisions: pa.Table)
     Raises:
         UsageError: it is not one SELECT, or DuckDB cannot answer it; the sentence says why.
     """
-    import duckdb
-
-    with opened(nights, decisions=decisions) as connection:
+    with opened(nights, decisions=decisions) as sql:
         try:
-            statements = connection.extract_statements(statement)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            if sql.kinds(statement) != ["SELECT"]:
                 msg = "ask one question, a single SELECT: nights are read, never written"
                 raise UsageError(msg)
             bare = statement.strip().rstrip(";")
             # In brackets nothing but a SELECT is a statement at all.
             asked = f"SELECT * FROM (\n{bare}\n) LIMIT {ROWS_MAX + 1}"  # noqa: S608
-            rows = connection.execute(asked).to_arrow_table()
-        except duckdb.Error as error:
+            rows = sql.table(asked)
+        except SqlError as error:
             msg = f"DuckDB cannot answer this: {error}"
             raise UsageError(msg) from error
     return Answered(rows.slice(0, ROWS_MAX), rows.num_rows <= ROWS_MAX)
 
 
 @contextmanager
-def opened(
-    nights: tuple[NightFolder, ...], *, decisions: pa.Table
-) -> Iterator["duckdb.DuckDBPyConnection"]:
+def opened(nights: tuple[NightFolder, ...], *, decisions: pa.Table) -> Iterator[SqlSession]:
     """DuckDB with the views, reading the folders of these nights and nothing else."""
-    with reading(*(night.folder for night in nights), seconds_max=SECONDS_MAX) as connection:
+    with reading(*(night.folder for night in nights), seconds_max=SECONDS_MAX) as sql:
         nights = _with_last(nights)
         rows = [dict(night.about) for night in nights]
-        connection.register("nights", pa.Table.from_pylist(rows, schema=_nights_schema()))
-        connection.register("decisions", decisions)
+        sql.register("nights", pa.Table.from_pylist(rows, schema=_nights_schema()))
+        sql.register("decisions", decisions)
         for name in VIEWS:
-            connection.execute(f"CREATE VIEW {name} AS\n{_view(name, nights=nights)}")
-        yield connection
+            sql.execute(f"CREATE VIEW {name} AS\n{_view(name, nights=nights)}")
+        yield sql
 
 
 def _with_last(nights: tuple[NightFolder, ...]) -> tuple[NightFolder, ...]:

@@ -5,47 +5,20 @@ reads the folder it is given and nothing beside it, within bounds of memory and 
 """
 
 import re
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from threading import Timer
-from typing import TYPE_CHECKING, Any
 
 from recon.model.words import ControlTotal
 from recon.proof.held_against import SHEETS, SHEETS_IN_SQL, not_run, second_proof
+from recon.proof.sql_session import SqlError, quoted, reading
 
-if TYPE_CHECKING:
-    import duckdb
-
-MEMORY_MB, NIGHT_MEMORY_MB, NIGHT_MEMORY_MAX_MB = 512, 384, 1_536
-"""What DuckDB may hold, and for the proof of a night at least and at most; the rest goes to
-temporary files."""
+NIGHT_MEMORY_MB, NIGHT_MEMORY_MAX_MB = 384, 1_536
+"""What DuckDB may hold for the proof of a night at least and at most; the rest goes to temporary
+files."""
 NIGHT_MEMORY_SHARE = 1.5
 """For each byte of a night's files: some of a join stays in memory whatever it writes elsewhere,
 and grows with the rows (five million payments with their settlement ended at 384 MB)."""
-SPILL_GB = 8
-"""What it may write there."""
-THREADS = 1
-SMALL_BYTES = 256 << 10
-"""Of all files of a folder: so few rows are summed sooner than a better plan is found for them."""
-DEAR_FOR_FEW_ROWS = (
-    *("statistics_propagation", "common_subplan", "common_subexpressions", "common_aggregate"),
-    *("compressed_materialization", "build_side_probe_side", "reorder_filter", "sum_rewriter"),
-    *("join_filter_pushdown", "row_group_pruner", "window_self_join", "late_materialization"),
-    *("limit_pushdown", "top_n", "duplicate_groups", "materialized_cte", "cte_inlining"),
-    *("join_elimination", "sampling_pushdown", "extension"),
-)
-"""What DuckDB leaves out where rows are few: passes that only look for a cheaper plan.
-
-Never the order of joins, nor all passes at once: DuckDB 1.5 ends the process (SIGSEGV) over the
-SQL of a month without it.
-"""
-REASON_MAX = 200
-"""Characters of what DuckDB says that are shown."""
-SECONDS_MAX = 900
-"""A night of a million orders takes a few."""
 NAMES = ("id", "name", "merchant_id", "account_id", "currency", "measure")
 SIDES = ("left", "right")
 """Columns of every statement; the sides are whole numbers: rows, or minor units."""
@@ -64,9 +37,6 @@ ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"
 _FILE = re.compile(r"'([a-z]+(?:-[0-9]+)?(?:\.aside-[0-9]+)?/[a-z_]+(?:-[0-9]+)?\.parquet)'")
 """A file of a night, from its folder: its step, which may have been written anew, and its name."""
-_READ = re.compile(rf"\b(?:FROM|JOIN) {_FILE.pattern}")
-"""One that a statement reads as if it were a table."""
-_OF_NAMES = '"'
 
 
 def sql_files(
@@ -94,36 +64,16 @@ def proven_in_sql(
     moved: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
-    """T14: the figures of a night held against those of SQL, over the files of its folder."""
-    by_sql = told_by_sql(folder, moved=moved, own=own)
-    is_said = OF_SHEETS in (own or {})
-    return held_against_sql(totals, by_sql=by_sql, account=account, with_sheets=is_said)
+    """T14: the figures of a night held against those of SQL, over the files of its folder.
 
-
-def told_by_sql(folder: Path, **files: Any) -> tuple[ControlTotal, ...] | str:
-    """As `sql_totals`; why not, where SQL did not come to its end."""
-    import duckdb
-
-    try:
-        return sql_totals(folder, **files)
-    except duckdb.Error as error:
-        return str(error).partition("\n")[0][:REASON_MAX]
-
-
-def held_against_sql(
-    totals: Sequence[ControlTotal],
-    *,
-    by_sql: tuple[ControlTotal, ...] | str,
-    account: tuple[str, str],
-    with_sheets: bool = False,
-) -> tuple[ControlTotal, ...]:
-    """T14: the figures of a night held against those of SQL (see held_against.second_proof).
-
-    A statement that cannot be run proves nothing: the total fails and says why.
+    Where SQL did not come to its end it proves nothing: the total fails and says why. Those of
+    sheets are asked where the statements of the folder (`own`) say them.
     """
-    if isinstance(by_sql, str):
-        return (not_run(by_sql, account=account),)
-    asked = [total for total in totals if with_sheets or total.id != SHEETS]
+    try:
+        by_sql = sql_totals(folder, moved=moved, own=own)
+    except SqlError as error:
+        return (not_run(error.reason, account=account),)
+    asked = [total for total in totals if OF_SHEETS in (own or {}) or total.id != SHEETS]
     return second_proof(asked, by_sql=by_sql, account=account)
 
 
@@ -142,19 +92,18 @@ def sheets_in_sql(
         totals: T13, as the night computed it.
         account: Merchant and account of the night.
     """
-    import duckdb
-
-    names, is_small = _FILE.findall(_text(OF_SHEETS)), _size(results) <= SMALL_BYTES
+    text = _text(OF_SHEETS)
+    names = _FILE.findall(text)
     lies = {name: str(results.resolve() / name.partition("/")[2]) for name in names}
     lies[SHEETS_READ] = str(sheets.resolve())
     try:
-        with reading(results, sheets.parent, optimized=not is_small) as connection:
+        with reading(results, sheets.parent) as sql:
             path_of = partial(_path, folder=results, moved=lies)
-            text = _located(_ordered(_text(OF_SHEETS)), path_of=path_of)
-            by_sql = [ControlTotal(*row) for row in connection.execute(text).fetchall()]
-    except duckdb.Error as error:
-        why = str(error).partition("\n")[0][:REASON_MAX]
+            rows = sql.rows(_located(_ordered(text), path_of=path_of))
+    except SqlError as error:
+        why = f"{OF_SHEETS}: {error.reason}"
         return (not_run(why, account=account, name=SHEETS_IN_SQL),)
+    by_sql = [ControlTotal(*row) for row in rows]
     return second_proof(totals, by_sql=by_sql, account=account, name=SHEETS_IN_SQL)
 
 
@@ -172,97 +121,26 @@ def sql_totals(
         own: The statements sealed in it (see `sql_files`), in the place of ours.
 
     Raises:
-        duckdb.Error: a file is missing or is not what it should be, or a bound was reached.
+        SqlError: a file is missing or is not what it should be, or a bound was reached.
     """
     path_of = partial(_path, folder=folder, moved=moved or {})
     placed = partial(_located, path_of=path_of)
-    sealed = {name: text for name, text in (own or {}).items() if name[0] == "T"}
-    size = _size(folder)
-    is_small, memory_mb = size <= SMALL_BYTES, night_memory_mb(size)
-    with reading(folder, memory_mb=memory_mb, optimized=not is_small) as connection:
-        given = {row[0] for row in connection.execute(placed(f"SELECT key {_GIVEN}")).fetchall()}
-        names = _names(banks="bank" in given, books="bank_books" in given)
-        rows = (own or {}).get(ROWS) or _text(ROWS)
-        texts = list(sealed.values()) or [_text(name) for name in names]
-        statements = [_ordered(placed(text)) for text in texts]
-        if is_small:
-            # What is read and prepared once takes half as long; many rows go one total at a time,
-            # so that none waits in memory for another.
-            files = {name for text in (rows, *texts) for name in _READ.findall(text)}
-            connection.execute(_held(map(path_of, files)))
-            rows = rows.replace("TEMP VIEW", "TEMP TABLE")
-            statements = [_ALL_OF.join(statements)]
-        connection.execute(placed(rows))
-        return tuple(
-            ControlTotal(*row)
-            for statement in statements
-            for row in connection.execute(statement).fetchall()
-        )
-
-
-@contextmanager
-def reading(
-    *folders: Path,
-    seconds_max: int = SECONDS_MAX,
-    memory_mb: int = MEMORY_MB,
-    optimized: bool = True,
-) -> Iterator["duckdb.DuckDBPyConnection"]:
-    """DuckDB that reads these folders and nothing else: no network, no extension, no setting.
-
-    Args:
-        folders: What it may read.
-        seconds_max: After so long it is interrupted.
-        memory_mb: What it may hold; beyond it, it writes to its folder of temporary files.
-        optimized: Whether it looks for a better plan of each statement, which says the same.
-    """
-    # It takes a tenth of a second to load, which most commands need not pay.
-    import duckdb
-
-    with tempfile.TemporaryDirectory(prefix="recon-sql-") as spill:
-        connection = duckdb.connect(
-            ":memory:",
-            config={
-                "threads": THREADS,
-                "memory_limit": f"{memory_mb}MB",
-                "temp_directory": spill,
-                "max_temp_directory_size": f"{SPILL_GB}GB",
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "preserve_insertion_order": False,
-            },
-        )
-        timer = Timer(seconds_max, connection.interrupt)
-        timer.daemon = True
-        try:
-            allowed = ", ".join(quoted(f"{folder.resolve()}/") for folder in folders)
-            connection.execute(f"SET allowed_directories = [{allowed}]")
-            connection.execute("SET enable_external_access = false")
-            # Of what takes longer than two seconds it would draw one among our sentences.
-            connection.execute("SET enable_progress_bar = false")
-            connection.execute("SET parquet_metadata_cache = true")  # no sealed file changes
-            if not optimized:
-                connection.execute(f"SET disabled_optimizers = {quoted(_left_out())}")
-            connection.execute("SET lock_configuration = true")
-            timer.start()
-            yield connection
-        finally:
-            timer.cancel()
-            connection.close()
-
-
-@cache
-def _left_out() -> str:
-    """Of the passes that few rows go without those that this version of DuckDB knows."""
-    import duckdb
-
-    with duckdb.connect(":memory:") as connection:
-        known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-    return ",".join(name for name in DEAR_FOR_FEW_ROWS if (name,) in known)
-
-
-def quoted(text: str, *, quote: str = "'") -> str:
-    """A text as SQL writes it; in double quotes it is a name."""
-    return quote + text.replace(quote, quote + quote) + quote
+    texts = {name: text for name, text in (own or {}).items() if name[0] == "T"}
+    totals: list[ControlTotal] = []
+    asked = ROWS
+    try:
+        with reading(folder, memory_mb=night_memory_mb(_size(folder))) as sql:
+            given = {key for (key,) in sql.rows(placed(f"SELECT key {_GIVEN}"))}
+            names = _names(banks="bank" in given, books="bank_books" in given)
+            texts = texts or {name: _text(name) for name in names}
+            sql.execute(placed((own or {}).get(ROWS) or _text(ROWS)))
+            # One at a time: none waits in memory for another, and what ended it has a name.
+            for asked, text in texts.items():  # noqa: B007 - what an error names
+                totals += (ControlTotal(*row) for row in sql.rows(_ordered(placed(text))))
+    except SqlError as error:
+        msg = f"{asked}: {error}"
+        raise SqlError(msg) from error
+    return (*totals,)
 
 
 def night_memory_mb(size: int) -> int:
@@ -304,14 +182,6 @@ def _path(name: str, *, folder: Path, moved: Mapping[str, str]) -> str:
 def _located(text: str, *, path_of: Callable[[str], str]) -> str:
     """A statement with the paths of its files."""
     return _FILE.sub(lambda hit: quoted(path_of(hit[1])), text)
-
-
-def _held(paths: Iterable[str]) -> str:
-    """Files as tables of the same names, which statements then find before they look for files."""
-    return "".join(
-        f"CREATE TEMP TABLE {quoted(path, quote=_OF_NAMES)} AS FROM {quoted(path)};\n"
-        for path in sorted({*paths})
-    )
 
 
 def _ordered(text: str) -> str:

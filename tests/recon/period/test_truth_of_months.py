@@ -22,7 +22,7 @@ from recon.period.month_statement import (
     MonthNight,
     MonthStatement,
 )
-from recon.proof.second_engine import reading
+from recon.proof.sql_session import reading
 from recon.steps.care.month_files import month_files
 from recon.steps.care.month_statements import StatedMonth
 from tests.recon.period.month_folders import (
@@ -925,3 +925,16 @@ def test_sql_that_cannot_be_run_states_nothing(small: list[MonthNight]) -> None:
 
     with pytest.raises(ReconError, match="could not be stated, so nothing of it is proven"):
         stated(SMALL, nights)
+
+
+@pytest.mark.parametrize("name", [*in_sql.TABLES, *in_sql.EQUATIONS, in_sql.FIGURES])
+def test_a_month_whose_sql_died_is_not_stated(
+    small: list[MonthNight], killed_at: Callable[[str], list[int]], name: str
+) -> None:
+    """Whatever was asked when DuckDB's process was killed, the month says what to do."""
+    killed = killed_at(in_sql._text(name).partition("\n")[0])
+
+    died = r"DuckDB says 'the process that asks DuckDB ended \(SIGKILL\)'; run the command again"
+    with pytest.raises(ReconError, match=died):
+        stated(SMALL, small)
+    assert len(killed) == 1

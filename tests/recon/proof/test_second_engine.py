@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from recon.proof.second_engine import (
     OF_SHEETS,
     night_memory_mb,
     proven_in_sql,
-    reading,
     sql_files,
     sql_totals,
 )
+from recon.proof.sql_session import SqlError, reading
 from tests.planted.planted_files import planted
 from tests.recon.matching.conftest import AS_OF
 from tests.recon.proof.night_folders import PLACE, Night, changed, night_of, statements_of, written
@@ -91,34 +92,8 @@ def test_sql_comes_to_the_figures_of_the_night(
     assert stated <= {(one.id, one.name) for one in by_sql}
 
 
-@pytest.mark.parametrize("small_bytes", [0, 1 << 40], ids=["optimized", "as written"])
-def test_few_rows_and_many_are_told_the_same_by_either_plan(
-    folder: Path,
-    by_sql: tuple[ControlTotal, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    small_bytes: int,
-) -> None:
-    """How DuckDB plans a statement changes no figure of any total."""
-    monkeypatch.setattr(second_engine, "SMALL_BYTES", small_bytes)
-
-    assert sorted(map(str, sql_totals(folder))) == sorted(map(str, by_sql))
-
-
-def test_a_pass_that_this_duckdb_does_not_know_is_not_asked_for(
-    folder: Path, by_sql: tuple[ControlTotal, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another version of DuckDB has other passes, and proves a small night all the same."""
-    passes = ("of_another_version", *second_engine.DEAR_FOR_FEW_ROWS)
-    monkeypatch.setattr(second_engine, "SMALL_BYTES", 1 << 40)
-    monkeypatch.setattr(second_engine, "DEAR_FOR_FEW_ROWS", passes)
-    second_engine._left_out.cache_clear()
-
-    assert sorted(map(str, sql_totals(folder))) == sorted(map(str, by_sql))
-    second_engine._left_out.cache_clear()
-
-
-def test_few_rows_are_read_wherever_their_folder_lies(night: Night, tmp_path: Path) -> None:
-    """Each file is held by the name of its place, whatever marks of SQL stand in it."""
+def test_files_are_read_wherever_their_folder_lies(night: Night, tmp_path: Path) -> None:
+    """Whatever marks of SQL stand in the name of a place."""
     folder = written(tmp_path / """the "third" night's""", tables=night.tables)
 
     assert unlike(night.totals, sql_totals(folder)) == set()
@@ -413,15 +388,15 @@ ESCAPES: Mapping[str, str] = {
 @pytest.mark.parametrize("what", ESCAPES)
 def test_the_second_engine_reaches_nothing_but_the_folder(folder: Path, what: str) -> None:
     """No statement reads beside the folder, loads code, leaves the machine or lifts a bound."""
-    with reading(folder) as connection, pytest.raises(duckdb.Error):
-        connection.execute(ESCAPES[what])
+    with reading(folder) as sql, pytest.raises(SqlError, match="Error: "):
+        sql.execute(ESCAPES[what])
 
 
 def test_a_statement_that_takes_too_long_ends(folder: Path) -> None:
-    """After its time the second engine is interrupted."""
+    """After its time the process is ended."""
     endless = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b"
-    with reading(folder, seconds_max=0.2) as connection, pytest.raises(duckdb.Error):
-        connection.execute(endless)
+    with reading(folder, seconds_max=1) as sql, pytest.raises(SqlError, match="within 1 s"):
+        sql.execute(endless)
 
 
 def test_the_proof_of_a_night_holds_no_more_than_its_bound(
@@ -430,7 +405,7 @@ def test_the_proof_of_a_night_holds_no_more_than_its_bound(
     """It is bound by memory of its own: with too little of it nothing is proven."""
     monkeypatch.setattr(second_engine, "NIGHT_MEMORY_MB", 1)
 
-    with pytest.raises(duckdb.OutOfMemoryException):
+    with pytest.raises(SqlError, match="Out of Memory Error"):
         sql_totals(folder)
 
 
@@ -494,6 +469,41 @@ def test_sql_that_cannot_run_proves_nothing(night: Night, tmp_path: Path) -> Non
     assert "matches.parquet" in failed.name
 
 
+@pytest.mark.parametrize("name", [second_engine.ROWS, *TOTALS])
+def test_a_proof_that_died_over_any_of_its_statements_is_not_passed(
+    night: Night, folder: Path, killed_at: Callable[[str], list[int]], name: str
+) -> None:
+    """T14 fails, names what was asked, what ended it and what to do; asked again it ties."""
+    first_line = second_engine._text(name).partition("\n")[0]
+    killed = killed_at(first_line)
+
+    (failed,) = proven_in_sql(folder, totals=night.totals, account=PLACE)
+
+    assert len(killed) == 1
+    assert failed.id == "T14"
+    assert not failed.passed
+    assert f": {name}: the process that asks DuckDB ended (SIGKILL); what was sent" in failed.name
+    assert failed.name.endswith("is kept, and nothing of it is proven: run the night again")
+    (figures,) = proven_in_sql(folder, totals=night.totals, account=PLACE)
+    assert figures.passed
+
+
+def test_a_proof_that_takes_too_long_is_not_passed(
+    night: Night, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The total that was asked when the time was over is named."""
+    monkeypatch.setattr(second_engine, "reading", partial(reading, seconds_max=3))
+    endless = """SELECT 'T5A' AS id, '' AS name, '' AS merchant_id, '' AS account_id,
+        '' AS currency, 'count' AS measure, count(*) AS "left", 0 AS "right"
+        FROM range(1000000000) a, range(1000000000) b"""
+
+    own = {second_engine.ROWS: "SELECT 1", "T05_legs.sql": endless}
+    (failed,) = proven_in_sql(folder, totals=night.totals, account=PLACE, own=own)
+
+    assert not failed.passed
+    assert ": T05_legs.sql: not done within 3 s; what was sent" in failed.name
+
+
 def test_the_script_reads_what_stands_elsewhere_there() -> None:
     """What ships in a folder names the file that was compared, wherever it lies."""
     told = sql_files(moved={"inputs/answers.parquet": "compared/answers.parquet"})
@@ -503,6 +513,5 @@ def test_the_script_reads_what_stands_elsewhere_there() -> None:
 
 def test_no_bar_is_drawn_among_the_sentences_of_a_night(tmp_path: Path) -> None:
     """DuckDB draws its progress on whatever the night says, after two seconds, if it may."""
-    with reading(tmp_path) as connection:
-        (is_drawn,) = connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()
-    assert is_drawn == (False,)
+    with reading(tmp_path) as sql:
+        assert sql.rows("SELECT current_setting('enable_progress_bar')") == [(False,)]

@@ -1,5 +1,6 @@
 """Sheets are proven by SQL over the results: each engine finds what is wrong in the other."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -189,3 +190,17 @@ def test_sheets_that_sql_cannot_read_prove_nothing(tmp_path: Path) -> None:
     assert not failed.passed
     assert failed.name.startswith(SHEETS_IN_SQL)
     assert "matches.parquet" in failed.name
+
+
+def test_a_proof_of_sheets_that_died_is_not_passed(
+    tmp_path: Path, killed_at: Callable[[str], list[int]]
+) -> None:
+    """The line fails and says what was asked, what ended it and what to do."""
+    results, sheets = sealed(tmp_path), read_back(tmp_path, TOLD)
+    killed = killed_at(sql_files()[second_engine.OF_SHEETS].partition("\n")[0])
+
+    (failed,) = sheets_in_sql(results, sheets=sheets, totals=TOTALS, account=PLACE)
+
+    assert len(killed) == 1
+    assert not failed.passed
+    assert ": T13_sheets.sql: the process that asks DuckDB ended (SIGKILL); what" in failed.name

@@ -35,7 +35,10 @@ from recon.steps.night.report import SheetTotals, Workbooks
 from recon.store.database.roles import Roles, statements
 from recon.store.nights import runs
 from tests.chaos.plain_sheets import SECTIONS, listed
+from tests.recon.proof.killed_sql import killed_at
 from tests.recon.steps.in_parts import compared_twice
+
+__all__ = ["killed_at"]
 
 ON_POSTGRESQL = bool(os.environ.get("STEPS_ON_POSTGRESQL"))
 """Set: the same tests run on a PostgreSQL server, as a login that may only what a night needs."""

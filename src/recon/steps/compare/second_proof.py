@@ -1,9 +1,5 @@
-"""The night's figures once more in SQL, over the files that its folder has on the disk.
+"""The night's figures once more in SQL, over the files that its folder has on the disk."""
 
-Of a large night another process reads them, where one helps: DuckDB holds what it holds there.
-"""
-
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -18,20 +14,12 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_owner
 from recon.proof.night_tables import totals_of
-from recon.proof.second_engine import (
-    SHEETS_READ,
-    held_against_sql,
-    proven_in_sql,
-    sheets_in_sql,
-    told_by_sql,
-)
-from recon.steps.compare.handed_night import HandedNight, handed_night, keys_needed, opened_night
-from recon.steps.compare.in_parts import is_large
+from recon.proof.second_engine import SHEETS_READ, proven_in_sql, sheets_in_sql
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.let_go_nights import refuse_let_go
 from recon.steps.ground.night_folder import COMPARED, RESULTS, STEPS, folder_of
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.sealed_night import sealed_night
 from recon.store.nights.runs import Run
 
 
@@ -52,36 +40,21 @@ def with_sql(
 
     Raises:
         ArchiveError: the archive cannot be reached.
-        ClusterError: those who should have read it are gone.
     """
-    workers = environment.workers
-    if workers.helps and is_large(run, environment=environment):
-        handed = handed_night(run, written=sealed, environment=environment)
-        (by_sql,) = workers.each(totals_in_sql, [handed], needs=keys_needed(environment))
-    else:
-        with environment.store.reading() as connection:
-            night = sealed_night(connection, run, environment=environment)
-        steps = {**night.steps, **{each.manifest.about.step: each for each in sealed}}
-        by_sql = _told(replace(night, steps=steps))
-    account = (run.merchant_id, run.account_id)
-    totals = held_against_sql(result.control_totals, by_sql=by_sql, account=account)
-    return with_totals(result, totals=totals)
-
-
-def totals_in_sql(night: HandedNight) -> tuple[ControlTotal, ...] | str:
-    """What another process does: every total as SQL comes to it, or why it did not.
-
-    Raises:
-        ArchiveError: the archive cannot be reached, or a step is not as the night wrote it.
-    """
-    return _told(opened_night(night, variables=os.environ))
-
-
-def _told(night: SealedNight) -> tuple[ControlTotal, ...] | str:
+    with environment.store.reading() as connection:
+        night = sealed_night(connection, run, environment=environment)
+    steps = {**night.steps, **{each.manifest.about.step: each for each in sealed}}
+    night = replace(night, steps=steps)
     # All steps of a run lie in one folder.
     of_run = night.steps[COMPARED].folder.rpartition("/")[0]
     with night.storage.local(of_run) as folder:
-        return told_by_sql(folder, moved=night.moved)
+        totals = proven_in_sql(
+            folder,
+            totals=result.control_totals,
+            account=(run.merchant_id, run.account_id),
+            moved=night.moved,
+        )
+    return with_totals(result, totals=totals)
 
 
 def sheets_proven(

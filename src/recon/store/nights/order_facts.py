@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +13,14 @@ from recon.archive.facts_files import FactsFile, facts_at, read_facts, rows_in, 
 from recon.archive.schemas import ORDER_FACTS
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveError, ConfigurationError
-from recon.proof.second_engine import REASON_MAX, reading
+from recon.proof.sql_session import SqlError, SqlSession, reading
 from recon.store.nights.facts_rows import Account, StoredFacts
-
-if TYPE_CHECKING:
-    import duckdb
 
 StorageOf = Callable[[Account], Storage]
 """The archive of an account's files."""
 Bools = npt.NDArray[np.bool_]
 UNREAD = "the rows of files could not be read, so the night goes no further"
+KEPT = "what was done before is kept: start the night again"
 MEMORY_MB = 256
 """What DuckDB may hold of facts; the rest goes to temporary files."""
 FEW_ROWS = 50_000
@@ -51,7 +49,7 @@ def answered(question: Hashable, *, ask: Callable[[], Answer]) -> Answer:
 @contextmanager
 def in_sql(
     files: Sequence[StoredFacts], *, storages: StorageOf
-) -> Iterator[tuple["duckdb.DuckDBPyConnection", list[str]]]:
+) -> Iterator[tuple[SqlSession, list[str]]]:
     """DuckDB that reads these files and nothing else, and where each lies.
 
     Its table `arrivals` has number, path, name and sender of each.
@@ -60,8 +58,6 @@ def in_sql(
         ArchiveError: a file cannot be read, or is not the one whose hash the database has; or a
             bound of memory or time was reached.
     """
-    import duckdb
-
     places = ((storages(file.inbox), file.rows) for file in files)
     is_small = sum(file.row_count for file in files) <= FEW_ROWS
     with facts_at(places, doing=UNREAD) as found:
@@ -77,9 +73,8 @@ def in_sql(
             with reading(*folders, memory_mb=MEMORY_MB, optimized=not is_small) as sql:
                 sql.register("arrivals", pa.table(columns))
                 yield sql, paths
-        except duckdb.Error as error:
-            why = str(error).partition("\n")[0][:REASON_MAX]
-            msg = f"{UNREAD}: {why}"
+        except SqlError as error:
+            msg = f"{UNREAD}: {error.reason}; {KEPT}"
             raise ArchiveError(msg) from error
 
 

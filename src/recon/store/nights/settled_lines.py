@@ -86,7 +86,7 @@ def repeats_of(
             rule = rule.replace("{told}", ", ".join(TOLD)).replace("{by}", ", ".join(BY))
             looking, *asking = rule.split(";")
             sql.execute(looking, {"paths": [*dict.fromkeys(paths)]})
-            found = (sql.execute(each).to_arrow_table() for each in asking)
+            found = map(sql.table, asking)
             rows, sums = (
                 table.select(empty.column_names).cast(empty.schema)
                 for table, empty in zip(found, NO_REPEATS, strict=True)
@@ -184,8 +184,8 @@ def lines_named(
             sql.register(f"wanted_{name}", pa.table({"text": each}))
         sql.register("repeated", repeats.rows)
         account = {"merchant": run.merchant_id, "account": run.account_id}
-        sql.execute(_NAMED, {"paths": [*dict.fromkeys(paths)], **account})
-        return sql.to_arrow_table().select(PLAIN.names).cast(PLAIN)
+        found = sql.table(_NAMED, {"paths": [*dict.fromkeys(paths)], **account})
+        return found.select(PLAIN.names).cast(PLAIN)
 
 
 _NAMED = """

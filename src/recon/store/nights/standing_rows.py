@@ -125,13 +125,14 @@ def _looked_up(asked: _Question, *, storages: StorageOf) -> Looked:
             sql.register("asked", pa.table({"order_no": pa.array(asked.numbers, pa.string())}))
         sql.execute(naming, {"paths": [*dict.fromkeys(paths)]})
         sql.execute(counting)
-        having = sql.execute("SELECT DISTINCT file_id FROM named").fetchall()
+        having = sql.rows("SELECT DISTINCT file_id FROM named")
         rows = _OF_ROW.empty_table()
-        if among := sql.execute(_CROWDED).fetchall():
+        if among := sql.rows(_CROWDED):
             sql.execute(reading, {"paths": [*{places[number]: None for (number,) in among}]})
+            *rule, became = (text.replace("{content}", ", ".join(CONTENT)) for text in rule)
             for statement in rule:
-                sql.execute(statement.replace("{content}", ", ".join(CONTENT)))
-            rows = sql.to_arrow_table().select(_OF_ROW.names).cast(_OF_ROW)
+                sql.execute(statement)
+            rows = sql.table(became).select(_OF_ROW.names).cast(_OF_ROW)
         return Looked(rows, frozenset(number for (number,) in having))
 
 

@@ -4,6 +4,7 @@ import hashlib
 import os
 import signal
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenEr
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
-from recon.store.nights import facts_rows, runs
+from recon.store.nights import facts_rows, order_facts, runs
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import archive_of
 
@@ -123,6 +124,35 @@ def test_rows_that_were_changed_in_the_archive_stop_the_night_before_money(
             merchant.move_money()
         assert merchant.effects() == []
         path.write_bytes(kept)
+
+
+SAID_TWICE = (
+    *("TABLE asked AS", "TABLE named AS", "TABLE crowded AS", "SELECT DISTINCT file_id FROM named"),
+    *("TABLE spoken AS", "TABLE last_words AS", "TABLE decided AS", "AS replaces"),
+)
+"""What is asked of rows that two files have, in its order."""
+
+
+@pytest.mark.parametrize("text", SAID_TWICE)
+def test_a_look_up_that_died_before_money_holds_it_until_the_night_is_started_again(
+    merchant: Merchant, killed_at: Callable[[str], list[int]], text: str
+) -> None:
+    """The sentence says what ended it and what to do; then the capture is sent, once."""
+    capture(merchant)
+    again = merchant.payments("captured")[0]
+    merchant.drop("first.csv", merchant.order(again))
+    merchant.drop("second.csv", merchant.order(again, amount="1.00"))
+    order_facts._ANSWERED.clear()  # of the same files in another test
+    killed = killed_at(text)
+
+    died = r"goes no further: the process that asks DuckDB ended \(SIGKILL\); what was done before"
+    with pytest.raises(ArchiveError, match=f"{died} is kept: start the night again"):
+        merchant.move_money()
+    assert len(killed) == 1
+    assert merchant.effects() == []
+
+    merchant.move_money()
+    assert [row["operation"] for row in merchant.effects()] == ["capture"]
 
 
 def past_the_code(merchant: Merchant, statement: str, *values: str) -> None:

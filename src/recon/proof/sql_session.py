@@ -1,0 +1,248 @@
+"""DuckDB, in a process of its own: what ends it, or takes too long, ends no night.
+
+A session is one connection that reads some folders and nothing else. Its process is kept for the
+next session; a process that died, or that was ended because it took too long, is not: whoever asked
+gets an `SqlError` and proves nothing. Statements go there as JSON, rows come back as JSON and
+tables as Parquet; nothing is unpickled, and its environment holds no key, password or address.
+"""
+
+import atexit
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recon.privacy.own_programs import program_variables
+
+MEMORY_MB = 512
+"""What DuckDB may hold; the rest goes to temporary files."""
+PROCESS_MB = 768
+"""And what its process may hold beside: Python, and what DuckDB does not count."""
+SPILL_GB = 8
+"""What it may write to temporary files."""
+THREADS = 1
+SECONDS_MAX = 900
+"""A night of a million orders takes a few."""
+END_SECONDS = 5
+REASON_MAX = 200
+"""Characters of what DuckDB says that are shown."""
+START = "import sys; from recon.proof.duckdb_process import serve; serve(int(sys.argv[1]))"
+DEAR_FOR_FEW_ROWS = (
+    *("statistics_propagation", "common_subplan", "common_subexpressions", "common_aggregate"),
+    *("compressed_materialization", "build_side_probe_side", "reorder_filter", "sum_rewriter"),
+    *("join_filter_pushdown", "row_group_pruner", "window_self_join", "late_materialization"),
+    *("limit_pushdown", "top_n", "duplicate_groups", "materialized_cte", "cte_inlining"),
+    *("join_elimination", "sampling_pushdown", "extension"),
+)
+"""What DuckDB leaves out where rows are few: passes that only look for a cheaper plan.
+
+Never the order of joins, nor all passes at once: DuckDB 1.5 ends its process (SIGSEGV) over the
+SQL of a month without it.
+"""
+Given = Sequence[object] | Mapping[str, object] | None
+"""What stands in place of the parameters of a statement."""
+
+
+class SqlError(RuntimeError):
+    """DuckDB refused a statement, or its process died or took too long over one."""
+
+    @property
+    def reason(self) -> str:
+        """Its first line, as it is shown."""
+        return str(self).partition("\n")[0][:REASON_MAX]
+
+
+class SqlSession:
+    """A connection in the process; each method raises SqlError where it has no answer."""
+
+    def __init__(self, process: "_Process", *, folder: Path, seconds_max: int) -> None:
+        self._process = process
+        self._folder = folder
+        self._seconds_max = seconds_max
+        self._until = monotonic() + seconds_max
+        self._files = 0
+
+    def execute(self, statement: str, given: Given = None) -> None:
+        """Run a statement whose rows nobody wants."""
+        self._ask("run", statement=statement, given=given)
+
+    def rows(self, statement: str, given: Given = None) -> list[tuple[Any, ...]]:
+        """The rows of a statement: whole numbers, texts, truths, lists of these, or None."""
+        return [*map(tuple, self._ask("rows", statement=statement, given=given))]
+
+    def table(self, statement: str, given: Given = None) -> pa.Table:
+        """The rows of a statement as a table, for many or those with moments."""
+        file = self._next_file()
+        self._ask("table", statement=statement, given=given, into=quoted(str(file)))
+        return pq.ParquetFile(file).read()
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Let statements read a table under a name."""
+        file = self._next_file()
+        pq.write_table(table, file, compression="none")
+        self._ask("register", name=name, source=quoted(str(file)))
+
+    def kinds(self, text: str) -> list[str]:
+        """The kind of each statement of a text, such as SELECT."""
+        return [*self._ask("kinds", statement=text)]
+
+    def open(self, **how: object) -> None:
+        """Begin: see duckdb_process."""
+        self._ask("open", **how)
+
+    def close(self) -> None:
+        """Let go what the connection holds; its process waits for the next one."""
+        self._ask("close")
+
+    def _next_file(self) -> Path:
+        self._files += 1
+        return self._folder / f"{self._files}.parquet"
+
+    def _ask(self, do: str, **how: object) -> Any:
+        seconds = max(0.0, self._until - monotonic())
+        answer = self._process.ask({"do": do, **how}, wait_seconds=seconds)
+        if answer is None:
+            msg = f"not done within {self._seconds_max} s"
+            raise SqlError(msg)
+        if "error" in answer:
+            raise SqlError(answer["error"])
+        return answer["done"]
+
+
+class _Process:
+    """One process that has DuckDB; once it has died, or was ended, it stays so."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            self.process = subprocess.Popen(  # noqa: S603 - this very Python, our own module
+                [sys.executable, "-P", "-c", START, str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                env=program_variables(os.environ) | path,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._door = Connection(ours.detach())
+        self.is_over = False
+
+    def hold_to(self, memory_mb: int) -> None:
+        """Bound all that the process may hold, until the next bound."""
+        wanted = memory_mb << 20
+        with suppress(ProcessLookupError):
+            _, most = resource.prlimit(self.process.pid, resource.RLIMIT_DATA)
+            least = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+            resource.prlimit(self.process.pid, resource.RLIMIT_DATA, (least, most))
+
+    def ask(self, request: Mapping[str, object], *, wait_seconds: float) -> dict[str, Any] | None:
+        """Its answer; None where it took too long and was ended.
+
+        Raises:
+            SqlError: it died over the request, or before.
+        """
+        try:
+            self._door.send_bytes(json.dumps(request).encode())
+            if not self._door.poll(wait_seconds):
+                self.end()
+                return None
+            answer: dict[str, Any] = json.loads(self._door.recv_bytes())
+        except (EOFError, OSError):
+            code = self.end()
+            how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+            msg = f"the process that asks DuckDB ended ({how})"
+            raise SqlError(msg) from None
+        except BaseException:
+            self.end()  # an answer that nobody took must not be taken for the next one
+            raise
+        return answer
+
+    def end(self) -> int:
+        """End it, and how it ended."""
+        self.is_over = True
+        self._door.close()  # it ends by itself when nobody asks any more
+        try:
+            return self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+_WAITING: list[_Process] = []
+"""Processes without a session. One does, where sessions follow each other."""
+
+
+def _end_all() -> None:
+    while _WAITING:
+        _WAITING.pop().end()
+
+
+atexit.register(_end_all)
+os.register_at_fork(after_in_child=_WAITING.clear)  # they are those of the process that forked
+
+
+@contextmanager
+def reading(
+    *folders: Path,
+    seconds_max: int = SECONDS_MAX,
+    memory_mb: int = MEMORY_MB,
+    optimized: bool = True,
+) -> Iterator[SqlSession]:
+    """DuckDB that reads these folders and nothing else: no network, no extension, no setting.
+
+    Args:
+        folders: What it may read.
+        seconds_max: After so long its process is ended.
+        memory_mb: What it may hold; beyond it, it writes to its folder of temporary files.
+        optimized: Whether it looks for a better plan of each statement, which says the same.
+    """
+    with ExitStack() as last:
+        # Ours, so that it goes whatever becomes of the process.
+        own = Path(last.enter_context(tempfile.TemporaryDirectory(prefix="recon-sql-")))
+        process = _WAITING.pop() if _WAITING else _Process()
+        last.callback(lambda: None if process.is_over else _WAITING.append(process))
+        process.hold_to(memory_mb + PROCESS_MB)
+        session = SqlSession(process, folder=own, seconds_max=seconds_max)
+        allowed = ", ".join(quoted(f"{folder.resolve()}/") for folder in (*folders, own))
+        session.open(
+            config={
+                "threads": THREADS,
+                "memory_limit": f"{memory_mb}MB",
+                "temp_directory": str(own),
+                "max_temp_directory_size": f"{SPILL_GB}GB",
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "preserve_insertion_order": False,
+            },
+            leave_out=[] if optimized else [*DEAR_FOR_FEW_ROWS],
+            settings=[
+                f"SET allowed_directories = [{allowed}]",
+                "SET enable_external_access = false",
+                # Of what takes longer than two seconds it would draw one among our sentences.
+                "SET enable_progress_bar = false",
+                "SET parquet_metadata_cache = true",  # no sealed file changes
+                "SET lock_configuration = true",
+            ],
+        )
+        try:
+            yield session
+        finally:
+            if not process.is_over:
+                session.close()
+
+
+def quoted(text: str, *, quote: str = "'") -> str:
+    """A text as SQL writes it; in double quotes it is a name."""
+    return quote + text.replace(quote, quote + quote) + quote
