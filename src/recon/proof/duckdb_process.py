@@ -1,7 +1,6 @@
 """What runs in the process that has DuckDB: statements in, rows as JSON and tables as Parquet out.
 
-Nothing is loaded here but DuckDB and this module: the process begins in a tenth of a second (Arrow
-took a fifth, and with it pandas, which DuckDB loads to look at a table of Arrow, over a second).
+Nothing is loaded here but DuckDB and this module, so it begins in a tenth of a second.
 """
 
 import json
