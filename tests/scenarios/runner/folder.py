@@ -8,7 +8,7 @@ from typing import Any, Self
 
 NOT_ARRIVING = frozenset({"expect.toml", "faults.toml", "gateway-holds.csv"})
 FIRST_NIGHT = "2026-12-01"
-STEP_KEYS = frozenset({"night", "command", "portal", "answer", "remove"})
+STEP_KEYS = frozenset({"night", "command", "portal", "answer", "remove", "write", "sql"})
 NIGHT_KEYS = frozenset({"night", "at", "wire", "options", "kill_when", "timezone"})
 TABLES = frozenset(
     {"breaks", "unverified", "rejected", "effects", "pending", "matched", "instructions"}

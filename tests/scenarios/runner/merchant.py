@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
 import tomllib
@@ -123,6 +124,13 @@ class PlayedMerchant:
             self.gateway.by_hand(self.filled(stated))
         elif step.kind == "remove":
             (self.folder / stated).unlink()
+        elif step.kind == "write":
+            for name, text in stated.items():
+                (self.folder / name).write_text(self.filled(text))
+        elif step.kind == "sql":
+            with contextlib.closing(sqlite3.connect(self.folder / "recon.sqlite")) as database:
+                database.execute(self.filled(stated))
+                database.commit()
         else:
             self._answer(stated)
         return None
@@ -150,6 +158,8 @@ class PlayedMerchant:
             return self.gateway.payments[order][-1]
         if word == "list":
             return self._list()
+        if word == "run":
+            return self._run()
         rows = read(self.workbook).rows("instructions")
         ids = [row["instruction"] for row in rows if (row["kind"], row["order"]) == (word, order)]
         if not ids:
@@ -162,6 +172,12 @@ class PlayedMerchant:
         if not (digest := re.search(r"\b[0-9a-f]{12,64}\b", shown.rpartition("ist")[2])):
             raise ScenarioError(f"`recon approve` names no list: {shown}")
         return digest[0]
+
+    def _run(self) -> str:
+        """The run that began last."""
+        newest = "SELECT run_id FROM run ORDER BY started_at DESC LIMIT 1"
+        with contextlib.closing(sqlite3.connect(self.folder / "recon.sqlite")) as database:
+            return str(database.execute(newest).fetchone()[0])
 
     def _with_workbook(self, said: Said) -> Said:
         """What a night says last is where its workbook is; one that was refused wrote none."""

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from recon.model.errors import ConfigurationError, UsageError
+from recon.model.errors import UsageError
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
 from recon.store.schema import run
@@ -77,17 +77,6 @@ def _standing(merchant: Any) -> str:
     with merchant.environment() as environment:
         ((run, _),) = people.status(environment)
         return people.standing_of(run, environment=environment)
-
-
-def test_a_stopped_night_says_why(merchant: Any) -> None:
-    """A night that could not go on shows its step and the sentence it ended with."""
-    merchant.variables["RECON_SIGN_KEY"] = "wrong"
-    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
-    with pytest.raises(ConfigurationError):
-        merchant.night()
-
-    assert _standing(merchant).startswith("stopped after ingest: ")
-    assert "sign key" in _standing(merchant)
 
 
 def test_a_dead_night_is_told_from_a_working_one(merchant: Any) -> None:

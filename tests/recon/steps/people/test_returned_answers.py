@@ -14,7 +14,6 @@ from recon.steps.night.report import rebuild_answered
 from recon.steps.people.returned_answers import import_resolutions, sentence_of
 from recon.steps.people.sign_off import Night
 from recon.steps.people.taken_back import words_taken_back
-from recon.steps.people.verdicts import agree_write_off
 from recon.store.people import resolution_rows
 from reports.handed import form, reading, workbooks
 from reports.reading.comparison import run_of
@@ -108,34 +107,6 @@ def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
     with merchant.environment() as environment:
         person = identify(by, code=None, environment=environment)
         return import_resolutions(path, person=person, form=form(), environment=environment)
-
-
-def test_the_same_file_again_changes_nothing(desk: Any, workbook: Path) -> None:
-    """A file that was imported is known by its content."""
-    back = Returned(workbook)
-    back.answer("Order corrected")
-    path = back.save("answered.xlsx")
-    take(desk, path)
-
-    again = take(desk, path)
-
-    assert again.repeated
-    assert "imported before" in sentence_of(again)
-
-
-def test_a_stale_answer_is_refused_with_its_cell(desk: Any, workbook: Path) -> None:
-    """Two people answered the same break: the second learns of the first and where."""
-    path = workbook
-    first, second = Returned(path), Returned(path)
-    first.answer("Order corrected")
-    second.answer("Refunded")
-    take(desk, first.save("first.xlsx"), by="jo")
-
-    done = take(desk, second.save("second.xlsx"), by="kim")
-
-    assert not done.taken
-    assert done.refusals[0].cell.startswith("Breaks!")
-    assert "Jo Hill answered this break" in done.refusals[0].reason
 
 
 @pytest.mark.parametrize("resolution", ["Order corrected", "Written off (approved)"])
@@ -293,62 +264,6 @@ def test_a_replaced_night_is_refused_with_its_successor(desk: Any, workbook: Pat
 
     with pytest.raises(SourceUnreadableError, match="replaces it"):
         take(desk, path)
-
-
-def write_offs(desk: Any, workbook: Path, *, rows: int, by: str = "jo") -> list[Any]:
-    """So many write-offs in one workbook; those that wait now."""
-    back = Returned(workbook)
-    for row in range(rows):
-        back.answer("Written off (approved)", row=row)
-    take(desk, back.save("answered.xlsx"), by=by)
-    with desk.environment() as environment, environment.store.reading() as connection:
-        return resolution_rows.waiting_write_offs(connection)
-
-
-def agree(desk: Any, answer: Any, *, by: str) -> str:
-    """One person agrees to a write-off that waits."""
-    with desk.environment() as environment:
-        person = identify(by, code=None, environment=environment)
-        return agree_write_off(answer.answer_id, person=person, environment=environment)
-
-
-def test_a_second_person_agrees_to_a_write_off(desk: Any, workbook: Path) -> None:
-    """Whoever gave it cannot agree, under no name; another person can, one of them an approver."""
-    (waiting,) = write_offs(desk, workbook, rows=1, by=" jo  HILL")
-    for name, why in (("jo", "a second person"), ("Jo Hill", "a second person")):
-        with pytest.raises(UsageError, match=why):
-            agree(desk, waiting, by=name)
-    agreed = agree(desk, waiting, by="kim")
-    with desk.environment() as environment, environment.store.reading() as connection:
-        known = resolution_rows.agreed_write_offs(connection, ("100042", "100042001"))
-
-    assert agreed == waiting.break_id
-    assert [*known] == [agreed]
-    assert known[agreed][1] > 0
-
-
-def test_nobody_agrees_to_more_than_their_limit(desk: Any, workbook: Path) -> None:
-    """The write-offs of one workbook count together: many small ones are one large one."""
-    waiting = write_offs(desk, workbook, rows=2, by="lee")
-    with pytest.raises(UsageError, match=r"more .* than the limit of Max Ott"):
-        agree(desk, waiting[0], by="max")
-    with desk.environment() as environment, environment.store.reading() as connection:
-        (digest,) = {one.file_sha256 for one in waiting}
-        sums = resolution_rows.write_offs_of_file(connection, digest)
-
-    assert sum(sums.values()) > 1000
-
-
-def test_a_reviewer_agrees_to_what_an_approver_brought(desk: Any, workbook: Path) -> None:
-    """In any order; of two reviewers neither may give up anything."""
-    (waiting,) = write_offs(desk, workbook, rows=1, by="lee")
-    two = PEOPLE.replace('name = "Max Ott"', 'name = "Max Ott"\nrole = "reviewer"')
-    (desk.folder / "config" / "approvers.toml").write_text(two)
-    with pytest.raises(UsageError, match="Lee Fox is a reviewer; Max Ott is a reviewer"):
-        agree(desk, waiting, by="max")
-    assert agree(desk, waiting, by="jo") == waiting.break_id
-    with desk.environment() as environment:
-        assert verify(environment, reading=reading()).problems == ()
 
 
 def test_every_answer_is_signed_by_who_did_not_bring_it(desk: Any, workbook: Path) -> None:

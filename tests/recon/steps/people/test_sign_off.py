@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from python_calamine import CalamineWorkbook
 
 from recon.model.errors import OutputError, UsageError
 from recon.model.words import DIGITS_READ
@@ -17,7 +16,7 @@ from recon.steps.night.whole_night import finish
 from recon.steps.people.sign_off import Night, file_to_sign, nights
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.database.history import of_entity
-from recon.store.nights import input_rows, runs
+from recon.store.nights import runs
 from reports.handed import reading, workbooks
 from tests.recon.steps.signing import sign_seen
 
@@ -75,14 +74,6 @@ def listed(merchant: Any, *, days: int = 1) -> list[Night]:
         return nights(DAY - timedelta(days=days - 1), last=DAY, environment=environment)
 
 
-def page_one_words(merchant: Any) -> str:
-    """The Summary of the newest workbook, as one text."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        path = runs.finished(connection)[-1].workbook
-    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name("Summary").to_python()
-    return "\n".join(str(cell) for row in rows for cell in row)
-
-
 def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     """Two different people, in this order; a workbook written later takes no name over."""
     run_id = newest(proven)
@@ -105,61 +96,10 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     assert (after.workbook, len(after.signed)) == (night.workbook, 2)
 
 
-@pytest.mark.parametrize(
-    ("steps", "said"),
-    [
-        ([("approver", "anna"), ("reviewer", "anna")], "somebody else signs as reviewer"),
-        ([("reviewer", "anna"), ("approver", "anna")], "somebody else signs as approver"),
-        ([("reviewer", "anna"), ("approver", "dan")], "an approver signs as approver"),
-        ([("reviewer", "anna"), ("reviewer", "ben")], "already"),
-        ([("preparer", "anna")], "a role is one of"),
-    ],
-)
-def test_who_may_not_sign_is_told_why(proven: Any, steps: list[tuple[str, str]], said: str) -> None:
-    """The order, the role and the second pair of eyes are kept."""
-    run_id = newest(proven)
-    *before, (role, name) = steps
-    for earlier, who in before:
-        signed(proven, run_id, role=earlier, name=who)
-
-    with pytest.raises(UsageError, match=said):
-        signed(proven, run_id, role=role, name=name)
-
-
 def problems(merchant: Any) -> tuple[str, ...]:
     """What `recon verify` finds."""
     with merchant.environment() as environment:
         return verify(environment, reading=reading()).problems
-
-
-def test_who_would_leave_nobody_to_sign_is_told_before(proven: Any) -> None:
-    """Of one approver and one reviewer the approver does not review."""
-    run_id = newest(proven)
-    two = PEOPLE.replace("[approvers.ben]", "").replace('name = "Ben Roy"', "")
-    (proven.folder / "config" / "approvers.toml").write_text(two)
-    with pytest.raises(UsageError, match="after Anna Berg as reviewer nobody would be left"):
-        signed(proven, run_id, role="reviewer", name="anna")
-    signed(proven, run_id, role="approver", name="anna")
-    assert signed(proven, run_id, role="reviewer", name="dan").unsigned_days == 0
-
-
-def test_a_signature_is_taken_back_until_both_are_there(proven: Any) -> None:
-    """By its own person; the role is free again, and what was signed then stands in the history."""
-    run_id = newest(proven)
-    signed(proven, run_id, role="reviewer", name="anna")
-    with pytest.raises(UsageError, match="Dan Orr has no word"):
-        taken_back(proven, run_id, name="dan")
-    assert (
-        taken_back(proven, run_id, name="anna") == f"the signature as reviewer under run {run_id}"
-    )
-    assert listed(proven)[0].signed == ()
-    assert problems(proven) == ()
-    proven.now += timedelta(minutes=1)
-    signed(proven, run_id, role="reviewer", name="dan")
-    assert signed(proven, run_id, role="approver", name="anna").unsigned_days == 0
-    assert problems(proven) == ()
-    with pytest.raises(UsageError, match="nobody takes it back alone"):
-        taken_back(proven, run_id, name="anna")
 
 
 def taken_back(merchant: Any, run_id: str, *, name: str) -> str:
@@ -176,64 +116,6 @@ def test_a_changed_workbook_cannot_be_signed(proven: Any) -> None:
 
     with pytest.raises(UsageError, match="is not the file that run"):
         signed(proven, newest(proven), role="reviewer", name="dan")
-
-
-def test_a_night_that_is_not_proven_cannot_be_signed(proven: Any) -> None:
-    """Nobody signs what does not tie."""
-    run_id = newest(proven)
-    with proven.environment() as environment, environment.store.writing() as connection:
-        runs.note_result(connection, run_id, values={"verdict": "NOT PROVEN"})
-
-    with pytest.raises(UsageError, match="NOT PROVEN"):
-        signed(proven, run_id, role="reviewer", name="dan")
-
-
-def test_a_run_again_voids_the_signatures(proven: Any) -> None:
-    """The list of nights says which run replaced the signed one, and so does the new page one."""
-    first = newest(proven)
-    signed(proven, first, role="reviewer", name="dan")
-    signed(proven, first, role="approver", name="anna")
-    proven.now += timedelta(hours=1)
-    proven.night(workbooks=workbooks())
-
-    with pytest.raises(UsageError, match=f"replaced by run {newest(proven)}"):
-        signed(proven, first, role="reviewer", name="ben")
-    (night,) = listed(proven)
-    assert (night.run_id, night.signed) == (newest(proven), ())
-    who = "Dan Orr (reviewer) and Anna Berg (approver)"
-    assert (
-        night.void_because == f"run {newest(proven)} replaced run {first}, which {who} had signed"
-    )
-    told = f"Run {first} of this night was signed by Dan Orr (reviewer) and Anna Berg (approver)"
-    assert told in page_one_words(proven)
-
-    with proven.environment() as environment:
-        (new, old) = sorted(proven.folder.joinpath("reports").glob("reconciliation-*.xlsx"))
-        found = {path: verify(environment, reading=reading(), workbook=path) for path in (old, new)}
-    assert [one.problems for one in found.values()] == [(), ()]
-    assert f"of run {first}, which run {newest(proven)} replaced" in found[old].replaced
-    assert found[new].replaced == ""
-
-
-def test_a_back_dated_night_voids_what_was_signed_after_it(proven: Any) -> None:
-    """A night of an earlier date counts from then on; the later one, run again, carries it on."""
-    first = newest(proven)
-    signed(proven, first, role="reviewer", name="dan")
-    proven.now += timedelta(hours=1)
-    proven.night(date="2026-11-19")
-    back = newest(proven)
-
-    (night,) = listed(proven)
-    assert (night.run_id, night.signed) == (first, ())
-    assert night.void_because == f"run {back} replaced it"
-    with pytest.raises(UsageError, match=f"replaced by run {back}"):
-        signed(proven, first, role="approver", name="anna")
-    proven.now += timedelta(hours=1)
-    proven.night()
-    with proven.environment() as environment, environment.store.reading() as connection:
-        kept = input_rows.load(connection, newest(proven))
-    assert kept is not None
-    assert kept.previous_run_id == back
 
 
 def test_an_earlier_night_that_ends_after_the_signature_voids_it(proven: Any) -> None:

@@ -85,78 +85,6 @@ def told(name: str, said: str, environment: Environment) -> str:
     return sentence_of(decision, verdict=said)
 
 
-def agrees(environment: Environment) -> list[str]:
-    """What `recon verify` says of words of people."""
-    return [
-        one
-        for one in verify(environment, reading=UNREAD).problems
-        if "endorse" in one or "verdict" in one or "decided" in one
-    ]
-
-
-def test_a_third_person_decides_between_two_and_who_was_overruled_is_told(
-    environment: Environment, doubtful: Any
-) -> None:
-    """Two of three say the same."""
-    doubtful.wait(hours=1)
-    told("dan", "applied", environment)
-    told("anna", "not_applied", environment)
-
-    assert told("ben", "applied", environment).endswith(
-        "Not all said so: Anna Berg says not_applied."
-    )
-    assert doubtful.instruction_states() == {"resolved_applied": 1}
-    assert agrees(environment) == []
-
-
-def test_two_reviewers_decide_nothing_alone(doubtful: Any) -> None:
-    """An approver is among the two, else what they decided would not verify."""
-    people = BEN_REVIEWS
-    (doubtful.folder / "config" / "approvers.toml").write_text(people)
-    with doubtful.environment() as later:
-        assert [say(name, "applied", later) for name in ("dan", "ben")] == [False, False]
-        assert say("anna", "applied", later)
-        assert agrees(later) == []
-
-
-def test_who_changes_their_mind_is_no_half_any_more(
-    environment: Environment, doubtful: Any
-) -> None:
-    """A word ends with the opposite of the same person, or when it is taken back."""
-    doubtful.wait(hours=1)
-    person = identify("dan", code=None, environment=environment)
-    say("dan", "applied", environment)
-    say("dan", "not_applied", environment)
-    assert not say("anna", "applied", environment)
-    what = words_taken_back(the_doubt(environment), person=person, environment=environment)
-    assert what == f"the word not_applied about instruction {the_doubt(environment)}"
-    assert not say("ben", "not_applied", environment)
-    assert doubtful.instruction_states() == {"in_doubt": 1}
-    assert agrees(environment) == []
-
-
-@pytest.mark.parametrize(("said", "evidence"), [("maybe", SEEN), ("applied", "yes")])
-def test_a_verdict_needs_a_word_of_the_list_and_evidence(
-    environment: Environment, said: str, evidence: str
-) -> None:
-    """An auditor must be able to follow it."""
-    with pytest.raises(UsageError):
-        say("anna", said, environment, evidence=evidence)
-
-
-def test_nobody_says_not_applied_while_the_effect_may_still_come(
-    environment: Environment, doubtful: Any
-) -> None:
-    """Before the quarantine has ended two people cannot say it either; then they can."""
-    for name in ("anna", "ben"):
-        with pytest.raises(UsageError, match=r"may still be carried out until 2026-.* nothing was"):
-            say(name, "not_applied", environment)
-    assert doubtful.instruction_states() == {"in_doubt": 1}
-
-    doubtful.wait(hours=1)
-    assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
-
-
 def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
     environment: Environment, doubtful: Any
 ) -> None:
@@ -179,16 +107,6 @@ def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
 
     doubtful.wait(hours=1)
     assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
-
-
-def test_what_is_decided_is_not_decided_again(environment: Environment, doubtful: Any) -> None:
-    """Terminal states are never rewritten."""
-    doubtful.wait(hours=1)
-    for name in ("anna", "ben"):
-        say(name, "not_applied", environment)
-
-    with pytest.raises(UsageError, match="nothing to decide"):
-        say("anna", "applied", environment)
 
 
 def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
