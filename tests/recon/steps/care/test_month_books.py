@@ -22,8 +22,7 @@ from recon.steps.ground.environment import Environment
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 from tests.recon.steps.care.test_month_closes import LAST, NOVEMBER, play
-from tests.recon.steps.care.test_reopened_months import reopened
-from tests.recon.steps.care.test_signed_closes import close, problems
+from tests.recon.steps.care.test_signed_closes import close, problems, reopened
 from tests.recon.steps.compare.test_journals import (
     RULES,
     ask_write_off,

@@ -34,8 +34,7 @@ from recon.store.nights import answer_parts, runs, sign_off_rows
 from recon.store.nights.let_go_rows import all_let_go, half_gone
 from recon.store.nights.sign_off_rows import Signature
 from recon.store.people.approval_rows import PersonsWord
-from tests.recon.steps.care.test_reopened_months import reopened
-from tests.recon.steps.care.test_signed_closes import UNREAD, close
+from tests.recon.steps.care.test_signed_closes import UNREAD, close, reopened
 from tests.recon.steps.conftest import (
     ACCOUNT,
     BUSINESS_DATE,

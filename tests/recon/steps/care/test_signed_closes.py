@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from flows.people import month_shown
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.period.business_month import BusinessMonth
-from recon.steps.acts import Place
+from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
 from recon.steps.care import closed_view as closed_view_module
 from recon.steps.care import signed_closes
 from recon.steps.care.close_folders import period_folder
@@ -184,49 +185,6 @@ def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
     assert view.differs == ()
 
 
-def test_an_approver_may_come_first(ended: Merchant) -> None:
-    """The reviewer's word closes then; the names stand under their roles."""
-    assert signed(ended, role="approver", name="anna").closed is None
-    closed = signed(ended, role="reviewer", name="dan").closed
-
-    assert closed is not None
-    with folder_of(ended) as folder:
-        names = json.loads((folder / "close-1" / "signatures.json").read_text())
-    assert [(each["role"], each["by"][:4]) for each in names] == [
-        ("reviewer", "Dan "),
-        ("approver", "Anna"),
-    ]
-    assert problems(ended) == ""
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ([("approver", "anna"), ("reviewer", "anna")], "a second person must say the same"),
-        ([("approver", "anna"), ("approver", "ben")], "signed 2026-11 as approver already"),
-        ([("approver", "dan")], "Dan Orr is a reviewer; an approver signs"),
-        ([("reviewer", "anna"), ("approver", "anna")], "a second person must say the same"),
-        ([("reviewer", "anna"), ("approver", "dan")], "Dan Orr is a reviewer; an approver signs"),
-        ([("reviewer", "anna"), ("reviewer", "ben")], "signed 2026-11 as reviewer already"),
-        ([("boss", "anna")], "a role is one of"),
-        ([("reviewer", "dan"), ("approver", "anna"), ("reviewer", "ben")], "is CLOSED"),
-    ],
-)
-def test_who_may_not_sign_closes_nothing(
-    ended: Merchant, words: list[tuple[str, str]], sentence: str
-) -> None:
-    """The same person or role twice, a reviewer as approver: refused, nothing changed."""
-    *before, (role, name) = words
-    for earlier, who in before:
-        signed(ended, role=earlier, name=who)
-    then = state(ended)
-
-    with pytest.raises(UsageError, match=sentence):
-        signed(ended, role=role, name=name)
-
-    assert state(ended) == then
-
-
 def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
     ended: Merchant,
 ) -> None:
@@ -246,39 +204,13 @@ def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
 
 
 def test_a_first_word_under_a_month_is_taken_back(ended: Merchant) -> None:
-    """By its own person; nobody closes on it then, and another one reviews."""
+    """The history has it no more, as the desk has not."""
     signed(ended, role="reviewer", name="anna")
     with ended.environment() as environment:
         person = identify("anna", code=None, environment=environment)
         words_taken_back("close-month", person=person, environment=environment)
+
     assert state(ended).signed is None
-    assert signed(ended, role="approver", name="ben").closed is None
-    with ended.environment() as environment:
-        person = identify("ben", code=None, environment=environment)
-        words_taken_back("close-month", person=person, environment=environment)
-    signed(ended, role="reviewer", name="dan")
-    assert signed(ended, role="approver", name="anna").closed is not None
-
-
-def test_the_name_of_a_reviewer_who_left_closes_nothing(ended: Merchant) -> None:
-    """Of somebody who is not declared any more a word waits for nobody."""
-    signed(ended, role="reviewer", name="dan")
-    left = PEOPLE.replace("[approvers.dan]", "[approvers.dana]").replace("Dan Orr", "Dana Orr")
-    (ended.folder / "config" / "approvers.toml").write_text(left)
-
-    assert signed(ended, role="approver", name="anna").closed is None
-    assert signed(ended, role="reviewer", name="dana").closed is not None
-
-
-@pytest.mark.parametrize(
-    ("seen", "sentence"), [("0" * 64, "is not what you looked at"), ("abc", "the first 16 digits")]
-)
-def test_what_was_not_looked_at_is_not_signed(ended: Merchant, seen: str, sentence: str) -> None:
-    """A signature names the digest of what its person saw."""
-    with pytest.raises(UsageError, match=sentence):
-        signed(ended, role="reviewer", name="dan", seen=seen)
-
-    assert state(ended) == MonthState()
 
 
 def test_a_month_that_is_not_ready_is_signed_by_nobody(ended: Merchant) -> None:
@@ -536,3 +468,92 @@ def closed_months_line(merchant: Merchant) -> Check:
     """What `recon doctor` says of the closed months."""
     looked = checks(merchant.variables, clock=merchant.clock, randomness=Random(1))
     return next(check for check in looked if check.name.startswith("closed "))
+
+
+REASON = "the gateway sent a corrected file"
+
+
+def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> Done:
+    """One word, through the desk."""
+    merchant_id, account_id = OWN
+    month = NOVEMBER.name
+    word = ReopenMonth(month=month, merchant_id=merchant_id, account_id=account_id, reason=reason)
+    with merchant.environment() as environment:
+        return say(word, who=(name, None), place=place_of(environment))
+
+
+def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(
+    ended: Merchant,
+) -> None:
+    """Between the words it is closed; then its nights may run; the first folder stays whole."""
+    close(ended)
+    assert reopened(ended, name="dan").ending == "Noted"
+    assert state(ended).is_closed
+    assert reopened(ended, name="anna").ending == "REOPENED"
+
+    opened = state(ended)
+    assert opened.reopened is not None
+    assert (opened.is_closed, opened.reopened.reason) == (False, REASON)
+    assert problems(ended) == ""
+    word = close(ended)
+    assert word.closed is not None
+    assert word.closed.folder.endswith("close-2")
+    with folder_of(ended) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == ["close-1", "close-2"]
+        manifest = (folder / "close-2" / "manifest.json").read_text()
+    assert opened.closes[0].manifest in manifest
+    assert problems(ended) == ""
+
+
+def test_of_two_closed_months_the_later_is_opened_first(ended: Merchant) -> None:
+    """It begins with the figures of the one before it."""
+    close(ended)
+    forge(ended, month="2026-12")
+    ended.wait(hours=31 * 24)
+
+    with pytest.raises(UsageError, match="reopen 2026-12 first"):
+        reopened(ended, name="anna")
+
+
+def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
+    """Whoever writes the history past the desk opens nothing that verify believes."""
+    close(ended)
+    closed = state(ended).closes[-1]
+    word = closed_months.ReopenedMonth("nobody", closed.at, REASON)
+    with ended.environment() as environment, environment.store.writing() as connection:
+        closed_months.note_reopened(connection, closed, word=word)
+
+    assert "a month was reopened" in problems(ended)
+
+
+def forge(merchant: Merchant, *, month: str) -> None:
+    """Another month that is closed."""
+    closed = state(merchant).closes[-1]
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        closed_months.note_closed(connection, replace(closed, month=month))
+
+
+def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
+    """Before anything is prepared."""
+    fields = {"month": NOVEMBER.name, "merchant_id": MERCHANT, "account_id": f"{ACCOUNT}9"}
+    word = SignClose(**fields, role="reviewer", digest="0" * 64)
+    with (
+        ended.environment() as environment,
+        pytest.raises(UsageError, match="declares no account"),
+    ):
+        say(word, who=("dan", None), place=place_of(environment))
+
+
+def test_the_form_shows_a_month_as_the_command_does(ended: Merchant) -> None:
+    """The digest that is signed, or who closed it; the workbook lies in the reports."""
+    asked = {"month": NOVEMBER.name, "merchant_id": "", "account_id": ""}
+    with ended.environment() as environment:
+        sentence, lines = month_shown(environment, asked)
+    assert sentence.startswith("2026-11: READY")
+    assert f"- Digest: {digest_of(ended)}" in lines
+
+    close(ended)
+    with ended.environment() as environment:
+        sentence, lines = month_shown(environment, asked)
+    assert sentence == "2026-11: CLOSED."
+    assert any("closed.xlsx" in line for line in lines)
