@@ -10,8 +10,6 @@ from recon.model.errors import (
     ConfigurationError,
     NightHeldError,
     OutputError,
-    SourceMissingError,
-    UsageError,
 )
 from recon.model.headway import Headway, heard_by
 from recon.model.nights import Mode
@@ -89,14 +87,6 @@ def test_an_address_that_is_not_registered_stops_before_money(merchant: Any) -> 
     assert merchant.effects() == []
 
 
-def test_a_missing_inbox_is_named(merchant: Any) -> None:
-    """An inbox folder that does not exist is an error that names it."""
-    merchant.inbox.rmdir()
-
-    with pytest.raises(SourceMissingError, match="inbox"):
-        merchant.night()
-
-
 def test_a_reports_folder_that_cannot_be_written_stops_before_money(merchant: Any) -> None:
     """A night whose workbook could not be written is refused before anything is sent."""
     _capture_three(merchant)
@@ -130,20 +120,6 @@ def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql
     assert len({*sqlite, _digests(merchant)[-1]}) == 1
 
 
-def test_a_refund_waits_for_its_capture_and_goes_the_next_night(merchant: Any) -> None:
-    """Capture and refund of one order in one file: each takes effect once, in order."""
-    payment = next(p for p in merchant.payments("authorised") if p.currency == "EUR")
-    row = merchant.order(payment, status="paid", action="capture")
-    merchant.drop("orders.csv", row, row | {"action": "refund", "action_amount": "0.50"})
-    merchant.night()
-    first = [effect["operation"] for effect in merchant.effects()]
-    merchant.wait(hours=24)
-    merchant.move_money(date="2026-11-21")
-
-    assert first == ["capture"]
-    assert [effect["operation"] for effect in merchant.effects()] == ["capture", "refund"]
-
-
 def test_a_code_that_nobody_mapped_moves_nothing(merchant: Any) -> None:
     """A payment_status that is not in the rules is a finding, and its capture waits."""
     _capture_three(merchant)
@@ -170,33 +146,6 @@ def test_a_stale_answer_after_our_capture_sends_nothing(merchant: Any) -> None:
     assert [effect["operation"] for effect in merchant.effects()] == ["capture"]
 
 
-def test_a_corrected_amount_is_not_sent_on_top(merchant: Any) -> None:
-    """A file replaced by a version with another refund amount moves nothing more by itself."""
-    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
-    refund = merchant.order(paid, status="paid", action="refund", action_amount="1.00")
-    merchant.drop("orders.csv", refund)
-    merchant.night()
-    merchant.drop("orders.csv", refund | {"action_amount": "2.00"})
-    merchant.wait(hours=24)
-    merchant.move_money(date="2026-11-21")
-
-    assert [effect["amount"] for effect in merchant.effects()] == ["1.00"]
-    assert merchant.instruction_states() == {"confirmed": 1, "planned": 1}
-
-
-def test_what_a_newer_version_dropped_is_not_sent(merchant: Any) -> None:
-    """An instruction that was planned but not sent waits when its file no longer asks for it."""
-    paid = next(p for p in merchant.payments("captured") if p.currency == "EUR")
-    refund = merchant.order(paid, status="paid", action="refund", action_amount="9.00")
-    merchant.drop("orders.csv", refund)
-    merchant.night(mode=Mode.DRY_RUN)
-    merchant.drop("orders.csv", refund | {"action_amount": "0.90"})
-    merchant.move_money()
-
-    assert merchant.effects() == []
-    assert merchant.instruction_states() == {"approved": 1, "planned": 1}
-
-
 def test_a_held_account_names_its_holder(merchant: Any) -> None:
     """A second start while a run holds the account ends with a sentence that names the run."""
     with (
@@ -210,15 +159,6 @@ def test_a_held_account_names_its_holder(merchant: Any) -> None:
 
     assert run_id in str(held.value)
     assert "process" in str(held.value)
-
-
-def test_a_day_that_has_not_closed_is_refused(merchant: Any) -> None:
-    """A business date that is still open or in the future moves nothing."""
-    _capture_three(merchant)
-
-    with pytest.raises(UsageError, match="closes at"):
-        merchant.night(date="2026-11-21")
-    assert merchant.effects() == []
 
 
 def test_an_undeclared_account_is_named(merchant: Any) -> None:
@@ -244,24 +184,6 @@ def test_sheets_that_differ_from_the_database_are_not_proven(merchant: Any) -> N
 
     assert merchant.night(workbooks=lying) is Verdict.NOT_PROVEN
     assert _workbook(merchant)["verdict"] == "NOT PROVEN"
-
-
-def test_a_file_put_back_after_a_newer_one_is_asked_again(merchant: Any) -> None:
-    """A, then B without the capture, then A again: the capture goes out, and goes out once."""
-    first, second = merchant.payments("authorised")[:2]
-    asked = merchant.order(first, status="paid", action="capture")
-    merchant.drop("orders.csv", asked)
-    merchant.night(mode=Mode.DRY_RUN)
-    merchant.drop("orders.csv", merchant.order(first), merchant.order(second))
-    merchant.night()
-    between = merchant.effects()
-    merchant.drop("orders.csv", asked)
-    merchant.night()
-    merchant.move_money()
-
-    assert between == []
-    assert [row["transaction_id"] for row in merchant.effects()] == [first.transaction_id]
-    assert merchant.instruction_states() == {"confirmed": 1}
 
 
 def test_a_disk_that_is_nearly_full_stops_a_night_before_money(tmp_path: Path) -> None:
