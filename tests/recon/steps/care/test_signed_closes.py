@@ -203,6 +203,20 @@ def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
     assert signed(ended, role="approver", name="anna").closed is None
 
 
+@pytest.mark.parametrize(
+    ("role", "seen", "sentence"),
+    [("boss", "0" * 64, "a role is one of"), ("reviewer", "abc", "the first 16 digits")],
+)
+def test_what_the_desk_never_passes_on_is_not_signed(
+    ended: Merchant, role: str, seen: str, sentence: str
+) -> None:
+    """Its own form refuses both before; no command comes so far."""
+    with pytest.raises(UsageError, match=sentence):
+        signed(ended, role=role, name="anna", seen=seen)
+
+    assert state(ended) == MonthState()
+
+
 def test_a_first_word_under_a_month_is_taken_back(ended: Merchant) -> None:
     """The history has it no more, as the desk has not."""
     signed(ended, role="reviewer", name="anna")

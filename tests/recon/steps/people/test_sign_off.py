@@ -109,6 +109,12 @@ def taken_back(merchant: Any, run_id: str, *, name: str) -> str:
         return words_taken_back(run_id, person=person, environment=environment)
 
 
+def test_a_role_that_there_is_not_is_told(proven: Any) -> None:
+    """The desk's own form refuses it before; no command comes so far."""
+    with pytest.raises(UsageError, match="a role is one of"):
+        signed(proven, newest(proven), role="preparer", name="anna")
+
+
 def test_a_changed_workbook_cannot_be_signed(proven: Any) -> None:
     """What is signed is the file that the run wrote."""
     (path,) = proven.folder.joinpath("reports").glob("reconciliation-*.xlsx")
