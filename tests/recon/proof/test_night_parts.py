@@ -24,8 +24,13 @@ from recon.proof.whole_of_parts import added_totals
 from tests.planted import planted
 from tests.planted.planted_files import AS_OF
 from tests.planted.shifted_zone import zone_shifted
-from tests.recon.matching.calm.test_aside import RULES_OF_NIGHTS, assert_same, random_night
-from tests.recon.matching.calm.test_calm_sets import CALM, LEFT, with_open_sets
+from tests.recon.matching.calm.test_aside import (
+    RULES_OF_NIGHTS,
+    assert_same,
+    random_night,
+    with_open_sets,
+)
+from tests.recon.matching.calm.test_calm_sets import CALM, LEFT
 from tests.recon.matching.turned import turned
 from tests.recon.proof.in_parts import reconciled_in_parts
 from tests.recon.proof.test_items import BY_MATCH, WITH_ITEMS

@@ -1,6 +1,5 @@
 """Calm sets: which they are, and that no result is another for the parts they are judged in."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -12,19 +11,16 @@ import pytest
 from recon.config.rules import Rules
 from recon.matching.calm import calm_sets
 from recon.matching.calm.calm_sets import Calm, set_aside
-from recon.matching.frames.sources import Sources
 from recon.model.words import Flag
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.engine import concluded, prove
 from tests.planted import planted
 from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
-from tests.recon.matching.calm.test_aside import RULES_OF_NIGHTS, assert_same, random_night
+from tests.recon.matching.calm.test_aside import RULES_OF_NIGHTS, assert_same, with_open_sets
 from tests.recon.matching.conftest import LONG_AGO
 from tests.recon.matching.turned import turned
 
-SEEDS = int(os.environ.get("CALM_SEEDS", "1"))
-"""Nights whose rows are spoilt at random; `make test-truths` plays more."""
 SOON = {"valid_days": 365, "warn_days": 365}
 """Every authorisation ends soon."""
 
@@ -34,35 +30,6 @@ def small_nights_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nights of a test are judged in parts of few sets."""
     monkeypatch.setattr(calm_sets, "SETS_MIN", 1)
     monkeypatch.setattr(calm_sets, "SETS_PER_PART", 7)
-
-
-def how_many(proof: Proof) -> int:
-    """How many sets were judged in parts."""
-    return len(proof.aside.calm.sets)
-
-
-def items_of_result(proof: Proof) -> list[dict[str, Any]]:
-    """The items of a result, in one order."""
-    rows = concluded(proof, as_of=AS_OF).items.to_pylist()
-    return sorted(rows, key=lambda row: [str(row[name]) for name in sorted(row)])
-
-
-def with_open_sets(night: Sources) -> Sources:
-    """The night, every third order only authorised on both sides, and not booked."""
-    names = night.orders["order_no"].iloc[::3].tolist()
-    frames = {}
-    for name, column, word in (
-        ("orders", "status", "authorised"),
-        ("gateway", "payment_status", "2000"),
-    ):
-        frame = getattr(night, name)
-        frames[name] = frame.assign(
-            **{column: frame[column].where(~frame["order_no"].isin(names), word)}
-        )
-    for name in ("ledger", "settlement"):
-        if (moved := getattr(night, name)) is not None:
-            frames[name] = moved[~moved["order_no"].isin(names)].reset_index(drop=True)
-    return replace(night, **frames)
 
 
 def calm_of(case: Any) -> int:
@@ -122,33 +89,6 @@ CALM: dict[str, Callable[[Any], Any]] = {
 def test_what_stands_by_itself_is_calm(case: Any, name: str) -> None:
     """One order and one payment in the same open state need nothing else of the night."""
     assert calm_of(CALM[name](case)) == 1
-
-
-@pytest.mark.parametrize(
-    ("legs", "per_part"),
-    [
-        ("three", 1),
-        ("three", 2),
-        ("three", 64),
-        ("three", 1_000),
-        ("settled", 7),
-        ("without a ledger", 7),
-    ],
-)
-def test_planted_nights_in_parts_come_to_the_same(
-    legs: str, per_part: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All codes among open sets: result, totals and items are those of one piece."""
-    monkeypatch.setattr(calm_sets, "SETS_PER_PART", per_part)
-    night = with_open_sets(planted(size=120, broken=60, settled=legs == "settled").sources)
-    if legs == "without a ledger":
-        night = replace(night, ledger=None)
-    told = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": None}
-
-    parts, whole = prove(night, **told), prove_all_classified(night, **told)
-
-    assert how_many(parts) > 10
-    assert_same(concluded(parts, as_of=AS_OF), concluded(whole, as_of=AS_OF))
 
 
 SPOILT: dict[str, Callable[[list[Calm]], list[dict[str, pd.DataFrame]]]] = {
@@ -245,20 +185,3 @@ def test_an_effect_of_a_calm_match_is_explained_by_nothing() -> None:
         (one.id, one.passed) for one in totals if one.name.startswith("matches with an effect")
     }
     assert explains == ("T5A", False)
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_nights_in_parts_come_to_the_same(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Repeats, lost and changed rows, an earlier night: the same result, totals and items."""
-    night, previous = random_night(seed)
-    told = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
-
-    parts, whole = prove(night, **told), prove_all_classified(night, **told)
-    assert_same(concluded(parts, as_of=AS_OF), concluded(whole, as_of=AS_OF))
-
-    monkeypatch.setattr(calm_sets, "SETS_MIN", len(night.orders) + 1)
-    one_piece = prove(night, **told)
-    assert how_many(one_piece) == 0
-    assert items_of_result(parts) == items_of_result(one_piece)

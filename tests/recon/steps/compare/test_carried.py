@@ -298,17 +298,6 @@ def test_files_of_a_day_without_a_line_are_equal_and_no_repeat(tmp_path: Path) -
     assert failed(result) == []
 
 
-def test_lines_that_a_later_file_repeats_count_once(tmp_path: Path) -> None:
-    """The gateway sends both months in one file: nothing is settled twice."""
-    run(tmp_path / "first", month(10), as_of="2026-10-31")
-    both = {kind: [*month(10)[kind], *month(11)[kind]] for kind in KINDS}
-    result = run(tmp_path / "second", both, previous=tmp_path / "first" / "out")
-    assert failed(result) == []
-    assert found(result) == Counter()
-    assert result.gateway_holds is not None
-    assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(800, 800)]
-
-
 @pytest.mark.parametrize(("currency", "unverified"), [("GBP", {"fees:EUR"}), ("EUR", set())])
 def test_a_line_that_cannot_be_read_is_handed_on_until_its_batch_is_told_in_its_currency(
     tmp_path: Path, currency: str, unverified: set[str]

@@ -18,10 +18,8 @@ from recon.matching.breaks.result import (
     UNVERIFIED_COLUMNS,
     Reconciliation,
 )
-from recon.matching.frames.sources import frame_of
 from recon.model.errors import (
     ConfigurationError,
-    Defect,
     OutputError,
     SourceMissingError,
     SourceUnreadableError,
@@ -33,7 +31,6 @@ from recon.steps.compare import result_files
 from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
-from recon.steps.ground.csv_columns import csv_of
 from reports.handed import workbooks
 
 ORDERS = """\
@@ -55,10 +52,6 @@ LEDGER = """\
 entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at
 E1,100042,100042001,A1,capture,EUR,10.00,2026-11-06T00:00:00Z
 E2,100042,100042001,A2,capture,EUR,12.00,2026-11-06T00:00:00Z
-"""
-INSTRUCTIONS = """\
-instruction_id,merchant_id,account_id,order_no,transaction_id,kind,currency,amount,state,sent_at
-I1,100042,100042001,A1,T1,refund,EUR,5.00,in_doubt,2026-11-19T10:00:00Z
 """
 COLUMNS = {
     "breaks.csv": BREAK_COLUMNS,
@@ -330,31 +323,3 @@ def test_a_failure_keeps_the_files_of_an_earlier_run(
     with pytest.raises(OutputError, match="No space left on device"):
         reconcile_files(request(ran), clock=lambda: NOW, write_workbook=broken)
     assert contents(ran / "out") == before
-
-
-def test_an_instruction_of_a_key_that_no_record_has_is_a_break_with_its_money(
-    tmp_path: Path,
-) -> None:
-    """Only our journal knows the order: the break stands in the instruction's own currency."""
-    path = tmp_path / "instructions.csv"
-    path.write_text(INSTRUCTIONS.replace("A1,T1", "Z9,TZ"))
-
-    run(request(tmp_path, instructions=(path,)))
-
-    (told,) = [
-        line for line in contents(tmp_path / "out")["breaks.csv"].splitlines() if "Z9" in line
-    ]
-    assert "REFUND_UNCONFIRMED" in told
-    assert ",EUR," in told
-    assert ",5.00," in told
-
-
-def test_money_without_a_currency_is_a_defect() -> None:
-    """An amount of no currency cannot be written; zero of none is a blank."""
-    row: dict[str, object] = dict.fromkeys(EFFECT_COLUMNS, "")
-    kinds = {name: "Int64" if name == "amount" else "str" for name in EFFECT_COLUMNS}
-    assert csv_of(frame_of([{**row, "amount": 0}], columns=kinds), columns=EFFECT_COLUMNS).endswith(
-        ",,,,,\n"
-    )
-    with pytest.raises(Defect, match="has no currency"):
-        csv_of(frame_of([{**row, "amount": 5}], columns=kinds), columns=EFFECT_COLUMNS)

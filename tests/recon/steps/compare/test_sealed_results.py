@@ -4,40 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.rows_file import read_rows
 from recon.model.nights import Mode
-from recon.proof.compared_tables import previous_of_tables, sources_of_tables
-from recon.proof.engine import reconcile
 from recon.sandbox import SandboxOptions
-from recon.store.nights import runs
-from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import ON_POSTGRESQL, Merchant, opened
 from tests.recon.steps.night.test_sealed_proof import entries
 from tests.recon.steps.night.test_sealed_settle import capture
-
-
-def test_the_folder_alone_gives_the_result_of_its_night(merchant: Merchant) -> None:
-    """What was compared, read back from its files, has the digest that the night had."""
-    capture(merchant)
-    merchant.night()
-    folder = run_folder(merchant)
-    tables = {
-        path.stem: read_rows(path.read_bytes(), name=str(path))
-        for step in ("books", "inputs", "compared")
-        for path in (folder / step).glob("*.parquet")
-    }
-
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        run = runs.get(connection, folder.name)
-        then = runs.digests_of(connection, folder.name)["result_digest"]
-        rules = environment.settings.rules
-    again = reconcile(
-        sources_of_tables(tables),
-        rules=rules,
-        as_of=run.as_of,
-        previous=previous_of_tables(tables),
-    )
-    assert again.digest == then
 
 
 @pytest.fixture

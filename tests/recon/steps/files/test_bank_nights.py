@@ -127,32 +127,12 @@ def sealed(merchant: Any) -> dict[str, list[dict[str, Any]]]:
     return {name: frame.to_dict("records") for name, frame in frames.items()}
 
 
-def every_byte(folder: Path) -> bytes:
-    """All that a merchant's files hold, but for the statements themselves."""
-    paths = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "bank"]
-    return b"".join(path.read_bytes() for path in paths)
-
-
 @pytest.mark.parametrize("ending", ["sta", "940", "mt940", "swi", "txt"])
 def test_an_inbox_of_a_bank_takes_what_banks_send(tmp_path: Path, ending: str) -> None:
     """An MT940 file is taken by its ending; an order file of that ending is left where it is."""
     (tmp_path / f"s.{ending}").write_text("")
     assert [path.suffix for path in waiting_in(tmp_path, endings=ENDINGS).files] == [f".{ending}"]
     assert waiting_in(tmp_path).files == ()
-
-
-def test_what_is_not_ours_is_nowhere(banking: Any) -> None:
-    """Of an entry of other people neither text nor other side stand in any file of ours."""
-    payment = sale(banking)
-    ours = entry(payment.amount, "BATCH-0001", on="2026-11-20")
-    other = entry("-800.00", f"{OTHERS} text", who=f"{OTHERS} side", on="2026-11-20")
-    closing = f"{float(payment.amount) + 200:.2f}"
-    tell(banking, 1, ours, other, day="2026-11-20", opening="1000.00", closing=closing)
-    banking.night()
-    kept = every_byte(banking.folder)
-    assert b"BATCH-0001" in kept
-    assert OTHERS.encode() not in kept
-    assert b"Example-Canary" not in kept
 
 
 @pytest.mark.parametrize(
