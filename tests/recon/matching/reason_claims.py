@@ -10,23 +10,13 @@ from typing import Any
 
 from iso4217 import Currency
 
+from tests.recon.matching.conftest import CODES
+
 Row = Mapping[str, Any]
 Rows = Mapping[str, list[dict[str, Any]]]
 MONEY = re.compile(r"(-?[\d,]+(?:\.\d+)?) ([A-Z]{3})\b")
 TAKEN = {"paid", "partially refunded", "refunded", "chargeback"}
-STATES = {
-    "1000": "pending",
-    "1500": "in review",
-    "2000": "authorised",
-    "3000": "paid",
-    "4000": "partially refunded",
-    "4100": "refunded",
-    "5000": "cancelled",
-    "6000": "failed",
-    "6100": "expired",
-    "7000": "chargeback",
-    "9999": "unmapped",
-}
+STATES = {code: word.replace("_", " ") for word, code in CODES.items()}
 
 
 def false_claims(said: str, *, rows: Rows, covered: bool) -> list[str]:

@@ -1,10 +1,10 @@
 """Random sets of few rows, each under a merchant of its own; amounts that tie only by chance."""
 
 import random
-from datetime import UTC, datetime
 from typing import Any
 
-LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
+from tests.recon.matching.conftest import CODES, LONG_AGO
+
 SETS = 1000
 ORDER_STATES = (
     *("paid", "paid", "partially_refunded", "refunded"),
@@ -101,18 +101,3 @@ def _entry(
     row = {"entry_id": f"E{number}", "order_no": "A1", "currency": currency}
     row |= {"amount": draw.choice(pool), "entry_type": draw.choice(ENTRIES)}
     return {**row, "booked_at": LONG_AGO}
-
-
-CODES = {
-    "pending": "1000",
-    "in_review": "1500",
-    "authorised": "2000",
-    "paid": "3000",
-    "partially_refunded": "4000",
-    "refunded": "4100",
-    "cancelled": "5000",
-    "failed": "6000",
-    "expired": "6100",
-    "chargeback": "7000",
-    "unmapped": "9999",
-}
