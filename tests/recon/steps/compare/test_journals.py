@@ -32,6 +32,9 @@ payouts = "1200"
 """
 NEXT_DATE = "2026-11-21"
 
+pytestmark = pytest.mark.xdist_group("journals of a night")
+"""They begin with one night, which is played once."""
+
 
 def newest(merchant: Any) -> str:
     """The newest finished run."""
@@ -95,15 +98,19 @@ def ask_write_off(merchant: Any, break_id: str, *, run_id: str, agreed_by: str =
         connection.execute(insert(break_answer).values(answer))
 
 
-@pytest.fixture
-def unbooked(merchant: Any) -> tuple[Any, Any]:
-    """A merchant with one captured payment that the ledger lacks, after its first night."""
+def without_booking(merchant: Any) -> None:
+    """One captured payment that the ledger lacks, and the first night over it."""
     path = merchant.folder / "config" / "rules.toml"
     path.write_text(path.read_text() + RULES)
-    payment = merchant.payments("captured")[0]
-    merchant.drop("orders.csv", merchant.order(payment))
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
     merchant.night()
-    return merchant, payment
+
+
+@pytest.fixture
+def unbooked(begun: Any) -> tuple[Any, Any]:
+    """A merchant after that night, and the payment."""
+    merchant = begun(without_booking)
+    return merchant, merchant.payments("captured")[0]
 
 
 def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(

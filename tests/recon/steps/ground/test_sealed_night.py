@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import pytest
 
 from recon.model.errors import ArchiveBrokenError
@@ -6,6 +8,8 @@ from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.recon.steps.conftest import Merchant
 
+pytestmark = pytest.mark.xdist_group("a night that captured")
+
 
 def _opened(merchant: Merchant) -> SealedNight:
     with merchant.environment() as environment, environment.store.reading() as connection:
@@ -13,13 +17,17 @@ def _opened(merchant: Merchant) -> SealedNight:
         return sealed_night(connection, run, environment=environment)
 
 
-@pytest.fixture
-def ended(merchant: Merchant) -> Merchant:
-    """A merchant whose night captured, so that answers and instructions changed after money."""
+def captured(merchant: Merchant) -> None:
+    """A night that captures, so that answers and instructions change after money."""
     rows = [merchant.order(one, action="capture") for one in merchant.payments("authorised")[:2]]
     merchant.drop("orders.csv", *rows)
     merchant.night()
-    return merchant
+
+
+@pytest.fixture
+def ended(begun: Callable[..., Merchant]) -> Merchant:
+    """A merchant after that night, which is played once."""
+    return begun(captured)
 
 
 def test_what_was_compared_stands_for_what_was_sealed_before_money(ended: Merchant) -> None:
