@@ -8,19 +8,19 @@ import pytest
 from recon.model.words import Verdict
 from recon.steps.care.verify import verify
 from recon.store.nights import file_words
-from tests.recon.steps.files.test_words_on_files import PLACE
+from tests.recon.steps.files.test_words_on_files import PLACE, strayed
 from tests.recon.steps.files.test_words_on_files import _files as files_of
 from tests.recon.steps.files.test_words_on_files import _ingested as ingested
 from tests.recon.steps.files.test_words_on_files import _say as say_of
-from tests.recon.steps.files.test_words_on_files import _stray as stray
 from tests.recon.steps.ground.test_endorsed import UNREAD
+
+pytestmark = pytest.mark.xdist_group("a stray file")
 
 
 @pytest.mark.parametrize("event", [file_words.AGAIN, file_words.DISMISSED])
-def test_a_word_that_the_desk_did_not_sign_is_none(merchant: Any, event: str) -> None:
+def test_a_word_that_the_desk_did_not_sign_is_none(begun: Any, event: str) -> None:
     """With the night's login alone no file is read again and none is let go; verify names it."""
-    stray(merchant)
-    merchant.night()
+    merchant = begun(strayed)
     known = files_of(merchant)
     name = "orders.csv" if event == file_words.AGAIN else "notes.csv"
     file = known[name]

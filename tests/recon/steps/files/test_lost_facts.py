@@ -12,6 +12,9 @@ from recon.steps.care.doctor import Check, checks
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
 from tests.recon.steps.night.test_sealed_settle import archive_of
 
+pytestmark = pytest.mark.xdist_group("two deliveries")
+"""They begin with the same nights, which are played once."""
+
 
 def facts_of(merchant: Merchant) -> dict[Path, bytes]:
     """Every file of facts."""
@@ -58,10 +61,10 @@ def emptied(path: Path) -> None:
     ("spoilt", "name"), [(Path.unlink, "a.csv"), (cut, "found again.csv"), (emptied, "a.csv")]
 )
 def test_lost_facts_are_read_again_from_the_inbox(
-    merchant: Merchant, spoilt: Callable[[Path], None], name: str
+    begun: Callable[..., Merchant], spoilt: Callable[[Path], None], name: str
 ) -> None:
     """All of them, byte for byte, under whatever name their files lie there."""
-    two_deliveries(merchant)
+    merchant = begun(two_deliveries)
     wanted = facts_of(merchant)
     shutil.move(merchant.inbox.parent / "first.csv", merchant.inbox / "first.csv")
     shutil.move(merchant.inbox / "a.csv", merchant.inbox / name)
@@ -93,9 +96,11 @@ def test_lost_facts_are_read_again_from_the_files_that_were_kept(merchant: Merch
     assert facts_of(merchant).items() >= wanted.items()
 
 
-def test_what_cannot_be_read_again_is_named_with_what_to_do(merchant: Merchant) -> None:
+def test_what_cannot_be_read_again_is_named_with_what_to_do(
+    begun: Callable[..., Merchant],
+) -> None:
     """By the night that needs it and by the doctor; with the file back the night goes on."""
-    two_deliveries(merchant)
+    merchant = begun(two_deliveries)
     lost = facts_of(merchant)
     for path in lost:
         path.unlink()

@@ -17,6 +17,9 @@ from recon.store.nights.file_words import KnownFile
 from reports.handed import drawings
 from tests.recon.steps.conftest import SECRETS
 
+pytestmark = pytest.mark.xdist_group("a stray file")
+"""They begin with one night, which is played once."""
+
 PLACE = ("100042", "100042001")
 LAYOUT = """
 [[accounts."100042/100042001".layouts]]
@@ -50,6 +53,12 @@ def _stray(merchant: Any) -> Path:
     stray = merchant.inbox / "notes.csv"
     stray.write_text("dear colleague;please look\n")
     return stray
+
+
+def strayed(merchant: Any) -> None:
+    """The night of these, which lacks what it could not read."""
+    _stray(merchant)
+    assert merchant.night() is Verdict.INCOMPLETE
 
 
 def test_a_file_is_read_again_after_its_layout_was_corrected(merchant: Any) -> None:
@@ -89,10 +98,9 @@ def test_a_word_counts_once(merchant: Any) -> None:
     assert _files(merchant)["orders.csv"].version == 2
 
 
-def test_a_stray_file_that_was_let_go_leaves_its_night_whole(merchant: Any) -> None:
+def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun: Any) -> None:
     """INCOMPLETE until somebody says why it is no file of ours; the history keeps who and why."""
-    _stray(merchant)
-    assert merchant.night() is Verdict.INCOMPLETE
+    merchant = begun(strayed)
     _say(merchant, "dismiss", "notes.csv", reason="a colleague's note")
     verdict = merchant.night()
 
@@ -105,12 +113,11 @@ def test_a_stray_file_that_was_let_go_leaves_its_night_whole(merchant: Any) -> N
         assert history.verify(connection)[1] == ""
 
 
-def test_another_content_under_the_name_counts_again(merchant: Any) -> None:
+def test_another_content_under_the_name_counts_again(begun: Any) -> None:
     """Who lets a file go says nothing of the next one that bears its name."""
-    stray = _stray(merchant)
-    merchant.night()
+    merchant = begun(strayed)
     _say(merchant, "dismiss", "notes.csv")
-    stray.write_text("something else that is no order file\n")
+    (merchant.inbox / "notes.csv").write_text("something else that is no order file\n")
 
     assert merchant.night() is Verdict.INCOMPLETE
 
@@ -137,12 +144,10 @@ def test_an_expected_file_that_never_came_is_let_go(merchant: Any) -> None:
     ],
 )
 def test_a_word_that_does_not_fit_changes_nothing(
-    merchant: Any, what: str, name: str, reason: str, words: str
+    begun: Any, what: str, name: str, reason: str, words: str
 ) -> None:
     """Rows that were taken cannot be let go; no file and no reason are no word."""
-    _stray(merchant)
-    merchant.night()
-
+    merchant = begun(strayed)
     with pytest.raises(UsageError, match=words):
         _say(merchant, what, name, reason=reason)
     assert all(one.word is None for one in _files(merchant).values())
