@@ -1,7 +1,7 @@
 """What is sealed table by table is, byte for byte, what all sources at once would give."""
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -226,26 +226,25 @@ OBJECT_BYTES_A_LINE = 20
 """Of Python and numpy: the bytes of their file while it is read; nothing else grows with them."""
 
 
-@pytest.mark.parametrize(
-    ("peak", "most"), [(peak_bytes, BYTES_A_LINE), (peak_bytes_of_objects, OBJECT_BYTES_A_LINE)]
-)
 def test_lines_take_the_room_of_their_file_and_of_no_frame(
-    merchant: Merchant,
-    monkeypatch: pytest.MonkeyPatch,
-    peak: Callable[[Callable[[], Any]], int],
-    most: int,
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What four times the lines take more; rows of Python stand for a few of them at a time."""
     place(merchant).mkdir()
     declare(merchant)
     monkeypatch.setattr(settled_lines, "LINES_AT_ONCE", 2_000)
-    sizes = []
+    of_arrow, of_objects = [], []
     for lines in (20_000, 80_000):
         with ingested(merchant, orders=2) as (run, _, environment):
             many_lines(run, lines=lines, environment=environment)
-            sizes.append(peak(lambda: tables_made(run, environment)))
 
-    assert sizes[1] - sizes[0] < most * 60_000
+            def measured(run: Run = run, environment: Environment = environment) -> None:
+                of_arrow.append(peak_bytes(lambda: tables_made(run, environment)))
+
+            of_objects.append(peak_bytes_of_objects(measured))
+
+    assert of_arrow[1] - of_arrow[0] < BYTES_A_LINE * 60_000
+    assert of_objects[1] - of_objects[0] < OBJECT_BYTES_A_LINE * 60_000
 
 
 def tables_made(run: Run, environment: Environment) -> None:
