@@ -56,7 +56,7 @@ test-nights: $(READY) ## hundreds of nights, their crashes, late months, the mod
 	@$(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(NIGHTS)
 
 test-truths: $(READY) ## months, banks, files and demos made from the truth, of which `make test` plays few (MONTHS_PLAYED, BANK_SEEDS, BOOKS_SEEDS, BANK_FUZZ, PROPOSED_SEEDS, CALM_SEEDS, PARTS_SEEDS, FEES_SEEDS, CONTRACT_SEEDS, POPULATIONS_PLAYED, DEMOS_PLAYED)
-	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} CALM_SEEDS=$${CALM_SEEDS:-6} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} POPULATIONS_PLAYED=$${POPULATIONS_PLAYED:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-2} $(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(TRUTHS)
+	@MONTHS_PLAYED=$${MONTHS_PLAYED:-4} BANK_SEEDS=$${BANK_SEEDS:-12} BOOKS_SEEDS=$${BOOKS_SEEDS:-20} BANK_FUZZ=$${BANK_FUZZ:-150} PROPOSED_SEEDS=$${PROPOSED_SEEDS:-5} CALM_SEEDS=$${CALM_SEEDS:-6} PARTS_SEEDS=$${PARTS_SEEDS:-16} FEES_SEEDS=$${FEES_SEEDS:-10} CONTRACT_SEEDS=$${CONTRACT_SEEDS:-3} POPULATIONS_PLAYED=$${POPULATIONS_PLAYED:-3} DEMOS_PLAYED=$${DEMOS_PLAYED:-3} $(BIN)/pytest -n 2 --dist loadgroup --max-worker-restart=0 $(TRUTHS)
 
 campaign: $(READY) ## what takes minutes to hours: kills, chaos, fuzz, truths in their size, Prefect, a browser (NAME=…; without it the list, tests/campaigns.toml)
 	@$(BIN)/python -m tests.campaigns $(NAME)

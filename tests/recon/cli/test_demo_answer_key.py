@@ -13,11 +13,32 @@ import pytest
 from recon import cli
 from recon.cli.demo_work import ACCOUNT
 from recon.model.money import parse_minor_units
+from recon.model.words import BreakCode
 from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
 
 pytestmark = pytest.mark.xdist_group(DEMO_OF_60)
-DEMOS = [60, 2_000][: int(os.environ.get("DEMOS_PLAYED", "1"))]
-"""Orders of the demos that are played; `make test-truths` plays both."""
+DEMO = (2_000, 42)
+"""Orders and seed of `recon demo`, as anybody starts it."""
+DEMOS = [(60, 42), DEMO, (900, 8)][: int(os.environ.get("DEMOS_PLAYED", "1"))]
+"""Those that are played: one by `make test`, the demo too by `make test-truths`."""
+IN_BOOKS_AND_BANKS = {
+    BreakCode.HELD_BACK,
+    BreakCode.FEE_NOT_BOOKED,
+    BreakCode.FEE_BOOKED_DIFFERS,
+    BreakCode.RESERVE_NOT_BOOKED,
+    BreakCode.RESERVE_BOOKED_DIFFERS,
+    BreakCode.PAYOUT_NOT_BOOKED,
+    BreakCode.PAYOUT_AMOUNT_MISMATCH,
+    BreakCode.LEDGER_PAYOUT_ONLY,
+    BreakCode.PAYOUT_TWICE_AT_BANK,
+    BreakCode.PAYOUT_RETURNED,
+    BreakCode.BANK_AMOUNT_DIFFERS,
+    BreakCode.BANK_FX_DIFFERENCE,
+    BreakCode.PAYOUT_NOT_AT_BANK,
+    BreakCode.BANK_RECEIPT_UNKNOWN,
+    BreakCode.AMBIGUOUS_MATCH,
+    BreakCode.BANK_NOT_BOOKED,
+}
 NO_LEG = {"effect_ledger", "effect_bank"}
 """Columns that are blank where a break has no such leg."""
 Legs = frozenset[tuple[str, str, int]]
@@ -46,19 +67,20 @@ class Night:
         return {own: frozenset(each) for own, each in legs.items()}
 
 
-@pytest.fixture(scope="module", params=DEMOS)
+@pytest.fixture(scope="module", params=DEMOS, ids=str)
 def night(
     request: pytest.FixtureRequest,
     demo_of_60: PlayedDemo,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Night:
-    """`recon demo`, as anybody starts it."""
-    folder = demo_of_60.folder
-    if request.param == 2_000:
+    """`recon demo` of some size."""
+    folder, (orders, seed) = demo_of_60.folder, request.param
+    if (orders, seed) != DEMOS[0]:
         folder = tmp_path_factory.mktemp("demo") / "d"
-        assert cli.main(["demo", "--dir", str(folder)]) == 0
+        size = [] if request.param == DEMO else ["--orders", str(orders), "--seed", str(seed)]
+        assert cli.main(["demo", "--dir", str(folder), *size]) == 0
     memory = json.loads((folder / "demo.json").read_text())
-    assert (memory["orders"], memory["seed"]) == (request.param, 42)
+    assert (memory["orders"], memory["seed"]) == (orders, seed)
     (results,) = (folder / "archive/nights").glob("*/*/*/*/results")
     return Night(json.loads((folder / "answer-key.json").read_text()), results)
 
@@ -129,6 +151,27 @@ def test_every_group_of_books_and_banks_is_the_break_it_says_and_no_other_is(nig
         if not row["order_no"]
     )
     assert found == groups_of_key(night.key)
+
+
+def test_every_code_of_books_and_banks_is_planted_or_not_shown(
+    night: Night, request: pytest.FixtureRequest
+) -> None:
+    """What rules.md names of settlement, fees, reserves and banks stands in the demo's key."""
+    planted = {code for code, *_ in groups_of_key(night.key)}
+    assert planted & {*night.key["not_shown"]} == set()
+    if request.node.callspec.params["night"] == DEMO:
+        assert planted == IN_BOOKS_AND_BANKS
+
+
+def test_every_row_is_accounted_for(night: Night) -> None:
+    """No control total fails, and each row that was spoilt is a reject in its place."""
+    totals = pd.read_parquet(night.results.parent / "proof" / "totals.parquet")
+    rejects = pd.read_parquet(night.results.parent / "inputs" / "rejects.parquet")
+    places = {*zip(rejects["source"], rejects["line"], rejects["column"], strict=True)}
+    spoilt = {(each["file"], each["line"], each["column"]) for each in night.key["rejected_rows"]}
+    assert totals[totals["left"] != totals["right"]].empty
+    assert len(totals) > 0
+    assert spoilt - places == set()
 
 
 def test_what_waits_and_what_nobody_can_judge_is_what_the_key_says(night: Night) -> None:
