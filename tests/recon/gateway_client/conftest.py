@@ -8,7 +8,6 @@ from pydantic import SecretStr
 
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import (
-    CancelRow,
     CaptureRow,
     Credentials,
     GatewayInterface,
@@ -64,18 +63,6 @@ def refunds(interface: GatewayInterface, credentials: Credentials) -> PreparedRe
         for n in (1, 2)
     ]
     return prepare("refund", rows, credentials=credentials, interface=interface)
-
-
-@pytest.fixture(scope="session")
-def cancels(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
-    """Fifty cancels, ready to send."""
-    rows = [
-        CancelRow(
-            transaction_id=f"T{n}", order_no=f"SO{n}", currency="JPY", amount=Decimal("500.00")
-        )
-        for n in range(50)
-    ]
-    return prepare("cancel", rows, credentials=credentials, interface=interface)
 
 
 @pytest.fixture
