@@ -1,49 +1,18 @@
-"""What several packages' tests need: a real PostgreSQL server, workers of whom one dies."""
+"""What several packages' tests need: a real PostgreSQL server, a cluster of workers."""
 
-import os
 import shutil
-import signal
 import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
-from pathlib import Path
-from typing import Any, LiteralString
+from collections.abc import Iterator
+from typing import LiteralString
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
 
-from recon.config.cluster import ClusterSettings, Workers
+from recon.config.cluster import ClusterSettings
 from recon.store.database.migrate import upgrade
 from recon.workers.dask_workers import imported, local_options
-
-
-class KilledOnce:
-    """Workers of whom one dies over the first part that it is handed; `mark` then has its pid."""
-
-    def __init__(self, workers: Workers, *, mark: Path) -> None:
-        self.mark = mark
-        self._workers = workers
-
-    def each(
-        self, work: Callable[[Any], Any], items: Iterable[Any], *, needs: Collection[str] = ()
-    ) -> Iterator[Any]:
-        """As the workers, but for the first part."""
-        mark = self.mark
-
-        def mortal(item: Any) -> Any:
-            if not mark.exists():
-                mark.write_text(str(os.getpid()))
-                os.kill(os.getpid(), signal.SIGKILL)
-            return work(item)
-
-        return self._workers.each(mortal, items, needs=needs)
-
-
-@pytest.fixture
-def killed_once(tmp_path: Path) -> Callable[[Workers], KilledOnce]:
-    """Makes of workers those of whom one dies."""
-    return lambda workers: KilledOnce(workers, mark=tmp_path / "killed")
 
 
 @pytest.fixture(scope="session")
@@ -58,15 +27,6 @@ def postgresql_url() -> Iterator[str]:
     yield server.get_uri()
     server.cleanup()
     shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture
-def empty_postgresql_url(postgresql_url: str) -> str:
-    """The server's database without any table."""
-    with psycopg.connect(postgresql_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
-    return postgresql_url
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 from recon.config.cluster import ClusterSettings, Workers
 from recon.model.errors import ArchiveError, ClusterError
 from recon.workers.dask_workers import workers_of
-from recon.workers.process_pool import ATTEMPTS, ProcessPool
+from recon.workers.process_pool import ProcessPool
 
 pytestmark = pytest.mark.process
 
@@ -82,14 +82,6 @@ def test_a_piece_is_done_by_another_process() -> None:
 
     assert number == 42
     assert who != os.getpid()
-
-
-def test_a_process_that_dies_changes_nothing(tmp_path: Path) -> None:
-    """The piece is begun again by another one."""
-    mark = tmp_path / "killed"
-    mark.write_text(f"/{ATTEMPTS - 1}")
-
-    assert done(killed_before, str(mark)) == ATTEMPTS - 1
 
 
 def test_processes_that_die_each_time_end_the_step_with_a_sentence(tmp_path: Path) -> None:
