@@ -1,3 +1,5 @@
+"""What is known of a file of orders; which row stands: `test_stored_orders.py`."""
+
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -84,53 +86,6 @@ def test_lost_rows_that_several_files_brought_are_told_once(
     assert len([*facts_problems(both, storages=storages)]) == 1
 
 
-def test_new_rows_are_new(store: Store, run: Run, storages: StorageOf) -> None:
-    """Rows of keys that nobody had are new and current."""
-    _load(store, run, ORDER, {**ORDER, "order_no": "A-2"}, storages=storages)
-
-    assert _current(store, run, storages) == [
-        ("A-1", 10_000, "orders.csv"),
-        ("A-2", 10_000, "orders.csv"),
-    ]
-
-
-def test_the_same_content_again_is_a_repeat(store: Store, run: Run, storages: StorageOf) -> None:
-    """Equal rows stand once, within a file and over files."""
-    _load(store, run, ORDER, {**ORDER, "line": 3}, storages=storages)
-    _load(store, run, ORDER, name="other.csv", storages=storages)
-
-    assert len(_current(store, run, storages)) == 1
-
-
-def test_a_newer_update_takes_the_place(store: Store, run: Run, storages: StorageOf) -> None:
-    """A row with a newer updated_at supersedes the older content of its key."""
-    _load(store, run, {**ORDER, "updated_at": "2026-11-20T11:00:00Z"}, storages=storages)
-    newer = {**ORDER, "amount": 12_000, "updated_at": "2026-11-20T12:00:00Z"}
-    _load(store, run, newer, name="later.csv", storages=storages)
-
-    assert _current(store, run, storages) == [("A-1", 12_000, "later.csv")]
-
-
-def test_a_newer_version_of_a_file_takes_the_place(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """A changed row in a new version of the same file supersedes its old one."""
-    _load(store, run, ORDER, storages=storages)
-    _load(store, run, {**ORDER, "amount": 9_000}, storages=storages)
-
-    assert _current(store, run, storages) == [("A-1", 9_000, "orders.csv")]
-
-
-def test_other_content_from_elsewhere_stands_beside(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """Different content without a newer update is kept beside: a person decides, not the load."""
-    _load(store, run, ORDER, storages=storages)
-    _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv", storages=storages)
-
-    assert [amount for _, amount, _ in _current(store, run, storages)] == [10_000, 9_000]
-
-
 def test_a_known_file_is_recognised_by_content(store: Store, run: Run, storages: StorageOf) -> None:
     """The same bytes under any name are known; other bytes are not."""
     _load(store, run, ORDER, storages=storages)
@@ -201,15 +156,6 @@ def test_rejects_of_the_newest_version_count(store: Store, run: Run, storages: S
     assert (before, after) == ([bad], [])
 
 
-def test_other_accounts_keep_their_rows(store: Store, run: Run, storages: StorageOf) -> None:
-    """A row of another account is stored under it and not shown for this one."""
-    _load(store, run, {**ORDER, "account_id": "100042002"}, storages=storages)
-    other = replace(run, account_id="100042002")
-
-    assert _current(store, run, storages) == []
-    assert _current(store, other, storages) == [("A-1", 10_000, "orders.csv")]
-
-
 def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(
     store: Store, run: Run, storages: StorageOf
 ) -> None:
@@ -219,14 +165,3 @@ def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(
     _load(store, other, {**ORDER, "amount": 9_000}, storages=storages)
 
     assert [amount for _, amount, _ in _current(store, run, storages)] == [10_000, 9_000]
-
-
-def test_a_corrected_file_takes_back_a_row_of_its_own(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """Of two rows of an order one is left; so it is where only another file says the same."""
-    _load(store, run, ORDER, {**ORDER, "amount": 9_000}, storages=storages)
-    _load(store, run, {**ORDER, "amount": 9_000}, name="other.csv", storages=storages)
-    _load(store, run, {**ORDER, "amount": 9_000, "line": 3}, storages=storages)
-
-    assert _current(store, run, storages) == [("A-1", 9_000, "orders.csv")]

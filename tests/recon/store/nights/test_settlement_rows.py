@@ -139,19 +139,6 @@ def test_what_is_missing_is_missing_until_it_comes_right(
     assert missing == [(later.business_date, "settlement/2")]
 
 
-def test_lines_of_other_accounts_are_theirs(store: Store, run: Run, storages: StorageOf) -> None:
-    """One file may tell of several accounts of the merchant."""
-    save(
-        store,
-        run,
-        storages,
-        "settlement/1",
-        {"order_no": "A"},
-        {"order_no": "B", "account_id": "other"},
-    )
-    assert told(store, run, storages) == ["A"]
-
-
 def test_evidence_is_found_by_transaction_and_by_our_own_reference(
     store: Store, run: Run, storages: StorageOf
 ) -> None:
