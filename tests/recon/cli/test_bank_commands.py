@@ -46,13 +46,6 @@ def test_statements_tell_what_they_prove(
     assert "main: covered 2026-11-20 to 2026-11-20.\nNothing was stored.\n" in shown
 
 
-def test_bank_check_is_short_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The words that people know for it mean the same command."""
-    (tmp_path / "a.xml").write_text(camt(CALM + entry("250.50")))
-    assert main(["bank", "check", "a.xml", "--rules", "r.toml", "--as-of", "2026-11-30"]) == 0
-    assert "main: covered 2026-11-20 to 2026-11-20." in capsys.readouterr().out
-
-
 def test_a_gap_and_a_refused_file_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

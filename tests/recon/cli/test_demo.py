@@ -13,14 +13,11 @@ from recon.cli.demo_folder import (
     empty,
     folder_at,
     remember,
-    rules_toml,
-    variables_of,
 )
 from recon.cli.demo_gateway import demo_gateway, effects, health
-from recon.cli.demo_work import ACCOUNT, prepared
+from recon.cli.demo_work import prepared
 from recon.config.settings import load_settings
-from recon.model.words import GatewayState, KeyAnswer
-from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
+from recon.sandbox import SandboxOptions, serving
 from recon.steps.night.whole_night import STEP_NAMES
 from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
 
@@ -94,27 +91,6 @@ def test_the_demo_is_a_whole_night_without_prefect_and_says_what_to_look_at(
     assert any(str(folder / "answer-key.json") in line for line in first)
     assert any("recon status" in line for line in first)
     assert any(line.startswith("BREAKS OPEN in ") for line in out)
-
-
-def test_the_rules_read_every_code_of_the_sandbox(tmp_path: Path) -> None:
-    """Each state that the sandbox can answer is mapped, and the shown amount is the authorised."""
-    (tmp_path / "rules.toml").write_text(rules_toml(ACCOUNT))
-    place = DemoFolder(tmp_path)
-    variables = variables_of(
-        place,
-        account=ACCOUNT,
-        base_url="http://127.0.0.1:1",
-        business_date=DEMO_BUSINESS_DATE,
-        clock_shift=0,
-    )
-
-    rules = load_settings({**variables, "RECON_CONFIG_DIR": str(tmp_path)}).rules
-
-    assert rules.gateway.amount_means == "authorised"
-    assert rules.state_of("4000") is GatewayState.PARTIALLY_REFUNDED
-    assert rules.state_of("6100") is GatewayState.EXPIRED
-    assert rules.answer_of("0") is KeyAnswer.FOUND
-    assert rules.answer_of("2") is KeyAnswer.NOT_FOUND
 
 
 def test_preparing_again_changes_no_file_but_the_databases(tmp_path: Path) -> None:

@@ -3,14 +3,12 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main
-from tests.connect import own_files
 
 ORDERS = (
     "Bestellnummer;Datum;Betrag;Währung;Status;Karte\r\n"
     "A-1;03.04.2026 09:30;1.250,50;EUR;bezahlt;4111 1111 1111 1111\r\n"
     "A-2;25.04.2026 10:00;7,00;EUR;storniert;4111 1111 1111 1111\r\n"
 )
-GATEWAY_ANSWERS = ("--answer", "constants.query_result=1", "--answer", "zone=UTC")
 ACCOUNT = ("--merchant", "100042", "--account", "100042001")
 
 
@@ -21,36 +19,6 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RECON_CONFIG_DIR", "RECON_MERCHANT", "RECON_ACCOUNT"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "shop-1.csv").write_bytes(ORDERS.encode("cp1252"))
-
-
-def test_three_exports_that_nobody_prepared_come_to_a_first_workbook(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each layout that is proposed reads its file; the three differences are found, no other."""
-    own_files.written_into(tmp_path)
-    proposed = [
-        ("shop.csv", "--answer", "zone=Europe/Berlin"),
-        ("portal.csv", "--as", "gateway", *GATEWAY_ANSWERS),
-        ("books.csv", "--as", "ledger", "--answer", "zone=Europe/Berlin"),
-    ]
-    for number, words in enumerate(proposed):
-        assert main(["order-file", "propose", *words, *ACCOUNT]) == 0
-        (tmp_path / f"{number}.toml").write_text(capsys.readouterr().out, "utf-8")
-    (tmp_path / "states.toml").write_text('[payment_status]\nCaptured = "paid"\n')
-    files = ["--orders", "shop.csv", "--gateway", "portal.csv", "--ledger", "books.csv"]
-    layouts = [word for number in range(3) for word in ("--layout", f"{number}.toml")]
-    rules = ["--rules", "states.toml", "--as-of", "2026-11-30", "--out", "first"]
-
-    assert main(["reconcile", *files, *layouts, *rules]) == 3
-    assert own_files.codes_of(tmp_path / "first" / "breaks.csv") == own_files.CODES
-    assert "21 matched, 3 breaks, 0 pending, 0 unverified" in capsys.readouterr().out
-    assert (tmp_path / "first" / "reconciliation.xlsx").is_file()
-
-    assert main(["reconcile", *files, *layouts[:4], *rules[:-1], "second"]) == 1
-    assert "books.csv" in capsys.readouterr().err
-    (tmp_path / "0.toml").write_text('[[accounts."1/2".layouts]]\ncolumns = { order = "A" }\n')
-    assert main(["reconcile", *files, *layouts, *rules]) == 2
-    assert "0.toml: the orders layout of" in capsys.readouterr().err
 
 
 def test_no_cell_of_a_column_that_is_not_known_is_shown(

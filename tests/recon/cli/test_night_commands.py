@@ -1,10 +1,7 @@
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -60,44 +57,6 @@ def gateway(prepared: DemoFolder) -> Iterator[int]:
     assert memory is not None
     with demo_gateway(prepared, memory) as port:
         yield port
-
-
-class Played(NamedTuple):
-    """A night from the command line, whose address for notices is not set."""
-
-    folder: DemoFolder
-    port: int
-    """Of the gateway, which still listens."""
-    code: int
-    out: str
-    err: str
-    sent: list[str]
-    """Operations that it sent."""
-
-
-@pytest.fixture(scope="module")
-def played_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    """`recon nightly` in a prepared folder, for whoever looks at what it did."""
-    with pytest.MonkeyPatch.context() as variables:
-        folder = prepared_in(tmp_path_factory.mktemp("played") / "d", variables=variables)
-        notices = folder.config / "notices.toml"
-        notices.write_text('[notices.finance]\naddress_env = "FINANCE"\n')
-        memory = recall(folder)
-        assert memory is not None
-        with demo_gateway(folder, memory) as port:
-            out, err = StringIO(), StringIO()
-            with redirect_stdout(out), redirect_stderr(err):
-                code = cli.main(["nightly"])
-            variables.undo()
-            night = Played(folder, port, code, out.getvalue(), err.getvalue(), done_by_us(port))
-            yield night
-
-
-@pytest.fixture
-def played(played_once: Played, monkeypatch: pytest.MonkeyPatch) -> Played:
-    """It, its variables in the environment."""
-    set_from(played_once.folder.root, variables=monkeypatch)
-    return played_once
 
 
 def done_by_us(port: int) -> list[str]:

@@ -85,37 +85,6 @@ def test_the_page_on_connecting_explains_a_foreign_file(
     assert "Accepted: 10.50 EUR" in capsys.readouterr().out
 
 
-def test_a_settlement_file_is_checked_by_the_layouts_of_settlement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What would be refused is told, and the sum is the net of the lines, without the pay-out."""
-    account = '[accounts."M/A"]\ninbox = "in"\nreports = "out"\n[accounts."M/A".settlement]\n'
-    layout = 'columns = { gross = "brutto" }, constants = { merchant_id = "M", account_id = "A" }'
-    text = f'{account}inbox = "settled"\nlayouts = [{{ {layout} }}]\n'
-    (tmp_path / "merchants.toml").write_text(text)
-    (tmp_path / "s.csv").write_text(
-        "batch_id,settled_on,entry_type,order_no,transaction_id,reference_no,currency,brutto,fee,net\n"
-        "B,2026-11-20,capture,A-1,T1,,EUR,10.00,0.25,9.75\n"
-        "B,2026-11-20,capture,A-2,T2,,EUR,10.00,0.25,9.99\n"
-        "B,2026-11-20,payout,,,,EUR,10.00,0.25,9.75\n"
-    )
-    check = [
-        "order-file",
-        "check",
-        str(tmp_path / "s.csv"),
-        "--merchant",
-        "M",
-        "--as",
-        "settlement",
-    ]
-    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
-    assert main(check) == 1
-    told = capsys.readouterr()
-    assert "3 rows: 2 would be accepted, 1 refused." in told.out
-    assert "Accepted: 9.75 EUR" in told.out
-    assert "line 3, net: is not gross less fee" in told.err
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [bad[1:3] for bad in (*WHOLE, *ROWS)],

@@ -1,18 +1,9 @@
 import subprocess
 import sys
-from io import StringIO
 
 import pytest
 
-from recon.cli.speaking import complain, say, telling
-
-
-class Terminal(StringIO):
-    """A stderr that is a terminal."""
-
-    def isatty(self) -> bool:
-        """Yes."""
-        return True
+from recon.cli.speaking import complain, say
 
 
 def test_results_and_complaints_go_their_own_ways(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,35 +23,6 @@ def test_a_result_sends_no_control_character_to_a_terminal(
     assert capsys.readouterr().out == (
         "by \\u001b[31mevil (\\u001b]0;pwn\\u0007 \\u202e)\n4111111111111111\n"
     )
-
-
-def test_without_a_terminal_each_step_is_a_plain_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """A scheduler's log reads like a diary, without control characters."""
-    with telling(["ingest", "query"]) as tell:
-        tell("3 order files [new]")
-        tell("Asked for 7 orders.")
-
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == "3 order files [new]\nAsked for 7 orders.\n"
-
-
-def test_a_terminal_shows_a_bar_and_every_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sentences stay, brackets in them are no markup, and more sentences than steps do no harm."""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-
-    with telling(["ingest", "query"]) as tell:
-        tell("3 order files [red]")
-        tell("Asked for 7 orders.")
-        tell("One more.")
-
-    shown = terminal.getvalue()
-    assert "3 order files [red]" in shown
-    assert "Asked for 7 orders." in shown
-    assert "One more." in shown
-    assert "ingest" in shown
 
 
 @pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
