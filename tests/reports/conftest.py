@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -267,6 +268,14 @@ def figures(build: Build) -> NightFigures:
 def night_workbook() -> bytes:
     """The example night as a file, for whoever reads it or changes a copy."""
     return content_of(example_night())
+
+
+@pytest.fixture
+def workbook(night_workbook: bytes, tmp_path: Path) -> Path:
+    """The example night on disk."""
+    path = tmp_path / "night.xlsx"
+    path.write_bytes(night_workbook)
+    return path
 
 
 def example_night() -> NightFigures:

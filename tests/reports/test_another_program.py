@@ -21,10 +21,8 @@ FEW_DOTS_PER_INCH = 50
 """That there is a picture of each page needs no more."""
 
 
-def test_pages_are_whole(night_workbook: bytes, tmp_path: Path) -> None:
+def test_pages_are_whole(workbook: Path, tmp_path: Path) -> None:
     """Page one is one page; no cell is too narrow; each sheet has pictures."""
-    workbook = tmp_path / "night.xlsx"
-    workbook.write_bytes(night_workbook)
     (pdf,) = convert([workbook], kind="pdf", folder=tmp_path)
     pictures = pictures_of(pdf, folder=tmp_path, dots_per_inch=FEW_DOTS_PER_INCH)
     texts = page_texts(pdf)
@@ -36,11 +34,9 @@ def test_pages_are_whole(night_workbook: bytes, tmp_path: Path) -> None:
 
 
 def test_a_workbook_that_another_program_saved_is_still_read(
-    night_workbook: bytes, tmp_path: Path
+    workbook: Path, tmp_path: Path
 ) -> None:
     """Answers survive its save, each row fits its seal, and no cell says something else."""
-    workbook = tmp_path / "night.xlsx"
-    workbook.write_bytes(night_workbook)
     book: Any = openpyxl.load_workbook(workbook)
     sheet = book["Breaks"]
     columns = {cell.value: cell.column for cell in sheet[4]}

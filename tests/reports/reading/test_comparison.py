@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pytest
 
 from recon.model.figures import ListFile, NightFigures
 from reports.reading.comparison import differences, run_of
@@ -14,14 +13,6 @@ from reports.sheets.breaks_sheet import COLUMNS
 from reports.workbook import write_workbook
 
 Build = Callable[..., NightFigures]
-
-
-@pytest.fixture
-def workbook(night_workbook: bytes, tmp_path: Path) -> Path:
-    """The example night as a file."""
-    path = tmp_path / "night.xlsx"
-    path.write_bytes(night_workbook)
-    return path
 
 
 def column(title: str) -> int:

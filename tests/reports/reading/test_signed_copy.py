@@ -19,14 +19,6 @@ from tests.reports.drawn_sheets import list_on, words_on
 ZONE = "Europe/Copenhagen"
 
 
-@pytest.fixture
-def workbook(night_workbook: bytes, tmp_path: Path) -> Path:
-    """A night's workbook in its place."""
-    path = tmp_path / "night.xlsx"
-    path.write_bytes(night_workbook)
-    return path
-
-
 def names_under(path: Path, *people: str) -> tuple[Signature, ...]:
     """Signatures of these people under the file as it is."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -13,14 +13,6 @@ from reports.workbook import write_workbook
 Build = Callable[..., NightFigures]
 
 
-@pytest.fixture
-def workbook(night_workbook: bytes, tmp_path: Path) -> Path:
-    """The example night on disk."""
-    path = tmp_path / "night.xlsx"
-    path.write_bytes(night_workbook)
-    return path
-
-
 def rewritten(path: Path, *, sheet: str, cell: str, value: object) -> Path:
     """The workbook with one cell changed."""
     book = openpyxl.load_workbook(path)
