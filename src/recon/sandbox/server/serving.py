@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -52,7 +52,8 @@ class _Server(uvicorn.Server):
         """From another thread: end without waiting for the next tick or for open requests."""
         self.should_exit = self.force_exit = True
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._over.set)
+            with suppress(RuntimeError):  # it ended by itself meanwhile, and its loop is closed
+                self._loop.call_soon_threadsafe(self._over.set)
 
     async def main_loop(self) -> None:
         """The ticks of uvicorn, until they or `end_now` say that it is over."""

@@ -17,6 +17,7 @@ from recon.store.database.bound_tables import RELEASE
 from recon.store.database.record import changed
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
+from recon.store.people import approval_rows
 from tests.recon.steps.ground.test_endorsed import UNREAD
 
 pytestmark = pytest.mark.xdist_group("verdicts")
@@ -107,6 +108,18 @@ def test_a_doubt_without_a_clock_starts_one_when_somebody_asks(
 
     doubtful.wait(hours=1)
     assert [say(name, "not_applied", environment) for name in ("anna", "ben")] == [False, True]
+
+
+def test_once_two_agree_no_word_of_it_is_open(environment: Environment, doubtful: Any) -> None:
+    """The words of the two count as agreed, that of the third as overruled."""
+    doubtful.wait(hours=1)
+    for name, said in (("dan", "not_applied"), ("anna", "applied"), ("ben", "applied")):
+        say(name, said, environment)
+
+    with environment.store.reading() as connection:
+        assert approval_rows.open_verdicts(connection) == {}
+        agreed = approval_rows.agreed_verdicts(connection)
+    assert agreed == [(the_doubt(environment), "applied")] * 2
 
 
 def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
