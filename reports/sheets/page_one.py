@@ -210,7 +210,8 @@ def verdict_sentence(page: Page) -> str:
     if count:
         # Rounded down: 99.99 % must not read as 100.
         share = Decimal(matched * 1_000 // count).scaleb(-1)
-        words += f" {share} % of the {count:,} payments due are matched"
+        due_ones = f"{count:,} payments due are" if count > 1 else "one payment due is"
+        words += f" {share} % of the {due_ones} matched"
     else:
         words += " No payment is due"
     breaks, unjudged = len(page.rows.breaks), page.rows.open.count(NOT_VERIFIED)

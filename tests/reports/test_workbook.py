@@ -327,6 +327,7 @@ def test_breaks_add_up_by_what_they_are_about(build: Build) -> None:
         (999, 1, "99.9 % of the 1,000 payments due are matched"),
         (9_999, 1, "99.9 % of the 10,000 payments due are matched"),
         (3, 0, "100.0 % of the 3 payments due are matched"),
+        (0, 1, "0.0 % of the one payment due is matched"),
         (0, 0, "No payment is due"),
     ],
 )
