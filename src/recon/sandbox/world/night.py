@@ -208,7 +208,7 @@ def _fees(account: Account, *, closes_at: datetime) -> tuple[LedgerLine, ...]:
 
 
 WHOLE_ROW = "(row)"
-"""Column of a reject whose cells cannot be told apart: then no key is believed either."""
+"""Column of a reject of the wrong shape: one too short has no key that anybody believes."""
 
 
 class _Mistake(NamedTuple):
@@ -271,7 +271,7 @@ def _unreadable(
     return [
         *rows,
         UnreadableRow(cut, WHOLE_ROW, "row cut short", short, key_readable=False),
-        UnreadableRow(surplus, WHOLE_ROW, "one cell too many", long, key_readable=False),
+        UnreadableRow(surplus, WHOLE_ROW, "one cell too many", long, key_readable=True),
         UnreadableRow(ORDER_HEADER, "currency", "header repeated", header, key_readable=True),
         UnreadableRow(no_amount, "refund_amount", why, part, key_readable=True),
     ]
