@@ -62,13 +62,16 @@ def sources_sheet(figures: NightFigures) -> Sheet:
         [*_blocks(figures)],
         heading="Sources",
         about="What was read. Rows read must be accepted, rejected or skipped by a rule that "
-        "has a name (identical repeats).",
+        "has a name (identical repeats, rows that a layout leaves out).",
         widths=WIDTHS,
     )
 
 
 def _blocks(figures: NightFigures) -> Iterator[Part]:
     yield _files(figures)
+    for file in figures.files:
+        if file.skipped_by:
+            yield TextLine(f"Skipped by the layout of {file.name}: {file.skipped_by}.")
     for kind in figures.bridge if figures.files else ():
         yield TextLine(CellLink(bridge_sentence(figures, kind=kind), TOTALS_AT))
     yield TextLine()

@@ -405,6 +405,7 @@ _INPUTS = (
         count("rows_rejected", "of them not readable"),
         count("rows_skipped", "of them left out by a rule that has a name"),
         count("rows_unassigned", "of the rejected those without a readable account"),
+        text("skipped_by", "rules of its layout that left rows out, and how many each"),
         key=("kind", "name", "sha256"),
         folder="inputs",
     ),

@@ -140,9 +140,10 @@ def _tell(checked: "CheckedFile") -> None:
     source = checked.source
     layout = f'the layout "{checked.layout}"' if checked.layout else "the columns of the contract"
     say(f"{source.name}: {source.size_bytes} bytes, SHA-256 {source.sha256}, read by {layout}.")
+    skipped = f", {source.rows_skipped} skipped ({source.skipped_by})" if source.skipped_by else ""
     say(
         f"{source.rows_read} rows: {source.rows_accepted} would be accepted, "
-        f"{source.rows_rejected} refused."
+        f"{source.rows_rejected} refused{skipped}."
     )
     for currency, total in checked.sums.items():
         say(f"Accepted: {total} {currency}")

@@ -75,9 +75,11 @@ def _tell_sample(path: Path, checked: "Checked") -> None:
     if checked.source is None:
         complain(f"A night would refuse it whole: {checked.refusal}")
         return
+    by = checked.source.skipped_by
+    skipped = f", {checked.source.rows_skipped} skipped ({by})" if by else ""
     complain(
         f"{path.name}: {checked.source.rows_read} rows, {checked.source.rows_accepted} would be "
-        f"accepted, {checked.source.rows_rejected} refused."
+        f"accepted, {checked.source.rows_rejected} refused{skipped}."
     )
     for reject in checked.rejects[:SHOWN_REJECTS_MAX]:
         complain(f"line {reject.line}, {reject.column}: {reject.reason}")

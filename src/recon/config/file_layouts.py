@@ -7,7 +7,7 @@ from the bytes of a file.
 
 import re
 from fnmatch import fnmatchcase
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
@@ -99,6 +99,22 @@ class WrittenNumbers(DeclaredTable):
     """Of numbers of digits alone: so many, with 0 in front and no more of them; 0: as written."""
 
 
+class SkippedRows(DeclaredTable):
+    """Rows that are no records, such as subtotals and headings, told by a term in a column."""
+
+    column: str = Field(min_length=1, max_length=200)
+    words: tuple[Annotated[str, Field(min_length=1, max_length=80)], ...] = Field(min_length=1)
+    """A whole cell each, or, with `*` at its end, how a cell begins."""
+
+
+class ItemLines(DeclaredTable):
+    """Rows under the first line of an order, which alone is its record."""
+
+    column: str = Field(min_length=1, max_length=200)
+    first: str = Field(default="", max_length=40)
+    """What only the first line has there, such as 1; empty: the column is blank in the others."""
+
+
 class FileLayout(DeclaredTable):
     """How files of some names are written."""
 
@@ -160,6 +176,8 @@ class FileLayout(DeclaredTable):
     whole_file: bool = False
     """One unreadable row refuses the whole file."""
     trailer: Trailer | None = None
+    skip: tuple[SkippedRows, ...] = Field(default=(), max_length=16)
+    lines: ItemLines | None = None
     control_file: str = Field(default="", pattern=r"^(\.[A-Za-z0-9]{1,12})?$")
     """Ending of the file beside it (`orders.csv.control`) with its counts and sums."""
     done_file: str = Field(default="", pattern=r"^(\.[A-Za-z0-9]{1,12})?$")

@@ -357,6 +357,8 @@ class SourceFile:
     """Left out by a rule that has a name (identical repeat), never silently."""
     rows_unassigned: int = 0
     """Rejected rows whose merchant or account could not be read."""
+    skipped_by: str = ""
+    """Rules of its layout that left rows out, and how many each, such as `Type = Subtotal: 2`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,9 +311,11 @@ class _Rows:
 
     def _take_bad(self, line: int, reason: str, text: str, *, record: _Record) -> None:
         cells: tuple[str, ...] = ()
-        if len(record.cells) > len(self._header) and not record.stray_quote:
-            cells = tuple(cell.decode().strip() for cell in record.cells[: len(self._header)])
-        self._bad.append(self._rejected.take(BadRow(line, reason, text, cells)))
+        width = len(self._header)
+        if len(record.cells) != width and not record.stray_quote:
+            cells = tuple(cell.decode().strip() for cell in record.cells[:width])
+        bad = BadRow(line, reason, text, cells, is_short=len(record.cells) < width)
+        self._bad.append(self._rejected.take(bad))
 
     def table(self, *, declared: Declared | None) -> RawTable:
         """All of them, in the order of their lines."""

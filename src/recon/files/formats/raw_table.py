@@ -28,7 +28,9 @@ class BadRow:
     reason: str
     text: str
     cells: tuple[str, ...] = ()
-    """Of a row with more cells than there are columns: what stands in the place of each column."""
+    """What stands in the place of each column, as far as the row reaches."""
+    is_short: bool = False
+    """Has fewer cells than there are columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,28 @@ class RawTable:
     """A spreadsheet saved it, which may have read texts as dates of another country."""
     declared: Declared | None = None
     """What the file itself says it holds."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Rule of the layout -> rows that it left out, for they are no records."""
+
+    @property
+    def records(self) -> int:
+        """Rows of the file that no rule left out, bad ones included."""
+        return len(self.lines) + len(self.bad_rows)
 
     @property
     def rows_read(self) -> int:
-        """Rows of the file, bad ones included."""
-        return len(self.lines) + len(self.bad_rows)
+        """All rows of the file."""
+        return self.records + sum(self.skipped.values())
+
+    def some(self, rows: npt.NDArray[np.bool_]) -> "RawTable":
+        """These well-formed rows alone."""
+        chosen = pa.array(rows)
+        return replace(
+            self,
+            columns={name: cells.filter(chosen) for name, cells in self.columns.items()},
+            lines=self.lines[rows],
+            numbers={name: marks.filter(chosen) for name, marks in self.numbers.items()},
+        )
 
 
 def refuse(name: str, problem: str) -> NoReturn:

@@ -387,7 +387,8 @@ def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD
 
 def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
     table = bank_table(file, rules=rules, layout=layout)
-    source = _source_file(file, rows=len(table.entries))
+    rows, skipped = len(table.entries), table.source.rows_skipped
+    source = replace(table.source, rows_read=rows + skipped, rows_accepted=rows)
     return BankFile(lambda: iter(table.entries.to_batches()), table.statements, (), source)
 
 
@@ -406,6 +407,8 @@ class BankTable(NamedTuple):
 
     statements: tuple[BankStatement, ...]
     entries: pa.Table
+    source: SourceFile
+    """Its rows: entries and statements that have none."""
 
 
 def bank_table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankTable:
@@ -440,6 +443,7 @@ def bank_table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankTabl
     return BankTable(
         tuple(statements),
         pa.Table.from_pandas(entries, schema=ENTRY_SCHEMA, preserve_index=False),
+        table.source_file,
     )
 
 

@@ -20,6 +20,7 @@ from recon.files.proposing.money_signs import (
     decide_turned,
     summands_of,
 )
+from recon.files.proposing.other_rows import NONE, without_other_rows
 from recon.files.proposing.ranked_columns import Draft, draft_of
 from recon.files.proposing.sample import joined, sample_of
 from recon.files.proposing.vocabulary import MEANINGS, names_of_column, plain_words
@@ -81,7 +82,8 @@ def proposal_of(
     if not any(sample.rows for sample in samples):
         why = "a column is known by what it holds, too"
         refuse(samples[0].name, f"has a header and no row; {why}: give a sample with rows")
-    draft = draft_of(joined(samples), schema=schema, known=constants, answers=answers)
+    sample = without_other_rows(joined(samples), schema=schema, answers=answers)
+    draft = draft_of(sample, schema=schema, known=constants, answers=answers)
     for decide in (
         _decide_words,
         decide_amounts,
@@ -98,13 +100,16 @@ def proposal_of(
     mapped["constants"] = draft.constants
     layout = draft.keys | {key: value for key, value in mapped.items() if value}
     for key, text in answers.items():
-        if key.removeprefix("columns.") not in draft.debit:  # a pair holds both of its columns
+        is_taken = key.removeprefix("columns.") in draft.debit  # a pair holds both of its columns
+        if not is_taken and not key.startswith("skip.") and (key, text) != ("lines.column", NONE):
             _set_answer(layout, key, text)
         draft.questions.pop(key, None)
     read = {*draft.columns.values(), *draft.debit.values(), *draft.clock.values()}
     read |= {name for parts in draft.sums.values() for name in parts}
     read |= {*layout.get("currencies", {}).values()}
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
+    read |= {rule["column"] for rule in layout.get("skip", ())}
+    read |= {column for key, column in layout.get("lines", {}).items() if key == "column"}
     not_read = tuple(scrubbed(name) for name in draft.sample.header if name not in read)
     blank = tuple(ours for ours, text in draft.constants.items() if not text)
     return Proposal(layout, draft.questions, blank, not_read)

@@ -54,6 +54,8 @@ class Sample(NamedTuple):
     """Its cells may be dates and numbers, not text."""
     undecided: frozenset[str] = frozenset()
     """Keys that it reads alike whatever they are: another sample decides them."""
+    short: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Line and cells of rows with too few of them."""
     first_rows: int = 0
     """Of several samples: the rows of the first, whose trailer it is."""
 
@@ -121,7 +123,10 @@ def sample_of(
     _refuse_shortened(name, rows, known=known)
     trailer = trailer if total_of(trailer) else ()
     typed = kind not in {"", "csv"}
-    return Sample(name, raw.header, rows, keys, trailer, questions, typed, undecided, len(rows))
+    short = tuple((bad.line, bad.cells) for bad in raw.bad_rows if bad.is_short)
+    return Sample(
+        name, raw.header, rows, keys, trailer, questions, typed, undecided, short, len(rows)
+    )
 
 
 def _refuse_shortened(name: str, rows: Sequence[Row], *, known: frozenset[str]) -> None:
@@ -270,6 +275,7 @@ def joined(samples: Sequence[Sample]) -> Sample:
             refuse(sample.name, f"has another header or other separators than {first.name}")
     return first._replace(
         rows=tuple(row for sample in samples for row in sample.rows),
+        short=tuple(row for sample in samples for row in sample.short),
         keys=keys,
         questions={key: ask for sample in samples for key, ask in sample.questions.items()},
     )

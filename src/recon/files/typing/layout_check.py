@@ -66,6 +66,9 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
     if layout.trailer is not None and layout.trailer.amount and "amount" not in columns:
         msg = f"{where}trailer.amount: only a column `amount` has a sum, and these files have none"
         raise ConfigurationError(msg)
+    if layout.lines is not None and "order_no" not in columns:
+        msg = f"{where}lines: these files have no column `order_no` to which lines belong"
+        raise ConfigurationError(msg)
     if layout.order_numbers is not None and "order_no" not in columns:
         msg = f"{where}order_numbers: these files have no column `order_no`"
         raise ConfigurationError(msg)

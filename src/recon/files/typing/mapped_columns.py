@@ -94,7 +94,9 @@ def _beside(schema: TableSchema, *, layout: FileLayout) -> list[str]:
     second = [*(layout.debit | layout.clock).items(), *layout.currencies.items()]
     second += [(name, their) for name, parts in layout.sums.items() for their in parts]
     second += [(name, sign.column) for name, sign in layout.sign.items()]
-    return [their for name, their in second if name in schema.names]
+    beside = [their for name, their in second if name in schema.names]
+    beside += [rule.column for rule in layout.skip]
+    return [*beside, layout.lines.column] if layout.lines else beside
 
 
 def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -> MappedColumns:

@@ -29,6 +29,7 @@ from recon.files.typing.control_figures import Counted, refuse_unproven
 from recon.files.typing.distinct import Distinct, distinct
 from recon.files.typing.instants import InstantColumn, read_instants, what_is_wrong_with_day
 from recon.files.typing.mapped_columns import MappedColumns, mapped_columns, needed_of, read_of
+from recon.files.typing.skipped_rows import without_skipped
 from recon.files.typing.table_schema import (
     KINDS_WITHOUT_TRANSACTION,
     SIGNED_ENTRY_TYPES,
@@ -58,6 +59,9 @@ WHOLE_ROW = "(row)"
 
 FURTHER_FAULTS_MAX = 3
 """Other bad cells of one row that are told by name; more are only counted."""
+
+_RULES_CHARACTERS_MAX = 360
+"""Rules that left rows out, as a source names them."""
 
 KEY_NAMES = ("merchant_id", "account_id", "order_no")
 _MONEY = ("entry_type", "currency", "amount")
@@ -270,9 +274,18 @@ def reading_of(
         SourceUnreadableError: a required column is missing.
     """
     _refuse_missing(raw, schema=schema, layout=layout)
+    raw, wrong = without_skipped(
+        raw,
+        schema=schema,
+        layout=layout,
+        reads_whole=_reading_whole(schema=schema, rules=rules, layout=layout, zone=zone),
+    )
     mapped = mapped_columns(raw, schema=schema, layout=layout)
     keys = _keys_of_wide_rows(raw, schema=schema, layout=layout)
     reading = TableReading(raw, mapped, {}, {}, keys_of_bad_rows=keys)
+    for their, reasons in wrong.items():
+        ours = (name for name, each in mapped.theirs.items() if each == their)
+        reading.note(next(ours, their), reasons)
     if schema.needs_line_end and raw.last_line_open and len(raw.lines):
         reading.note(WHOLE_ROW, {len(raw.lines) - 1: "has no line end, so it may have been cut"})
     without_payment = _without_payment(reading, schema=schema, rules=rules)
@@ -306,6 +319,21 @@ def reading_of(
     return reading
 
 
+def _reading_whole(
+    *, schema: TableSchema, rules: Rules, layout: FileLayout, zone: ZoneInfo | None
+) -> Callable[[RawTable], npt.NDArray[np.bool_]]:
+    """Which rows of a table are records without a fault."""
+    plain = layout.model_copy(update={"skip": (), "lines": None})
+
+    def whole(raw: RawTable) -> npt.NDArray[np.bool_]:
+        reading = reading_of(raw, schema=schema, rules=rules, layout=plain, zone=zone)
+        found = np.ones(len(raw.lines), dtype=bool)
+        found[list(reading.problems)] = False
+        return found
+
+    return whole
+
+
 def _keys_of_wide_rows(
     raw: RawTable, *, schema: TableSchema, layout: FileLayout
 ) -> dict[int, dict[str, str]]:
@@ -314,7 +342,7 @@ def _keys_of_wide_rows(
     Which cell was cut in two is not known; before the order number it was none where only ids,
     codes and words stand there, and each fits: none of them may hold a separator.
     """
-    wide = [bad for bad in raw.bad_rows if bad.cells]
+    wide = [bad for bad in raw.bad_rows if bad.cells and not bad.is_short]
     if not wide or "order_no" not in schema.names:
         return {}
     columns = {
@@ -506,7 +534,7 @@ def _counted(reading: TableReading) -> Counted:
     raw = reading.raw
     amounts = _as_written(reading)
     if not isinstance(amounts, AmountColumn):
-        return Counted(raw.rows_read, {}, raw.rows_read, raw.sha256)
+        return Counted(raw.records, {}, raw.records, raw.sha256)
     sums = {}
     unread = len(raw.bad_rows) + int((~amounts.given).sum())
     codes = reading.distinct("currency")
@@ -514,7 +542,7 @@ def _counted(reading: TableReading) -> Counted:
         if not problem:
             rows = codes.codes == number
             sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
-    return Counted(raw.rows_read, sums, unread, raw.sha256)
+    return Counted(raw.records, sums, unread, raw.sha256)
 
 
 def _as_written(reading: TableReading) -> Any:
@@ -541,8 +569,12 @@ def _source_file(
         rows_read=raw.rows_read,
         rows_accepted=accepted,
         rows_rejected=len(rejects),
-        rows_skipped=0,
+        rows_skipped=sum(raw.skipped.values()),
         rows_unassigned=sum(not (r.merchant_id and r.account_id) for r in rejects),
+        skipped_by=scrubbed(
+            "; ".join(f"{rule}: {n}" for rule, n in raw.skipped.items()),
+            characters_max=_RULES_CHARACTERS_MAX,
+        ),
     )
 
 

@@ -123,7 +123,7 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
 
 def is_copy(file: SourceFile) -> bool:
     """Whether its content was known under another name when it arrived."""
-    return 0 < file.rows_read == file.rows_skipped
+    return 0 < file.rows_read == file.rows_skipped and not file.skipped_by
 
 
 def save_copy(
@@ -137,6 +137,7 @@ def save_copy(
         rows_rejected=0,
         rows_skipped=of.rows_read,
         rows_unassigned=0,
+        skipped_by="",
     )
     file_id = insert_file(connection, run, source=copy, at=at)
     facts_rows.save_again(connection, run, name=of.name, file_id=file_id, at=at)
@@ -345,6 +346,7 @@ def insert_file(
             rows_rejected=source.rows_rejected,
             rows_skipped=source.rows_skipped,
             rows_unassigned=source.rows_unassigned,
+            skipped_by=source.skipped_by,
             rows_new=counts.new,
             rows_repeat=counts.repeat,
             read_at=at,

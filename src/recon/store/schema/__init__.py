@@ -92,6 +92,7 @@ run_source = Table(
     count_column("rows_rejected"),
     count_column("rows_skipped"),
     count_column("rows_unassigned"),
+    text_column("skipped_by", REASON_CHARACTERS),
 )
 
 # -------------------------------------------------------------------------------------------------
@@ -114,6 +115,7 @@ order_file = Table(
     count_column("rows_rejected"),
     count_column("rows_skipped"),
     count_column("rows_unassigned"),
+    text_column("skipped_by", REASON_CHARACTERS),
     count_column("rows_new"),
     count_column("rows_repeat"),
     at_column("read_at", nullable=False),
