@@ -138,7 +138,7 @@ def decide_sums(draft: Draft) -> None:
             if stem in {ours, draft.theirs[draft.columns[ours]].words.removesuffix(" amount")}:
                 stated[ours] = their.name
     if stated:
-        draft.keys["currencies"] = stated
+        draft.keys["currencies"] = draft.keys.get("currencies", {}) | stated
 
 
 def _is_code(text: str) -> bool:

@@ -24,6 +24,7 @@ from recon.model.money import is_currency
 from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
 
+_CURRENCIES = names_of_column("currency")
 _FIT_SHARE_MIN = 9
 """Tenths of the filled cells that must be able to be what a column means."""
 _WORDS_MAX = 30
@@ -142,7 +143,8 @@ def draft_of(
         if scrubbed(name) == name:  # else a person must not read it
             cells = tuple(SeenCell(r.line, r.cells[name]) for r in sample.rows if r.cells[name])
             full = len(cells) == len(sample.rows)
-            theirs[name] = TheirColumn(name, plain_words(name), cells, full)
+            whole = name.rpartition(".")[0] if _currency_of(name, header=sample.header) else name
+            theirs[name] = TheirColumn(name, plain_words(whole), cells, full)
     chosen = {k.removeprefix("columns."): t for k, t in answers.items() if k[:8] == "columns."}
     for ours, name in chosen.items():
         if name not in theirs:
@@ -151,6 +153,7 @@ def draft_of(
     draft = Draft(sample, schema, answers, theirs, dict(sample.keys), {**sample.questions}, chosen)
     _split(draft)
     _rank(draft)
+    _currencies_beside(draft)
     _ask_of_days(draft)
     _place_account(draft, known=known)
     _fill_required(draft)
@@ -200,6 +203,38 @@ def _rank(draft: Draft) -> None:
                 draft.columns[column.name] = fitting[0].name
             elif fitting and column.required:
                 draft.ask(f"columns.{column.name}", f"is it {_either(t.name for t in fitting)}?")
+
+
+def _currency_of(name: str, *, header: Iterable[str]) -> str:
+    """The currency of the same object, `amount.currency` of `amount.value`; "" where none is."""
+    whole, point, part = name.rpartition(".")
+    if not point or plain_words(part) not in NAMES["values"]:
+        return ""
+    beside = [each for each in header if each.rpartition(".")[0] == whole and each != name]
+    named = [each for each in beside if plain_words(each.rpartition(".")[2]) in _CURRENCIES]
+    return named[0] if len(named) == 1 else ""
+
+
+def _currencies_beside(draft: Draft) -> None:
+    """Of amounts that are objects: the currency of the first is that of the row.
+
+    Each other one is held to it (`currencies`), so that a row of two currencies is rejected.
+    """
+    beside = {
+        column: stated
+        for column in draft.amount_columns()
+        if (stated := _currency_of(draft.columns[column.name], header=draft.sample.header))
+        and f"columns.{column.currency}" not in draft.answers
+    }
+    for column, stated in beside.items():
+        taken = draft.columns.get(column.currency, "")
+        if not taken or "." in taken:
+            draft.columns[column.currency] = next(
+                each for of, each in beside.items() if of.currency == column.currency
+            )
+            draft.questions.pop(f"columns.{column.currency}", None)
+        if stated != draft.columns[column.currency]:
+            draft.keys.setdefault("currencies", {})[column.name] = stated
 
 
 def _best(free: Iterable[TheirColumn], column: TableColumn) -> list[TheirColumn]:
