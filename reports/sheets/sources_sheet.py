@@ -62,7 +62,7 @@ def sources_sheet(figures: NightFigures) -> Sheet:
         [*_blocks(figures)],
         heading="Sources",
         about="What was read. Rows read must be accepted, rejected or skipped by a rule that "
-        "has a name (identical repeats, rows that a layout leaves out).",
+        "has a name (identical repeats).",
         widths=WIDTHS,
     )
 

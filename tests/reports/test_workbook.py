@@ -402,3 +402,12 @@ def test_another_workbook_is_never_overwritten(figures: NightFigures, tmp_path: 
     assert write_workbook(figures, wanted) == tmp_path / "night-v2.xlsx"
     assert write_workbook(later, wanted) == tmp_path / "night-v3.xlsx"
     assert wanted.read_bytes() == b"signed"
+
+
+def test_rows_that_a_layout_leaves_out_are_named_by_its_rule(figures: NightFigures) -> None:
+    """Beside their number stands which rule left out how many of which file."""
+    first, *others = figures.files
+    skipped = replace(first, skipped_by="Type = Subtotal: 2; Line is not 1: 3")
+    lines = words_on(content_of(replace(figures, files=(skipped, *others))), "Sources")
+    line = f"Skipped by the layout of {first.name}: Type = Subtotal: 2; Line is not 1: 3."
+    assert [text for text in lines if "by the layout" in text] == [line]

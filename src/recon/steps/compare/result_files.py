@@ -273,7 +273,7 @@ def _input(file: SourceFile) -> dict[str, str | int]:
         "rows_rejected": file.rows_rejected,
         "rows_skipped": file.rows_skipped,
         "rows_unassigned": file.rows_unassigned,
-        "skipped_by": file.skipped_by,
+        **({"skipped_by": file.skipped_by} if file.skipped_by else {}),
     }
 
 

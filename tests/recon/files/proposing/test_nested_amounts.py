@@ -40,6 +40,7 @@ def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path: Path) -> None
             "order_no": f"A-{n}",
             "shipping": money("1.00", "USD"),
             "amount": money(f"{n}0.00", named="currency_code"),
+            "refund_amount": money("1.00"),
             "status": "paid",
             "ordered_at": f"2026-11-2{n}T10:00:00Z",
         }
@@ -50,7 +51,9 @@ def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path: Path) -> None
     assert found.layout["columns"] == {
         "amount": "amount.value",
         "currency": "amount.currency_code",
+        "refund_amount": "refund_amount.value",
     }
+    assert found.layout["currencies"] == {"refund_amount": "refund_amount.currency"}
     table = read(tmp_path, found, schema=ORDER_FILE)
     assert table.frame["amount"].tolist() == [1000, 2000]
     assert table.frame["currency"].tolist() == ["EUR", "EUR"]
