@@ -185,6 +185,10 @@ class FileLayout(DeclaredTable):
     questions: dict[str, str] = Field(default_factory=dict)
     """Key -> what is to be decided of a proposed layout; it is not used until nothing is."""
 
+    def of_all_rows(self) -> "FileLayout":
+        """The same, with no rule that leaves rows out."""
+        return self.model_copy(update={"skip": (), "lines": None})
+
     @field_validator("zone")
     @classmethod
     def _known_zone(cls, name: str) -> str:

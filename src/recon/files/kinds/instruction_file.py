@@ -119,6 +119,7 @@ def instruction_file_of(
     Raises:
         SourceUnreadableError: it is not what its name says, or columns are missing.
     """
+    layout = layout.of_all_rows()  # each row of such a file asks for money
     known = read_of(INSTRUCTION_FILE, layout=layout) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=known, layout=layout)
     table = type_table(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout, zone=zone)

@@ -188,7 +188,7 @@ def refused_instructions(
         SourceMissingError: there is no such file.
         SourceUnreadableError: it cannot be read row by row.
     """
-    file, schema = read_bytes(path), INSTRUCTION_FILE
+    file, schema, layout = read_bytes(path), INSTRUCTION_FILE, layout.of_all_rows()
     wanted = read_of(schema, layout=layout) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=wanted, layout=layout)
     reading = reading_of(raw, schema=schema, rules=rules, layout=layout)

@@ -52,7 +52,11 @@ def without_skipped(
         rules.append(line)
         above = np.maximum.accumulate(np.where(by_words | line.rows, -1, np.arange(len(by_words))))
         judged, orphans = _of_first_lines(
-            raw, line.rows, above=above, bad=kept_bad, their=_order_column(schema, layout=layout)
+            raw,
+            line.rows,
+            above=above,
+            bad=kept_bad,
+            their=names_of(schema, layout=layout).get("order_no", ""),
         )
         if schema.kind in _ONCE:
             again = line.rows & _alike(judged, above=above, schema=schema, layout=layout)
@@ -116,10 +120,6 @@ def _line_rule(raw: RawTable, lines: ItemLines, *, but: _Bools) -> _Rule:
     return _Rule(column, name, rows & ~but)
 
 
-def _order_column(schema: TableSchema, *, layout: FileLayout) -> str:
-    return names_of(schema, layout=layout).get("order_no", "")
-
-
 def _of_first_lines(
     raw: RawTable,
     lines: _Bools,
@@ -149,10 +149,9 @@ def _alike(
     raw: RawTable, *, above: npt.NDArray[np.int64], schema: TableSchema, layout: FileLayout
 ) -> _Bools:
     """Rows that say what the record above them says, in all that is read of a record."""
-    plain = layout.model_copy(update={"skip": (), "lines": None})
     first = pa.array(np.maximum(above, 0))
     alike = above >= 0
-    for name in read_of(schema, layout=plain) & set(raw.columns):
+    for name in read_of(schema, layout=layout.of_all_rows()) & set(raw.columns):
         cells = raw.columns[name]
         alike &= np.array(pc.equal(cells, cells.take(first)), dtype=bool)
     return alike

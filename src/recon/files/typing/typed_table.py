@@ -187,7 +187,7 @@ class Table(NamedTuple):
     ignored_columns: tuple[str, ...]
     """Columns of the file that recon does not know; nothing was read from them."""
     rows: npt.NDArray[np.int64]
-    """Row number in the file of each row of the frame."""
+    """Row number of each row of the frame, among those that no rule left out."""
     counted: Counted
     """What control figures are compared with."""
 
@@ -323,7 +323,7 @@ def _reading_whole(
     *, schema: TableSchema, rules: Rules, layout: FileLayout, zone: ZoneInfo | None
 ) -> Callable[[RawTable], npt.NDArray[np.bool_]]:
     """Which rows of a table are records without a fault."""
-    plain = layout.model_copy(update={"skip": (), "lines": None})
+    plain = layout.of_all_rows()
 
     def whole(raw: RawTable) -> npt.NDArray[np.bool_]:
         reading = reading_of(raw, schema=schema, rules=rules, layout=plain, zone=zone)

@@ -121,6 +121,18 @@ def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
     assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (3, 3, 0)
 
 
+def test_no_layout_leaves_an_instruction_out(tmp_path: Path) -> None:
+    """Each row asks for money, and a pay-out has the details of its own row."""
+    path, flags = tmp_path / "instructions-1.csv", frozenset({"1"})
+    _write(path, [{**REFUND, "order_no": ""}, PAYOUT])
+    layout = FileLayout.model_validate({"skip": [{"column": "reason", "words": ["late"]}]})
+    read = instruction_file_of(read_bytes(path), rules=Rules(), review_flags=flags, layout=layout)
+    assert [(a["action"], a["amount"]) for a in read.actions] == [("payout", 25_000)]
+    assert [reject.line for reject in read.rejects] == [2]
+    counts = read.source_file
+    assert (counts.rows_read, counts.rows_rejected, counts.rows_skipped) == (2, 1, 0)
+
+
 @pytest.mark.parametrize("ending", ["csv", "xlsx", "jsonl", "xml", "parquet"])
 def test_every_kind_means_the_same_in_every_format(tmp_path: Path, ending: str) -> None:
     """All six kinds, and beside them a bad row: refused by itself, or with its whole file."""
