@@ -71,7 +71,7 @@ def test_lines_that_the_history_did_not_bind_end_no_doubt(merchant: Any) -> None
 
     def forge(told: Any) -> None:
         if told.step == "query":
-            merchant.as_owner("UPDATE settled_sum SET gross = gross + 1")
+            merchant.as_owner("UPDATE order_facts_account SET row_count = row_count + 1")
 
     request = replace(merchant.request, business_date=date(2026, 11, 21))
     with merchant.environment() as environment, pytest.raises(HistoryBrokenError):
@@ -80,7 +80,7 @@ def test_lines_that_the_history_did_not_bind_end_no_doubt(merchant: Any) -> None
         )
     assert instructions(merchant)[whole.order_no][1] == "in_doubt"
 
-    merchant.as_owner("UPDATE settled_sum SET gross = gross - 1")
+    merchant.as_owner("UPDATE order_facts_account SET row_count = row_count - 1")
     merchant.night(date="2026-11-21")
     assert instructions(merchant)[whole.order_no][1] == "resolved_applied"
 

@@ -5,7 +5,7 @@ and closes, totals, and the workbooks of finished runs; of one night every byte.
 judged: a night with breaks verifies as well as a clean one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -54,11 +54,9 @@ from recon.store.database.bound_tables import BOUND_TABLES, RUN
 from recon.store.database.record import PROBLEMS_MAX, changed, changed_in
 from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.nights import bound_actions, facts_rows, rules_rows, runs, sign_off_rows
-from recon.store.nights.facts_rows import StoredFacts
 from recon.store.nights.let_go_rows import all_let_go, let_go_of
-from recon.store.nights.order_facts import StorageOf, facts_problems
+from recon.store.nights.order_facts import facts_problems
 from recon.store.nights.runs import FinishedRun, Run
-from recon.store.nights.settled_lines import line_problems
 from recon.store.people import agreement_rows, approval_rows, closed_months, resolution_rows
 
 
@@ -130,7 +128,7 @@ def verify(
                 answered += notes
             problems += _archive_problems(connection, finished, environment=environment)
             storages = storages_of(environment)
-            problems += _facts_problems(connection, facts_rows.every(connection), of=storages)
+            problems += facts_problems(facts_rows.every(connection), storages=storages)
         let_go = () if workbook else tuple(map(str, all_let_go(connection)))
         unfinished = tuple(
             f"{run.run_id} ({run.business_date}, {run.status} after {run.step or 'its start'})"
@@ -174,18 +172,10 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         problems += facts_rows.changed(connection)
         problems += rules_rows.changed_rules(connection)
         files, storages = facts_rows.of_night(connection, run), storages_of(environment)
-        problems += _facts_problems(connection, files, of=storages)
+        problems += facts_problems(files, storages=storages)
     problems += [broken] if broken else []
     let_go = () if going is None else (str(going),)
     return Verification(1, f"{head.sequence}:{head.hash}", tuple(problems), (), let_go=let_go)
-
-
-def _facts_problems(
-    connection: Connection, files: Sequence[StoredFacts], *, of: StorageOf
-) -> Iterator[str]:
-    """What of files of facts is not as it was written, or not what the database says of them."""
-    yield from facts_problems(files, storages=of)
-    yield from line_problems(connection, files, storages=of)
 
 
 def _archive_problems(

@@ -88,10 +88,14 @@ from recon.store.nights import (
 )
 from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
-from recon.store.nights.night_lines import AskedFor, NightLines, frame_of_lines
 from recon.store.nights.order_bridge import OrderSteps
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import NO_REPEATS, Repeats
+from recon.store.nights.settled_lines import (
+    NO_ROWS,
+    AskedFor,
+    NightLines,
+    frame_of_lines,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class SelectedLines:
     days: SettledDays
     volumes: pd.DataFrame | None
     """See Sources.volumes."""
-    repeats: Repeats
+    repeats: pa.Table
     made: Mapping[str, Callable[[], pa.Table]]
     """Makes the tables of all lines, by their names; of tariffs no row where none tells any."""
 
@@ -180,7 +184,7 @@ class Selected:
     """Whether these are the books as they lie in the archive; then their table has no row here."""
     before: BeforeOpening
     """The orders of the opening balance, of which no table has a row."""
-    repeats: Repeats
+    repeats: pa.Table
     """Settlement lines that do not count."""
     made: Mapping[str, Callable[[], pa.Table]]
     """The tables that are made when they are asked for, by their names."""
@@ -275,7 +279,7 @@ def selected_inputs(
             is_settled=settled is not None,
             environment=environment,
         )
-    repeats = settled.repeats if settled else NO_REPEATS
+    repeats = settled.repeats if settled else NO_ROWS
     return Selected(small, left, joined, entries, is_whole, before, repeats, made)
 
 
@@ -311,7 +315,7 @@ def _small_sources(
         settlement=settled.pay_outs if settled else None,
         settled=settled.days if settled else None,
         volumes=settled.volumes if settled else None,
-        bank=bank_source(connection, run, until=until, rules=environment.settings.rules),
+        bank=bank_source(connection, run, until=until, environment=environment),
     )
     if source is None or ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
         return replace(sources, ledger=None), None
@@ -322,13 +326,17 @@ def _small_sources(
 
 
 def unread_batches(
-    connection: Connection, run: Run, *, inputs: Inputs
+    connection: Connection, run: Run, *, inputs: Inputs, environment: Environment
 ) -> frozenset[tuple[str, str, str, str]] | None:
     """Batches that nobody can judge, as the run found them; None where no files are declared."""
     if not inputs.settlement:
         return None
     batches = settlement_rows.unread_batches(
-        connection, run, siblings=inputs.siblings, until=inputs.last_file
+        connection,
+        run,
+        siblings=inputs.siblings,
+        storages=storages_of(environment),
+        until=inputs.last_file,
     )
     return frozenset((run.merchant_id, run.account_id, *each) for each in batches)
 
@@ -518,11 +526,14 @@ def _universe(run: Run, *, asked: pa.Array, joined: Sources, before: BeforeOpeni
     return coded(own, schema=SCHEMAS["universe"].columns)
 
 
-def bank_source(connection: Connection, run: Run, *, until: int, rules: Rules) -> BankSource | None:
+def bank_source(
+    connection: Connection, run: Run, *, until: int, environment: Environment
+) -> BankSource | None:
     """The statements of the banks that the account is paid out at; None where none ever came.
 
     Pay-outs are those of every account that these banks serve: an entry may be of another one.
     """
+    rules = environment.settings.rules
     account = (run.merchant_id, run.account_id)
     banks = tuple(name for name, bank in rules.bank.items() if account in bank.served)
     if not banks:
@@ -538,7 +549,9 @@ def bank_source(connection: Connection, run: Run, *, until: int, rules: Rules) -
         others = [settled[each] for each in beside if each in settled]
         if others:
             known[name] = min(others)
-    payouts = bank_rows.payouts_of(connection, accounts=served, until=until)
+    payouts = bank_rows.payouts_of(
+        connection, run, accounts=served, storages=storages_of(environment), until=until
+    )
     since = settled_since(run, rules=rules)
     night = NightOfBank(account, banks, payouts, known, since)
     return BankSource(source.entries, source.statements, source.refused, source.notes, night)
@@ -655,7 +668,7 @@ def _with_steps(
         exported=inputs.exported,
         agreed_write_offs=inputs.agreed_write_offs,
         merged_rows=with_taken(loaded, taken={**became.taken, **settled}),
-        unread_batches=unread_batches(connection, run, inputs=inputs),
+        unread_batches=unread_batches(connection, run, inputs=inputs, environment=environment),
         orders_lack_since=orders_lack_since(
             connection, run, until=until, calendar=environment.settings.rules.business_calendar
         ),

@@ -17,9 +17,9 @@ from recon.steps.files.never_read import WHOLE_FILE
 from recon.steps.ground.window import ledger_start
 from recon.store import Connection
 from recon.store.nights import settlement_rows
-from recon.store.nights.night_lines import AskedFor, NightLines, volumes_of
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_lines import AskedFor, NightLines, volumes_of
 
 
 def settled_since(run: Run, *, rules: Rules) -> str:
@@ -68,8 +68,8 @@ def month_volumes(
     connection: Connection, lines: NightLines, *, days: Iterable[str], until: int
 ) -> pd.DataFrame:
     """What the months came to that price the lines of some days."""
-    run, repeats = lines.run, lines.repeats
+    run, storages = lines.run, lines.storages
     first = min(days, default=run.business_date.isoformat())
     oldest = date.fromisoformat(first).replace(day=1)
     since = (oldest - timedelta(days=1)).replace(day=1)
-    return volumes_of(connection, run, since=since.isoformat(), repeats=repeats, until=until)
+    return volumes_of(connection, run, since=since.isoformat(), storages=storages, until=until)

@@ -26,6 +26,7 @@ from recon.steps.files.arrivals import arrivals, left, note_absent, unreadable
 from recon.steps.files.breaking_files import guarded
 from recon.steps.files.settling import still_written
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.store.database.engine import Turn
 from recon.store.nights import bank_rows, order_rows
 from recon.store.nights.runs import Run
@@ -155,7 +156,9 @@ def _save(read: BankRead, *, bank: _Bank, name: str) -> None:
     """Keep the facts of the statements, and of the entries those in scope."""
     environment = bank.environment
     with environment.store.writing(turn=Turn.ORDERS) as connection:
-        batches = bank_rows.batch_ids(connection, accounts=bank.accounts)
+        batches = bank_rows.batch_ids(
+            connection, accounts=bank.accounts, storages=storages_of(environment)
+        )
         details = bank_rows.source_of(connection, bank.run, banks=[bank.name], until=None)
         kept = kept_of_parts(
             BankSource(no_entries(), read.facts.statements, notes=read.facts.notes),

@@ -16,6 +16,7 @@ from typing import Any
 from recon.instructions.eligibility import ShownPayment, shown_twice
 from recon.steps.ground import kept_books
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.money import case_rows
 from recon.store.nights import settlement_rows
@@ -33,7 +34,8 @@ def payment_reader(connection: Connection, run: Run, *, environment: Environment
     """Reads rows of answers with the account's cases and chargebacks, each looked up once.
 
     Raises:
-        ArchiveError: the books cannot be reached, or are not those that the history binds.
+        ArchiveError: the books, or lines of settlement files, cannot be reached, or are not those
+            that the history binds.
     """
     rules = environment.settings.rules
     closed = case_rows.closed_payments(connection, run)
@@ -70,7 +72,7 @@ def payments_by_order(
 
 def charged_back(connection: Connection, run: Run, *, environment: Environment) -> ChargedBack:
     """What the account's settlement files and its books know, each read once."""
-    settled = settlement_rows.charged_back(connection, run)
+    settled = settlement_rows.charged_back(connection, run, storages=storages_of(environment))
     booked = kept_books.charged_back(connection, run, environment=environment)
     return larger_of(settled, booked=booked)
 

@@ -59,7 +59,7 @@ from recon.store.nights import (
     notification_rows,
     quarantine_rows,
     runs,
-    settlement_rows,
+    settled_lines,
     stored_orders,
 )
 from recon.store.nights.answer_parts import BASELINE
@@ -241,11 +241,9 @@ def _named(
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     if account.settlement is not None:
         day = settled_since(run, rules=rules)
-        yield from settlement_rows.order_nos_told(connection, run, since=day, storages=storages)
+        named, unnamed = settled_lines.names_told(connection, run, since=day, storages=storages)
+        yield named
         # Which order a transaction has is known where an earlier answer showed it.
-        unnamed = settlement_rows.unnamed_transactions(
-            connection, run, since=day, storages=storages
-        )
         yield shown_answers.orders_of_transactions(
             connection, run, transactions=unnamed, environment=environment
         )

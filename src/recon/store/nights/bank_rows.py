@@ -5,11 +5,12 @@ counts.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
-from datetime import datetime
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -30,18 +31,19 @@ from recon.matching.frames.bank_sources import (
     RefusedBankFile,
 )
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts
-from recon.model.words import EntryType, SourceFile, SourceKind
+from recon.model.words import SourceFile, SourceKind
 from recon.store.database.bulk_rows import among
 from recon.store.database.frames import frame_of_select, rows_of
-from recon.store.nights import order_rows
+from recon.store.nights import facts_rows, order_rows, settled_lines
+from recon.store.nights.facts_rows import BEFORE_ALL
+from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_sums import lines_once
 from recon.store.schema import (
     bank_entry,
     bank_statement,
+    order_facts_account,
     order_file,
     reject,
-    settled_sum,
 )
 
 NAME_PREFIX = "bank/"
@@ -143,10 +145,9 @@ def told_since(
     known, to_date = connection.execute(mine).one()
     if known is None:
         return False
-    sums = settled_sum.c
-    batch = select(sums.file_id).where(
-        sums.file_id > known, sums.settled_on <= to_date, _of(accounts, table=settled_sum)
-    )
+    told_to = datetime.fromisoformat(to_date).replace(tzinfo=UTC) if to_date else BEFORE_ALL
+    of = order_facts_account.c
+    batch = _settling(accounts).where(of.file_id > known, of.ordered_from <= told_to)
     notified = select(bank_statement.c.statement_id).where(
         bank_statement.c.form == DETAILS,
         bank_statement.c.bank == bank,
@@ -158,35 +159,55 @@ def told_since(
     )
 
 
-def batch_ids(connection: Connection, *, accounts: Collection[Account]) -> set[str]:
-    """Every batch that any settlement file of these accounts named."""
-    query = select(settled_sum.c.batch_id).where(_of(accounts, table=settled_sum)).distinct()
-    return {*connection.execute(query).scalars()}
+def batch_ids(
+    connection: Connection, *, accounts: Collection[Account], storages: StorageOf
+) -> set[str]:
+    """Every batch that any settlement file of these accounts named.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    named = set[str]()
+    for account in accounts:
+        numbers = connection.execute(_settling([account])).scalars()
+        files = facts_rows.of_files(connection, {*numbers})
+        batches = settled_lines.batches_of(files, account=account, storages=storages)
+        named |= {batch_id for _, batch_id in batches}
+    return named
+
+
+def _settling(accounts: Collection[Account]) -> Select[tuple[int]]:
+    """Settlement files of whichever inbox with lines of some accounts."""
+    return (
+        select(order_facts_account.c.file_id)
+        .join(order_file, order_file.c.file_id == order_facts_account.c.file_id)
+        .where(
+            order_file.c.kind == SourceKind.SETTLEMENT.value,
+            _of(accounts, table=order_facts_account),
+        )
+    )
 
 
 def payouts_of(
-    connection: Connection, *, accounts: Collection[Account], until: int | None
+    connection: Connection,
+    run: Run,
+    *,
+    accounts: Collection[Account],
+    storages: StorageOf,
+    until: int | None,
 ) -> pd.DataFrame:
-    """SETTLEMENT_COLUMNS of the pay-out rows of these accounts, in the newest of their files."""
-    files = _newest(SourceKind.SETTLEMENT, accounts=accounts, until=until)
-    line = lines_once(files).c
-    query = (
-        select(
-            *(line[name] for name in SETTLEMENT_COLUMNS if name != "source"),
-            order_file.c.name.label("source"),
-        )
-        .join(
-            order_file,
-            and_(
-                order_file.c.file_id == line.file_id,
-                order_file.c.merchant_id == line.merchant_id,
-                order_file.c.account_id == line.account_id,
-            ),
-        )
-        .where(line.entry_type == EntryType.PAYOUT.value, line.own_reference == "")
-        .order_by(line.line_id)
-    )
-    return frame_of_select(connection, query, columns=SETTLEMENT_COLUMNS)
+    """SETTLEMENT_COLUMNS of the pay-out rows of these accounts, in the newest of their files.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    every = [settled_lines.NOTHING.paid_out]
+    for merchant_id, account_id in accounts:
+        of = replace(run, merchant_id=merchant_id, account_id=account_id)
+        lines = settled_lines.counted(connection, of, storages=storages, until=until)
+        every.append(lines.paid_out.select(every[0].column_names).cast(every[0].schema))
+    table = pa.concat_tables(every).sort_by([("file_id", "ascending"), ("row", "ascending")])
+    return settled_lines.frame_of_lines(table.select([*SETTLEMENT_COLUMNS]))
 
 
 def settled_to(

@@ -15,7 +15,6 @@ from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append
 from recon.store.database.record import data_of
 from recon.store.nights.runs import Run, counting
-from recon.store.nights.settled_sums import digests_beside
 from recon.store.schema import history, order_facts, order_facts_account, order_file
 
 ENTITY = "facts"
@@ -119,19 +118,15 @@ def save(
     file_id: int,
     accounts: Sequence[OfAccountRows],
     at: datetime,
-    beside: Mapping[str, str] | None = None,
 ) -> None:
-    """Keep the files of a file that was noted, and bind them in the history.
-
-    With the digests of what the database keeps `beside` them (see `digests_beside`).
-    """
+    """Keep the files of a file that was noted, and bind them in the history."""
     values = {name: getattr(facts, name) for name in _OWN_COLUMNS}
     connection.execute(insert(order_facts).values(file_id=file_id, **values))
     rows = [{name: getattr(each, name) for name in _OF_ACCOUNT} for each in accounts]
     connection.execute(insert(order_facts_account), [{"file_id": file_id, **row} for row in rows])
     # Files have a turn of their own, so that nobody's money waits for them; this is its end.
     join_turn(connection, Turn.JOURNAL)
-    bound = {**values, "accounts": _digest(rows), **(beside or {})}
+    bound = {**values, "accounts": _digest(rows)}
     append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", KEPT, bound)], at=at)
 
 
@@ -223,19 +218,16 @@ def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Accoun
 def changed(connection: Connection) -> Iterator[str]:
     """Files whose files of facts are not those that the history bound, in words."""
     known: set[int] = set()
-    beside = digests_beside(connection)
     accounts: dict[int, list[Mapping[Any, Any]]] = {}
     for row in connection.execute(select(order_facts_account)).mappings():
         accounts.setdefault(row["file_id"], []).append(row)
     for row in connection.execute(_BOUND_ROWS).mappings():
         now = {name: row[name] for name in _OWN_COLUMNS}
         now["accounts"] = _digest(accounts.get(row["file_id"], ()))
-        now |= beside.get(row["file_id"], {})
         if data_of(row["data"]) != now or row["file_id"] in known:
             yield _not_bound(row["file_id"])
         known.add(row["file_id"])
-    strayed = (accounts.keys() | beside.keys()) - known
-    yield from (_not_bound(file_id) for file_id in sorted(strayed))
+    yield from (_not_bound(file_id) for file_id in sorted(accounts.keys() - known))
     for entity_id in connection.execute(_LOST).scalars():
         number = entity_id.removeprefix(f"{ENTITY}-")
         yield f"the history knows rows of file {number}, its table does not: they were taken"

@@ -2,18 +2,18 @@
 
 A file is kept as an order file is, under a name that no order file can have. A newer version of a
 name takes the place of the older one whole. A line that several files tell, to the last column,
-counts as often as one of them does (`settled_lines.repeats_of`): that is looked up in what arrived.
-The lines lie in files of facts; the database has what they come to, and a few of them.
+counts as often as one of them does (`settled_lines.counted`): that is looked up in what arrived.
+The lines lie in files of facts, and nowhere else.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-from sqlalchemy import ColumnElement, Connection, func, select, true, union
+from sqlalchemy import ColumnElement, Connection, select
 
 from recon.archive.facts_files import write_facts
 from recon.archive.schemas import FACTS, SETTLED_FACTS
@@ -22,19 +22,12 @@ from recon.instructions.resolution import SettledLine
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Reject, SourceFile
 from recon.proof.night_tables import table_of_schema
-from recon.store.nights import facts_rows, order_rows, settled_lines, settled_sums
-from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
+from recon.store.nights import facts_rows, order_rows, settled_lines
+from recon.store.nights.facts_rows import OfAccountRows, StoredFacts
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import Repeats
-from recon.store.nights.settled_sums import (
-    CHARGED_BACK,
-    STORED,
-    Sum,
-    newest,
-    of_account,
-)
-from recon.store.schema import order_file, reject, settled_sum
+from recon.store.nights.settled_lines import newest
+from recon.store.schema import order_file, reject
 
 NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
@@ -48,12 +41,10 @@ UNWRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class SettledFacts:
-    """Lines that were written, and what the database says of them."""
+    """Lines that were written, and what they have of each account."""
 
     facts: StoredFacts
-    sums: Sequence[Sum]
-    rows: pa.Table
-    """The lines that the database has, too."""
+    accounts: Sequence[OfAccountRows]
 
 
 def written(
@@ -67,7 +58,8 @@ def written(
     """
     if lines.empty:
         return None
-    whole = table_of_schema(lines[[*STORED]], schema=SETTLED_FACTS.columns).combine_chunks()
+    schema = SETTLED_FACTS.columns
+    whole = table_of_schema(lines[[*schema.names]], schema=schema).combine_chunks()
     folder = f"{FACTS}/settlement/{run.business_date:%Y/%m}"
     rows = write_facts(storage, [whole], folder=folder, schema=SETTLED_FACTS, doing=doing)
     facts = StoredFacts(
@@ -76,7 +68,23 @@ def written(
         size_bytes=rows.size_bytes,
         row_count=whole.num_rows,
     )
-    return SettledFacts(facts, settled_sums.sums_of(whole), settled_sums.rows_of_lines(whole))
+    return SettledFacts(facts, [*_accounts(whole)])
+
+
+def _accounts(lines: pa.Table) -> Iterator[OfAccountRows]:
+    """What a file has of each account."""
+    names = ("merchant_id", "account_id", "settled_on")
+    days = pa.table({name: lines[name].cast(pa.string()) for name in names})
+    sums = days.group_by(names[:2], use_threads=False).aggregate(
+        [("settled_on", each) for each in ("count", "min", "max")]
+    )
+    for row in sums.to_pylist():
+        first, last = (
+            datetime.combine(date.fromisoformat(row[f"settled_on_{each}"]), time(), UTC)
+            for each in ("min", "max")
+        )
+        account = row["merchant_id"], row["account_id"]
+        yield OfAccountRows(*account, row["settled_on_count"], first, last)
 
 
 def contents(connection: Connection, run: Run) -> dict[str, str]:
@@ -107,44 +115,26 @@ def save_file(
     order_rows.insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
     if settled is None:
         return
-    settled_sums.save_rows(connection, settled.rows, file_id=file_id)
-    settled_sums.save_sums(connection, settled.sums, file_id=file_id)
-    facts_rows.save(
-        connection,
-        settled.facts,
-        file_id=file_id,
-        accounts=_accounts(settled.sums),
-        at=at,
-        beside=settled_sums.digests_of(settled.sums, settled.rows.to_pylist()),
-    )
+    facts_rows.save(connection, settled.facts, file_id=file_id, accounts=settled.accounts, at=at)
 
 
-def _accounts(sums: Sequence[Sum]) -> list[OfAccountRows]:
-    """What a file has of each account."""
-    accounts: dict[Account, OfAccountRows] = {}
-    for row in sums:
-        account = str(row["merchant_id"]), str(row["account_id"])
-        day = datetime.combine(date.fromisoformat(str(row["settled_on"])), time(), UTC)
-        lines = OfAccountRows(*account, int(row["line_count"]), day, day)
-        accounts[account] = lines.with_more(accounts.get(account))
-    return [*accounts.values()]
-
-
-def taken(connection: Connection, repeats: Repeats) -> dict[str, LoadCounts]:
+def taken(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
     """Name of a file of the night -> how many of its lines another file told as well."""
-    repeating = facts_rows.of_files(connection, {*repeats.rows["file_id"].to_pylist()})
-    counts = {}
-    for file in repeating:
-        twice = int(repeats.of(file).sum())
-        counts[file.name] = LoadCounts(file.row_count, file.row_count - twice, twice, 0)
-    return counts
+    twice = Counter(repeats["file_id"].to_pylist())
+    return {
+        file.name: LoadCounts(
+            file.row_count, file.row_count - twice[file.file_id], twice[file.file_id], 0
+        )
+        for file in facts_rows.of_files(connection, twice)
+    }
 
 
 def days_told(connection: Connection, run: Run, *, until: int | None = None) -> tuple[str, str]:
     """The first and the last day that any line of the account tells of; "" without lines."""
-    days = (func.min(settled_sum.c.settled_on), func.max(settled_sum.c.settled_on))
-    first, last = connection.execute(select(*days).where(*of_account(run, until=until))).one()
-    return first or "", last or ""
+    days = settled_lines.days_of(connection, run, until=until).values()
+    return min((first for first, _ in days), default=""), max(
+        (last for _, last in days), default=""
+    )
 
 
 def missing(
@@ -168,22 +158,38 @@ def missing(
 
 
 def unread_batches(
-    connection: Connection, run: Run, *, siblings: Collection[str], until: int | None = None
+    connection: Connection,
+    run: Run,
+    *,
+    siblings: Collection[str],
+    storages: StorageOf,
+    until: int | None = None,
 ) -> frozenset[tuple[str, str]]:
     """Currency and batch of lines of the account that still cannot be read; "" where a cell cannot.
 
     A line that names no batch may be of any that its file tells of, too. Lines of `siblings`, the
     merchant's other accounts, are their business; `until` is the last file that counts.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
     unread = _unread(run, siblings=siblings, until=until)
-    own = select(reject.c.currency, reject.c.batch_id).where(*unread)
-    of_files = (
-        select(reject.c.currency, settled_sum.c.batch_id)
-        .join(settled_sum, settled_sum.c.file_id == reject.c.file_id)
-        .where(*unread, reject.c.batch_id == "", *of_account(run, until=until))
+    rows = connection.execute(
+        select(reject.c.file_id, reject.c.currency, reject.c.batch_id).where(*unread)
+    ).all()
+    unnamed = {row.file_id for row in rows if not row.batch_id}
+    batches = defaultdict(set)
+    for file_id, batch_id in settled_lines.batches_of(
+        facts_rows.of_files(connection, unnamed),
+        account=(run.merchant_id, run.account_id),
+        storages=storages,
+    ):
+        batches[file_id].add(batch_id)
+    return frozenset(
+        (row.currency, batch_id)
+        for row in rows
+        for batch_id in {row.batch_id, *(() if row.batch_id else batches[row.file_id])}
     )
-    rows = connection.execute(union(own, of_files))
-    return frozenset((currency, batch) for currency, batch in rows)
 
 
 def unread_lines(
@@ -209,34 +215,6 @@ def _unread(
     )
 
 
-def order_nos_told(
-    connection: Connection, run: Run, *, since: str, storages: StorageOf
-) -> Iterator[pa.ChunkedArray]:
-    """Order numbers of the lines settled since a day, some at a time; one for each such line.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    for table in settled_lines.settled_since(
-        connection, run, since=since, columns=["order_no"], storages=storages
-    ):
-        yield table["order_no"].filter(pc.not_equal(table["order_no"], ""))
-
-
-def unnamed_transactions(
-    connection: Connection, run: Run, *, since: str, storages: StorageOf
-) -> set[str]:
-    """Transactions of the lines settled since a day that name no order; see `order_nos_told`."""
-    names = ["order_no", "transaction_id"]
-    unnamed = set[str]()
-    for table in settled_lines.settled_since(
-        connection, run, since=since, columns=names, storages=storages
-    ):
-        rows = pc.equal(table["order_no"], "")
-        unnamed.update(table["transaction_id"].filter(rows).to_pylist())
-    return unnamed - {""}
-
-
 _EVIDENCE = tuple(SettledLine.__dataclass_fields__)
 
 
@@ -253,28 +231,18 @@ def evidence_of(
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    wanted = {
-        "transaction_id": pa.array(sorted({*transactions}), pa.string()),
-        "own_reference": pa.array(sorted({*references}), pa.string()),
-    }
-    files = settled_sums.files_of(connection, run, until=None, where=true())
-    repeats = settled_lines.repeats_of(connection, run, storages=storages)
-    named = settled_lines.lines_named(
-        connection, run, wanted=wanted, files=files, repeats=repeats, storages=storages
-    )
+    wanted = {"transaction_id": transactions, "own_reference": references}
+    named = settled_lines.lines_named(connection, run, wanted=wanted, storages=storages)
     return [SettledLine(**row) for row in named.select([*_EVIDENCE]).to_pylist()]
 
 
-def charged_back(connection: Connection, run: Run) -> dict[tuple[str, str], int]:
-    """Transaction and currency -> minor units that the account's files show as charged back."""
-    line = settled_sums.lines_once(newest(run, until=None)).c
-    rows = connection.execute(
-        select(line.transaction_id, line.currency, func.sum(line.gross).label("gross"))
-        .where(
-            line.merchant_id == run.merchant_id,
-            line.account_id == run.account_id,
-            line.entry_type.in_(CHARGED_BACK),
-        )
-        .group_by(line.transaction_id, line.currency)
-    )
-    return {(row.transaction_id, row.currency): -int(row.gross) for row in rows}
+def charged_back(
+    connection: Connection, run: Run, *, storages: StorageOf
+) -> dict[tuple[str, str], int]:
+    """Transaction and currency -> minor units that the account's files show as charged back.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    rows = settled_lines.counted(connection, run, storages=storages).charged_back.to_pylist()
+    return {(row["transaction_id"], row["currency"]): row["amount"] for row in rows}

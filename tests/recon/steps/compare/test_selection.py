@@ -29,8 +29,8 @@ from recon.steps.ground.window import NOTHING_BEFORE
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs, settled_lines
 from recon.store.nights.answer_parts import BASELINE
-from recon.store.nights.night_lines import AskedFor
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_lines import AskedFor
 from tests.recon.steps.conftest import ORDER_HEADER, UP_TO_COMPARE, Merchant
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects

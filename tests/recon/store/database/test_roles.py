@@ -41,7 +41,7 @@ NIGHTS_ALONE = (
     "contradiction control_total dry_batch "
     "exported_journal instruction notification notification_case "
     "order_action order_facts order_facts_account refund_search reject result_summary "
-    "rules_version run run_input run_source settled_sum settlement_line"
+    "rules_version run run_input run_source"
 )
 PEOPLE_ALONE = (
     "agreement answer_file approval break_answer endorsement release sign_off used_code verdict "

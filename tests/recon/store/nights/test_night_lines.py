@@ -6,9 +6,9 @@ import pytest
 
 from recon.store.database.engine import Store
 from recon.store.nights import settled_lines
-from recon.store.nights.night_lines import AskedFor, NightLines, frame_of_lines
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.settled_lines import AskedFor, NightLines, frame_of_lines
 from tests.recon.store.nights.test_settlement_rows import save
 
 OLD = {"settled_on": "2026-01-01"}

@@ -8,17 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import Delete, Update, delete, update
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import facts_rows
-from recon.store.nights.night_lines import OLDER, AskedFor, NightLines
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import line_problems
-from recon.store.schema import settled_sum, settlement_line
+from recon.store.nights.settled_lines import OLDER, AskedFor, NightLines
 from tests.recon.store.kept_lines import keep_lines
 
 SINCE = "2026-11-10"
@@ -166,28 +162,3 @@ def test_a_night_has_what_a_plain_model_says(
             )
         expected = modelled(files, run, asked=asked, by_payment=by_payment)
         assert as_read(lines_of_night) == expected
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        update(settled_sum).values(gross=settled_sum.c.gross + 1),
-        delete(settlement_line).where(settlement_line.c.entry_type == "payout"),
-    ],
-)
-def test_what_the_database_says_of_a_file_is_held_against_it(
-    store: Store, run: Run, storages: StorageOf, changed: Update | Delete
-) -> None:
-    """Sums and rows are those that its lines come to, whatever the history says of them."""
-    plain = {"merchant_id": run.merchant_id, "account_id": run.account_id, "batch_id": "B"}
-    plain |= {"settled_on": "2026-11-01", "currency": "EUR", "gross": 1, "fee": 0, "net": 1}
-    lines = [{**plain, "entry_type": each, "line": 2} for each in ("capture", "payout")]
-    stored(store, run, "S1", lines, of=storages)
-    with store.reading() as connection:
-        files = facts_rows.every(connection)
-        assert [*line_problems(connection, files, storages=storages)] == []
-    with store.writing() as connection:
-        connection.execute(changed)
-    with store.reading() as connection:
-        (problem,) = line_problems(connection, files, storages=storages)
-    assert problem.startswith("what the database says of the lines of settlement/S1 is not what")

@@ -1,14 +1,21 @@
 from dataclasses import replace
 from datetime import date
 
+import pytest
+
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import bank_rows, settlement_rows
-from recon.store.nights.night_lines import OLDER, AskedFor, NightLines
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import repeats_of
+from recon.store.nights.settled_lines import (
+    OLDER,
+    AskedFor,
+    NightLines,
+    counted,
+    names_told,
+)
 from tests.recon.store.kept_lines import keep_lines
 
 WHOLE = "(whole file)"
@@ -57,9 +64,26 @@ def test_a_line_counts_as_often_as_one_file_tells_it(
     save(store, run, storages, "settlement/2", *({"order_no": "A"},) * 2)
     assert told(store, run, storages) == ["A", "A"]
     with store.reading() as connection:
-        repeats = repeats_of(connection, run, storages=storages, until=2)
+        repeats = counted(connection, run, storages=storages, until=2).repeats
         counts = settlement_rows.taken(connection, repeats)
     assert counts == {"settlement/2": LoadCounts(2, 1, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *({name: "Z"} for name in ("batch_id", "order_no", "transaction_id", "reference_no")),
+        *({"own_reference": "Z"}, {"settled_on": "2026-11-19"}, {"entry_type": "refund"}),
+        *({"currency": "SEK"}, {"gross": 7}, {"fee": 7}, {"net": 7}),
+    ],
+)
+def test_a_line_that_differs_in_any_column_is_a_movement_of_its_own(
+    store: Store, run: Run, storages: StorageOf, other: dict[str, object]
+) -> None:
+    """Only its number in the file and its tariff make it no other one."""
+    save(store, run, storages, "settlement/1", {})
+    save(store, run, storages, "settlement/2", other)
+    assert len(told(store, run, storages)) == 2
 
 
 def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(
@@ -81,13 +105,80 @@ def test_what_is_charged_back_and_paid_out_is_counted_once(
     """Whichever files tell it, and as often as one of them does."""
     back = {"entry_type": "chargeback", "transaction_id": "T", "gross": -100, "net": -101}
     paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
-    save(store, run, storages, "settlement/1", back, paid)
+    given_back = {**back, "entry_type": "chargeback_reversal", "gross": 10}
+    asked_for = {**paid, "own_reference": "ours"}
+    other = {**back, "account_id": "100042002"}
+    save(store, run, storages, "settlement/1", back, paid, given_back)
     save(store, run, storages, "settlement/2", back, back, paid, {**back, "gross": -30})
+    save(store, run, storages, "settlement/3", asked_for, {"transaction_id": "T"}, other)
     account = run.merchant_id, run.account_id
     with store.reading() as connection:
-        assert settlement_rows.charged_back(connection, run) == {("T", "EUR"): 230}
-        paid_out = bank_rows.payouts_of(connection, accounts=[account], until=None)
+        assert settlement_rows.charged_back(connection, run, storages=storages) == {
+            ("T", "EUR"): 220
+        }
+        paid_out = bank_rows.payouts_of(
+            connection, run, accounts=[account], storages=storages, until=None
+        )
     assert paid_out[["net", "source"]].to_numpy().tolist() == [[50, "settlement/1"]]
+
+
+def test_pay_outs_of_a_file_that_lies_in_two_inboxes_count_for_each_account(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """Each account's by its own inbox, once; what another inbox tells of it is no word of it."""
+    other = replace(run, account_id="100042002")
+    paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
+    both = tuple(
+        {**paid, "account_id": each.account_id, "net": net}
+        for each, net in ((run, 50), (other, 70))
+    )
+    save(store, run, storages, "settlement/1", *both)
+    save(store, other, storages, "settlement/1", *both)
+    accounts = [(each.merchant_id, each.account_id) for each in (run, other)]
+    with store.reading() as connection:
+        paid_out = bank_rows.payouts_of(
+            connection, run, accounts=accounts, storages=storages, until=None
+        )
+    assert paid_out[["account_id", "net"]].to_numpy().tolist() == [
+        [run.account_id, 50],
+        [other.account_id, 70],
+    ]
+
+
+def test_batches_are_those_of_every_version_and_of_whichever_inbox(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """An entry of the bank may name any; lines of other accounts name none of this one's."""
+    other = replace(run, account_id="100042002")
+    save(store, run, storages, "settlement/1", {"batch_id": "old"})
+    save(store, run, storages, "settlement/1", {"batch_id": "new"})
+    others = {"batch_id": "theirs", "account_id": other.account_id}
+    beside = {"batch_id": "beside", "account_id": run.account_id}
+    save(store, other, storages, "settlement/2", beside, others)
+    account = run.merchant_id, run.account_id
+    with store.reading() as connection:
+        batches = bank_rows.batch_ids(connection, accounts=[account], storages=storages)
+    assert batches == {"old", "new", "beside"}
+
+
+def test_a_line_that_names_no_batch_may_be_of_any_that_its_file_tells_of(
+    store: Store, run: Run, storages: StorageOf
+) -> None:
+    """In its currency; one that names its batch is of that one."""
+    rejects = [
+        Reject(SourceKind.SETTLEMENT, "settlement/1", 4, "gross", "no number", "x", **cells)
+        for cells in ({"currency": "EUR"}, {"currency": "SEK", "batch_id": "B9"})
+    ]
+    source = SourceFile(SourceKind.SETTLEMENT, "settlement/1", "s", 9, 4, 2, 2, 0)
+    plain = {"merchant_id": run.merchant_id, "account_id": run.account_id, "currency": "EUR"}
+    plain |= {"gross": 1, "fee": 0, "net": 1, "line": 2}
+    rows = [{**plain, "settled_on": "2026-11-20", "batch_id": each} for each in ("B1", "B2")]
+    lines = frame_of(rows, columns=SETTLEMENT_COLUMNS)
+    keep_lines(store, run, lines, source=source, storages=storages, rejects=rejects)
+    save(store, run, storages, "settlement/2", {"batch_id": "B3"})
+    with store.reading() as connection:
+        unread = settlement_rows.unread_batches(connection, run, siblings=[], storages=storages)
+    assert unread == {("EUR", ""), ("EUR", "B1"), ("EUR", "B2"), ("SEK", "B9")}
 
 
 def test_older_lines_come_only_with_what_is_asked_about(
@@ -116,10 +207,8 @@ def test_older_lines_come_only_with_what_is_asked_about(
         summed = found[found["source"].eq(OLDER)]
         assert sorted(summed["entry_type"]) == ["earlier", "payout"]
         assert settlement_rows.days_told(connection, run) == ("2026-01-01", "2026-11-20")
-        numbers = settlement_rows.order_nos_told(
-            connection, run, since="2026-11-01", storages=storages
-        )
-        assert [number for each in numbers for number in each.to_pylist()] == ["D"]
+        orders, transactions = names_told(connection, run, since="2026-11-01", storages=storages)
+        assert (orders.to_pylist(), transactions) == (["D"], set())
 
 
 def test_what_is_missing_is_missing_until_it_comes_right(

@@ -2,10 +2,9 @@ from dataclasses import replace
 from datetime import date
 
 from recon.store.database.engine import Store
-from recon.store.nights.night_lines import volumes_of
 from recon.store.nights.order_facts import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import repeats_of
+from recon.store.nights.settled_lines import volumes_of
 from tests.recon.store.nights.test_settlement_rows import save
 
 
@@ -14,8 +13,7 @@ def days(
 ) -> list[tuple[str, str, int, int]]:
     """Day, entry type, whether it came late, and what it comes to."""
     with store.reading() as connection:
-        repeats = repeats_of(connection, run, storages=storages, until=until)
-        frame = volumes_of(connection, run, since="2026-11-01", repeats=repeats, until=until)
+        frame = volumes_of(connection, run, since="2026-11-01", storages=storages, until=until)
     names = ("settled_on", "entry_type", "late", "base")
     return [*zip(*(frame[name].tolist() for name in names), strict=True)]
 
