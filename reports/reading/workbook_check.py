@@ -21,7 +21,7 @@ from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
 from recon.model.errors import OutputError
-from recon.proof.held_against import BY_RULE, in_file
+from recon.proof.second_engine import BY_RULE, in_file
 from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
 from reports.drawing.look import CHECK, decimals_of, read_text
 from reports.sheets.breaks_sheet import EFFECT, KEY

@@ -6,7 +6,7 @@ The engine's own names stay in the database and in the machine-readable results.
 import re
 from collections.abc import Mapping
 
-from recon.proof.held_against import BY_RULE
+from recon.proof.second_engine import BY_RULE
 from reports.sheets.words import rule_words
 
 QUESTIONS: Mapping[str, str] = {

@@ -25,10 +25,7 @@ from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.joined_sets import Joined
 from recon.model.words import ControlTotal
-from recon.proof.explained_effects import remainders
-from recon.proof.scope_items import scoped_items
-from recon.proof.totals_of_bank import bank_totals
-from recon.proof.totals_of_bookings import booking_totals
+from recon.proof.totals_of_bank import bank_totals, booking_totals
 from recon.proof.totals_of_inputs import (
     Words,
     file_totals,
@@ -43,6 +40,8 @@ from recon.proof.totals_of_items import (
     conservation_totals,
     exclusivity_totals,
     leg_totals,
+    remainders,
+    scoped_items,
     shown_rows,
     tolerance_totals,
 )

@@ -45,9 +45,15 @@ from recon.model.headway import Way
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import calm_items, calm_rows, group_items, items_of, named_alone
-from recon.proof.scope import books_not_covered, not_covered, scope_of_assurance, unmapped_codes
 from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope, with_bank_verdict
-from recon.proof.verdict import OpenCounts, verdict_of
+from recon.proof.verdict import (
+    OpenCounts,
+    books_not_covered,
+    not_covered,
+    scope_of_assurance,
+    unmapped_codes,
+    verdict_of,
+)
 
 PASSES = 2
 """Over the rows: what stands by itself, then the rest."""

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.fee_contract import FACTS
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.arrays import text_type
+from recon.matching.breaks.result_rows import identity_of
+from recon.matching.frames.arrays import text_column, text_type
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, BankStatement
 from recon.matching.frames.digest import Columns
 from recon.matching.frames.same_words import said_once, same_word
@@ -33,7 +35,35 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import ControlTotal, EntryType, Reject, SourceFile, SourceKind
-from recon.proof.match_ids import MATCHES, with_first_ids, without_first_ids
+
+MATCHES, ID = "matches", "match_id"
+NAMED_BY = ("merchant_id", "account_id", "order_no")
+
+
+def without_first_ids(matches: pa.Table) -> pa.Table:
+    """The rows of the file, an id blank where it is the first of its account and order number."""
+    ids = matches[ID]
+    return _with_ids(matches, pc.if_else(pc.equal(ids, _first_ids(matches)), "", ids))
+
+
+def with_first_ids(matches: pa.Table) -> pa.Table:
+    """The way back; a night of before has no blank one."""
+    ids = matches[ID]
+    blank = pc.equal(ids, "")
+    if not pc.any(blank, min_count=0).as_py():
+        return matches
+    return _with_ids(matches, pc.if_else(blank, _first_ids(matches), ids))
+
+
+def _first_ids(matches: pa.Table) -> pa.Array:
+    names = (text_column(matches[name].cast(pa.large_string())) for name in NAMED_BY)
+    return pa.array(identity_of(*names), pa.string())
+
+
+def _with_ids(matches: pa.Table, ids: pa.ChunkedArray) -> pa.Table:
+    at = matches.schema.get_field_index(ID)
+    return matches.set_column(at, matches.schema.field(at), ids.cast(pa.string()))
+
 
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""

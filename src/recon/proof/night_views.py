@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.errors import UsageError
-from recon.proof.match_ids import MATCHES
+from recon.proof.night_tables import MATCHES
 from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 
 VIEWS = (

@@ -1,8 +1,14 @@
-"""T4 to T7, T9 and T10: where items and money went, and the bounds they keep."""
+"""T4 to T7, T9 and T10: where items and money went, and the bounds they keep.
+
+What is in scope is counted from the rows of the sources. What the flags of matches leave of their
+effects is worked out once more for T5 and T10, from the matches as they are shown and these rows:
+it shares nothing with the judgement but the sets.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,34 +18,333 @@ from recon.matching.breaks.places import Stand
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.calm.calm_sets import CalmAndLeft
 from recon.matching.frames.arrays import Arrays, among, records, texts
-from recon.matching.frames.coding import by_word, combined, is_word
-from recon.matching.frames.grouping import Bools, amounts_of, amounts_or, given, total
+from recon.matching.frames.coding import Columns, by_word, combined, is_word, placed, sums_of
+from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, amounts_or, given, total
 from recon.matching.frames.sources import Sources
+from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.frames.total_rows import (
     ACCOUNT,
     ACCOUNT_CURRENCY,
     Place,
     Tally,
     added,
+    as_places,
     compared_rows,
     less,
     paired,
     sums,
     sums_of_columns,
 )
+from recon.matching.frames.versions import CONFLICT, NEW, Versions
 from recon.matching.judging.facts import BOUNDED
 from recon.matching.sets.joined_sets import Joined
-from recon.matching.sides.gateway_side import authorised_amounts
+from recon.matching.sets.residuals import MONEY_STATES
+from recon.matching.sets.sets import NO_SET
+from recon.matching.sides.gateway_side import NUMBER, authorised_amounts, shown
+from recon.matching.sides.ledger_side import booked, is_base_type
+from recon.matching.sides.orders_side import expected
+from recon.matching.sides.settlement_side import of_payments, pay_outs
+from recon.matching.sides.summed_lines import lines_of_rows
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
+    REVERSAL_SUFFIX,
     BreakCode,
     ControlTotal,
+    EntryType,
     Flag,
     InstructionKind,
+    KeyAnswer,
+    OrderStatus,
     SetState,
 )
-from recon.proof.explained_effects import Remainders, explained
+from recon.proof.totals_of_settlement import paid_items
+
+IN_SCOPE = ("orders", "gateway", "ledger", "settlement", "fees", "reserves", "payouts")
+"""Sources of items, in the order in which they are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """The rows of one source (grain: source row)."""
+
+    source: str
+    groups: Rows
+    """The place of each row, by number."""
+    places: list[tuple[str, ...]]
+    """Merchant, account and currency."""
+    net: Ints
+    kept: Bools
+    """Rows in scope."""
+    items: Ints | None = None
+    """How many items each row is; None: one."""
+
+    def tally(self, *, rows: Bools) -> Tally:
+        """How many items of these rows each place has, and their net."""
+        groups, size = self.groups[rows], len(self.places)
+        if self.items is None:
+            counts = np.bincount(groups, minlength=size).tolist()
+        else:
+            counts = sums_of(self.items[rows], groups=groups, size=size).tolist()
+        net = sums_of(self.net[rows], groups=groups, size=size).tolist()
+        there = [number for number, count in enumerate(counts) if count]
+        named = as_places(self.places)
+        return Tally(
+            {named[number]: counts[number] for number in there},
+            {named[number]: net[number] for number in there},
+        )
+
+
+def scoped_items(
+    sources: Sources, *, aside: CalmAndLeft, joined: Joined, places: Arrays, rules: Rules
+) -> tuple[dict[str, Tally], dict[str, Tally]]:
+    """By source, the items in scope, and those that have a place or were set aside.
+
+    What every row nets is held of one source at a time.
+
+    Args:
+        sources: the whole sources.
+        aside: what was set aside of them.
+        joined: what was left, in sets.
+        places: where every item went.
+        rules: how they were judged.
+    """
+    scope, claimed = {}, {}
+    for scoped in _given(sources, aside=aside, joined=joined, rules=rules):
+        name = scoped.source
+        scope[name] = scoped.tally(rows=scoped.kept)
+        claimed[name] = scoped.tally(rows=_claimed(scoped, aside=aside, places=places))
+    return scope, claimed
+
+
+def _claimed(scoped: Scoped, *, aside: CalmAndLeft, places: Arrays) -> Bools:
+    claimed = np.zeros(len(scoped.kept), dtype=np.bool_)
+    placed_rows = places["row"][places["source"] == scoped.source]
+    claimed[placed_rows[placed_rows >= 0]] = True
+    if scoped.source in aside.left:
+        claimed[aside.calm.rows(scoped.source)] = True
+    return claimed
+
+
+def _given(
+    sources: Sources, *, aside: CalmAndLeft, joined: Joined, rules: Rules
+) -> Iterator[Scoped]:
+    orders, gateway, ledger = sources.orders, sources.gateway, sources.ledger
+    kept = _kept(aside, source="orders", versions=joined.orders.versions, size=len(orders))
+    yield _scoped(
+        "orders", orders, currency=orders["currency"], net=expected(orders).net, kept=kept
+    )
+    kept = _kept(aside, source="gateway", versions=joined.gateway.versions, size=len(gateway))
+    kept &= is_word(gateway["answer"], KeyAnswer.FOUND)
+    net = shown(gateway, rules=rules).net
+    yield _scoped("gateway", gateway, currency=gateway["currency"], net=net, kept=kept)
+    if ledger is not None:
+        kept = _kept(aside, source="ledger", versions=joined.ledger.versions, size=len(ledger))
+        currency, _, net = booked(ledger)
+        net[aside.left["ledger"][joined.ledger.versions == CONFLICT]] = 0
+        yield _scoped("ledger", ledger, currency=currency, net=net, kept=kept)
+    if sources.settlement is not None:
+        lines, kept = sources.settlement, of_payments(sources.settlement)
+        net = lines["gross"].to_numpy(dtype=np.int64)
+        yield _scoped("settlement", lines, currency=lines["currency"], net=net, kept=kept)
+        if not sources.is_part:
+            yield from _kept_of(lines)
+    places, net = paid_items(sources)
+    groups, known = combined(places)
+    yield Scoped("payouts", groups, known, net, np.ones(len(net), dtype=np.bool_))
+
+
+def _kept_of(lines: pd.DataFrame) -> Iterator[Scoped]:
+    """What the gateway kept of lines: their fees, and reserves."""
+    own = ~pay_outs(lines)
+    fees = own & (lines["fee"] != 0).to_numpy()
+    reserves = own & is_base_type(lines["entry_type"], EntryType.RESERVE)
+    reserves &= (lines["gross"] != 0).to_numpy()
+    for source, rows, name, sign in (("fees", fees, "fee", -1), ("reserves", reserves, "gross", 1)):
+        at = np.flatnonzero(rows)
+        mine = {column: lines[column].take(at) for column in ACCOUNT_CURRENCY}
+        net = sign * lines[name].to_numpy(dtype=np.int64)[at]
+        kept = np.ones(len(at), dtype=np.bool_)
+        scoped = _scoped(source, mine, currency=mine["currency"], net=net, kept=kept)
+        yield replace(scoped, items=lines_of_rows(lines)[at])
+
+
+def _kept(aside: CalmAndLeft, *, source: str, versions: Versions, size: int) -> Bools:
+    """Neither repeats nor superseded; what was set aside has no second row."""
+    kept = np.ones(size, dtype=np.bool_)
+    kept[aside.left[source]] = np.isin(versions, (NEW, CONFLICT))
+    return kept
+
+
+def _scoped(
+    source: str, frame: Columns, *, currency: "pd.Series[str]", net: Ints, kept: Bools
+) -> Scoped:
+    columns = {name: frame[name] for name in ACCOUNT} | {"currency": currency}
+    groups, places = placed(columns, by=ACCOUNT_CURRENCY)
+    return Scoped(source, groups, places, net, kept)
+
+
+EXPLAINS_EFFECT = (
+    Flag.ROUNDING,
+    Flag.INSTRUCTED,
+    Flag.REPLY_ONLY,
+    Flag.CHARGEBACK_BOOKED,
+    Flag.WRITTEN_OFF,
+)
+"""Only under one of these may a match carry an effect."""
+OF_NO_SET = ("not_compared", "group", "bank")
+"""Rules of matches that are of no set of orders: other totals hold their effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remainders:
+    """Matches that carry an effect or a flag that may explain one, and what is left of it."""
+
+    matches: pd.DataFrame
+    orders: Ints
+    """Before rounding, minor units (grain: match)."""
+    ledger: Ints
+    rounded: Bools
+    """Matches that call what is left rounding."""
+    within: Bools
+    """And their tolerance allows it on both legs."""
+
+
+def remainders(
+    matches: pd.DataFrame, *, ids: Mapping[str, int], joined: Joined, sources: Sources, rules: Rules
+) -> Remainders:
+    """What each flag explains, taken off the effects of its match.
+
+    Args:
+        matches: the matches that were classified, and those that were judged by themselves.
+        ids: the set of each match_id of the first.
+        joined: the sets.
+        sources: what they were made of.
+        rules: the tolerances.
+    """
+    effects = [amounts_of(matches[f"effect_{leg}"]) for leg in ("orders", "ledger")]
+    carries = (effects[0] != 0) | (effects[1] != 0) | (texts(matches["flags"]) != "")
+    carries &= ~is_word(matches["rule"], *OF_NO_SET)
+    rows = matches[carries].reset_index(drop=True) if carries.any() else matches.iloc[:0]
+    if rows.empty:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Remainders(rows, nothing, nothing, nothing != 0, nothing != 0)
+    # Of a set that was judged by itself no row explains anything: the facts of no set are 0.
+    numbers = [ids.get(match_id, NO_SET) for match_id in rows["match_id"].tolist()]
+    sets = np.array(numbers, dtype=np.intp)
+    orders, ledger = (effect[carries] for effect in effects)
+    flagged = {
+        flag: by_word(rows["flags"], of=partial(_holds, flag.value)).astype(np.bool_)
+        for flag in EXPLAINS_EFFECT
+    }
+    facts = _facts(joined, sources=sources)
+    at = {name: np.append(column, 0)[sets] for name, column in facts.items()}
+    hidden = flagged[Flag.REPLY_ONLY] * np.maximum(at["refunds"] - at["refunded"], 0)
+    instructed = flagged[Flag.INSTRUCTED] & _as_instructed(at)
+    uncaptured = np.where(
+        instructed & (at["captures"] > 0) & (at["guessed"] > 0), at["captured"] - at["captures"], 0
+    )
+    at["lines_charged"] = at["lines_charged"] * flagged[Flag.CHARGEBACK_BOOKED]
+    orders = np.where(instructed, 0, orders - hidden * (at["tells"] > 0))
+    orders = orders + (flagged[Flag.CHARGEBACK_BOOKED] & (orders < 0)) * at["charged"]
+    ledger = (ledger - hidden - uncaptured - _by_lines(at, hidden=hidden)) * joined.covered
+    written = np.where(flagged[Flag.WRITTEN_OFF], at["written"], 0)
+    orders, ledger = (
+        np.where((np.abs(left) == written) & (written > 0), 0, left) for left in (orders, ledger)
+    )
+    small = [
+        np.abs(left)
+        <= tolerance_of(amounts_of(rows[base]), currency=texts(rows["currency"]), rules=rules)
+        for left, base in ((orders, "order_amount"), (ledger, "gateway_amount"))
+    ]
+    rounded = flagged[Flag.ROUNDING]
+    return Remainders(rows, orders, ledger, rounded, rounded & small[0] & small[1])
+
+
+def _by_lines(at: Mapping[str, Ints], *, hidden: Ints) -> Ints:
+    """What lines took back beyond what the query shows of a payment that it shows with money."""
+    charged = at["lines_charged"] - at["charged"]
+    beyond = charged + at["lines_refunded"] - at["refunded"] - hidden
+    return np.where(at["money"] > 0, np.minimum(charged, beyond).clip(min=0), 0)
+
+
+def _holds(flag: str, flags: str) -> bool:
+    return flag in flags
+
+
+def explained(left: Remainders) -> pd.DataFrame:
+    """The matches of which nothing is left."""
+    nothing = (left.orders == 0) & (left.ledger == 0)
+    whole: pd.DataFrame = left.matches[nothing | left.within]
+    return whole
+
+
+def _as_instructed(at: dict[str, Ints]) -> Bools:
+    """Our confirmed moves come to what the gateway shows."""
+    captured = (at["captures"] > 0) & (
+        (at["captures"] == at["captured"])
+        | ((at["guessed"] > 0) & (at["captures"] <= at["captured"]))
+    )
+    refunded = (at["refunds"] > 0) & (at["refunds"] == at["refunded"])
+    cancelled = (at["cancels"] > 0) & (at["captured"] == 0)
+    return np.asarray(captured | refunded | cancelled, dtype=np.bool_)
+
+
+def _facts(joined: Joined, *, sources: Sources) -> dict[str, Ints]:
+    """Sums of the rows of every set, minor units; marks as counts."""
+    size = joined.keys.size
+    payments, orders = joined.gateway.items, joined.orders.items
+    paid = payments["set"]
+    hidden = (OrderStatus.PARTIALLY_REFUNDED, OrderStatus.REFUNDED)
+    tells = is_word(sources.orders["status"], *hidden)[orders["row"]]
+    charged = payments["state"] == NUMBER["chargeback"]
+    left = payments["captured"] - payments["refunded"]
+    guessed = ~payments["captured_known"]
+    money = np.isin(payments["state"], MONEY_STATES).astype(np.int64)
+    lines, of_lines = joined.settled, joined.settled["set"]
+    base, back = lines["kind"].astype("str"), -lines["amount"]
+    is_charge = base == EntryType.CHARGEBACK.value
+    is_refund = np.isin(base, (EntryType.REFUND.value, EntryType.REFUND.value + REVERSAL_SUFFIX))
+    return {
+        **_moved(sources.instructions, sets=joined.keys.of["instructions"], size=size),
+        "written": _written(sources.ledger, joined=joined, size=size),
+        "tells": total(tells.astype(np.int64), groups=orders["set"], size=size),
+        "captured": total(payments["captured"], groups=paid, size=size),
+        "refunded": total(payments["refunded"], groups=paid, size=size),
+        "charged": total(np.where(charged, left, 0), groups=paid, size=size),
+        "guessed": total(guessed.astype(np.int64), groups=paid, size=size),
+        "money": total(money, groups=paid, size=size),
+        "lines_charged": total(back * is_charge, groups=of_lines, size=size),
+        "lines_refunded": total(back * is_refund, groups=of_lines, size=size),
+    }
+
+
+def _moved(instructions: pd.DataFrame | None, *, sets: Rows, size: int) -> dict[str, Ints]:
+    """What we captured, refunded and cancelled, as confirmed."""
+    kinds = ("capture", "refund", "cancel")
+    if instructions is None:
+        return {f"{kind}s": np.zeros(size, dtype=np.int64) for kind in kinds}
+    sure = is_word(instructions["state"], *CONFIRMED_STATES)
+    amount = amounts_of(instructions["amount"])
+    moves = {}
+    for kind in kinds:
+        mine = sure & is_word(instructions["kind"], kind)
+        moved = mine.astype(np.int64) if kind == "cancel" else np.where(mine, amount, 0)
+        moves[f"{kind}s"] = total(moved, groups=sets, size=size)
+    return moves
+
+
+def _written(ledger: pd.DataFrame | None, *, joined: Joined, size: int) -> Ints:
+    """Write-offs less their reversals."""
+    if ledger is None:
+        return np.zeros(size, dtype=np.int64)
+    kind, once = ledger["entry_type"], joined.ledger.versions == NEW
+    amount = booked(ledger).amount
+    off = is_word(kind, EntryType.WRITE_OFF) & once
+    back = is_word(kind, EntryType.WRITE_OFF + REVERSAL_SUFFIX) & once
+    moved = np.where(off, amount, 0) - np.where(back, amount, 0)
+    return total(moved, groups=joined.keys.of["ledger"], size=size)
+
 
 KEPT = ("payouts", "fees", "reserves")
 """Sources of the gateway that no order has; the books do."""

@@ -1,11 +1,23 @@
-"""What the reconciliation is worth, worst first."""
+"""What a result is worth: its verdict, what was proven, what not, and what no query can show."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+import pandas as pd
+
 from recon.config.rules import Rules
+from recon.matching.breaks.result_frames import Frames
+from recon.matching.cash.before_books import BEFORE_BOOKS
+from recon.matching.cash.fees_charged import fees_not_covered
+from recon.matching.cash.result import CashResult
+from recon.matching.frames.arrays import texts
+from recon.matching.frames.coding import by_word, coded, is_word, sums_of
+from recon.matching.frames.grouping import Bools, amounts_of, given
 from recon.matching.frames.sources import Sources
-from recon.model.words import ControlTotal, Verdict
+from recon.matching.sides.exchange import unrated_entries
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.words import ControlTotal, Flag, GatewayState, KeyAnswer, Verdict
 
 
 class OpenCounts(NamedTuple):
@@ -52,3 +64,175 @@ def allowance(sources: Sources, *, rules: Rules) -> int:
         read = sum(len(frame) for frame in frames if frame is not None) + len(sources.rejects)
     share = int(rules.verdict.max_unverified_share * read)
     return max(rules.verdict.max_unverified_rows, share)
+
+
+Line = Mapping[str, str | int]
+STATEMENTS = (
+    "keys proven",
+    "within grace, not yet due",
+    "not proven: no usable evidence",
+    "refunds known from replies only, which the query cannot show",
+)
+"""What is said of sets, in this order; others follow."""
+
+
+def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
+    """Codes of the gateway that the rules do not know, with their count and a sample."""
+    gateway = sources.gateway
+    is_found = is_word(gateway["answer"], KeyAnswer.FOUND)
+    unknown = by_word(
+        gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
+    ).astype(np.bool_)
+    rows = {
+        "payment_status": is_found & unknown,
+        "query_result": is_word(gateway["answer"], KeyAnswer.UNMAPPED),
+    }
+    return tuple(
+        line for field, mask in rows.items() for line in _codes(field, rows=gateway, mask=mask)
+    )
+
+
+def _codes(field: str, *, rows: pd.DataFrame, mask: Bools) -> Iterator[Line]:
+    samples: dict[str, list[str]] = {}
+    columns = (texts(rows[name])[mask].tolist() for name in (field, "order_no"))
+    for code, order_no in zip(*columns, strict=True):
+        samples.setdefault(code, []).append(order_no)
+    for code, orders in sorted(samples.items()):
+        yield {"field": field, "code": code, "count": len(orders), "order_no": min(orders)}
+
+
+def not_covered(sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]) -> tuple[str, ...]:
+    """Legs and controls that had no source, in words.
+
+    `unpriced`: why the fee contract does not cover lines -> how many.
+    """
+    words = []
+    if sources.ledger is None:
+        words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
+    if sources.instructions is None:
+        words.append("our own instructions, T8: no instruction file was given")
+    words += unrated_entries(sources.ledger, rules=rules)
+    words += _settlement_not_covered(sources)
+    words += _fees_not_covered(sources, rules=rules, unpriced=unpriced)
+    if rules.journal.accounts is None:
+        words.append("proposed journals, T12: the rules name no [journal.accounts]")
+    if sources.agreed_write_offs is None:
+        words.append("approval of write-offs, T10: no list of approved write-offs was given")
+    elif earlier := _written_off_before(sources, entries=sources.agreed_write_offs.entries or {}):
+        words.append(
+            f"approval of write-offs, T10: {earlier} stood in the books before anybody could "
+            "agree, and were taken over"
+        )
+    return tuple(words)
+
+
+def _written_off_before(sources: Sources, *, entries: Mapping[str, object]) -> int:
+    if sources.ledger is None or not entries:
+        return 0
+    return int(is_word(sources.ledger["entry_id"], *entries).sum())
+
+
+def _settlement_not_covered(sources: Sources) -> Iterator[str]:
+    lines, days = sources.settlement, sources.settled
+    if lines is None:
+        yield "settlement, T11 and T18: no settlement file was given"
+        yield "fees and reserves of the books: no settlement file"
+        return
+    batches = texts(lines["batch_id"])
+    if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
+        yield f"T11: {without} settlement batches name no pay-out yet"
+    if days is not None and days.waits_for:
+        yield f"settlement due after {days.last}: {days.waits_for} is missing"
+
+
+def _fees_not_covered(
+    sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]
+) -> Iterator[str]:
+    """Fees that nobody said the price of."""
+    if sources.settlement is None:
+        return
+    if rules.fee_contract is not None:
+        yield from fees_not_covered(unpriced)
+    elif not rules.fees:
+        yield "fee contract: fees.toml declares none"
+
+
+def books_not_covered(sources: Sources, *, cash: CashResult | None) -> Iterator[str]:
+    """From when on the books of an account have what was settled, where they begin late."""
+    if cash is None:
+        return
+    groups = cash.books.groups
+    accounts = groups.take(groups["name"] == BEFORE_BOOKS).rows("merchant_id", "account_id")
+    for merchant, account in sorted({*accounts}):
+        day = sources.books_since[merchant, account]
+        yield (
+            f"fees, reserves and pay-outs of {merchant}/{account} settled before {day}: "
+            "its books begin then"
+        )
+
+
+def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
+    """Statements with currency, count and amount (minor units, absolute gateway or order net).
+
+    Args:
+        frames: the result.
+        sources: the whole sources.
+    """
+    hidden = by_word(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
+    proven = _added(_sums(frames.matches), _sums(frames.breaks))
+    unproven = (_sums(frame) for frame in (frames.pending, frames.unverified))
+    shown = _sums(frames.matches, mask=hidden.astype(np.bool_))
+    lines = [
+        line
+        for statement, sums in zip(STATEMENTS, (proven, *unproven, shown), strict=True)
+        for line in _lines(statement, sums=sums)
+    ]
+    lines += [
+        {
+            "statement": f"{balance.what} older than the window, not compared: opening balance",
+            "currency": balance.currency,
+            "count": balance.count,
+            "amount": balance.amount,
+        }
+        for balance in sources.opening_balance
+    ]
+    count = len(sources.rejects)
+    if count:
+        statement = "rows of the sources that could not be read"
+        lines.append({"statement": statement, "currency": "", "count": count, "amount": 0})
+    statement = "payments under keys that nobody asked for cannot be seen through this interface"
+    lines.append({"statement": statement, "currency": "", "count": 0, "amount": 0})
+    return tuple(lines)
+
+
+_SHOWN = ("gateway_amount", "order_amount", "ledger_amount")
+Sums = Mapping[str, tuple[int, int]]
+"""Currency -> how many, and what they come to."""
+
+
+def _sums(rows: pd.DataFrame, *, mask: Bools | None = None) -> Sums:
+    """Rows by currency, each with the first of its amounts that is given."""
+    codes, words = coded([rows["currency"]])
+    amount = np.zeros(len(rows), dtype=np.int64)
+    for name in reversed(_SHOWN):
+        amount = np.where(given(rows[name]), amounts_of(rows[name]), amount)
+    groups, chosen = codes[0], slice(None) if mask is None else mask
+    size = len(words)
+    counts = np.bincount(groups[chosen], minlength=size).tolist()
+    totals = sums_of(amount[chosen], groups=groups[chosen].astype(np.intp), size=size).tolist()
+    pairs = zip(words.to_pylist(), counts, totals, strict=True)
+    return {currency: (count, total) for currency, count, total in pairs if count}
+
+
+def _added(*parts: Sums) -> Sums:
+    together: dict[str, tuple[int, int]] = {}
+    for part in parts:
+        for currency, (count, amount) in part.items():
+            before = together.get(currency, (0, 0))
+            together[currency] = before[0] + count, before[1] + amount
+    return together
+
+
+def _lines(statement: str, *, sums: Sums) -> Iterator[Line]:
+    for currency, (count, amount) in sorted(sums.items()):
+        yield {"statement": statement, "currency": currency, "count": count, "amount": amount}

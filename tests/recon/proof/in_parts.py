@@ -13,9 +13,14 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books
-from recon.proof.gathering import Gathering
-from recon.proof.night_parts import FRAMES, JudgedPart, judged_part
-from recon.proof.whole_of_parts import reconcile_rest, settled_of_parts
+from recon.proof.night_parts import (
+    FRAMES,
+    Gathering,
+    JudgedPart,
+    judged_part,
+    reconcile_rest,
+    settled_of_parts,
+)
 
 
 class InMemory:

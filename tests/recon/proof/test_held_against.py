@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from recon.model.words import ControlTotal
-from recon.proof.held_against import NAME, SHOWN_MAX, not_run, second_proof
+from recon.proof.second_engine import NAME, SHOWN_MAX, not_run, second_proof
 
 TIES = ControlTotal("T4", "orders", "M", "1", "EUR", "amount", 70, 70)
 PLACE = ("M", "1")

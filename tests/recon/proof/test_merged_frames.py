@@ -19,9 +19,15 @@ from recon.matching.breaks.result_rows import identity_of
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sorting import in_order
-from recon.proof.match_ids import ID, MATCHES, NAMED_BY, without_first_ids
-from recon.proof.merged_frames import Merged
-from recon.proof.night_tables import frame_of_table, table_of
+from recon.proof.night_parts import Merged
+from recon.proof.night_tables import (
+    ID,
+    MATCHES,
+    NAMED_BY,
+    frame_of_table,
+    table_of,
+    without_first_ids,
+)
 from tests.recon.archive.test_merged_rows import (
     ORDER_NOS,
     by_stretch,

@@ -16,11 +16,9 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.books_bridge import books_of
 from recon.proof.engine import concluded, prove
-from recon.proof.held_against import key_of
-from recon.proof.night_parts import PartFigures
-from recon.proof.scope_items import IN_SCOPE
-from recon.proof.totals_of_items import SOURCES
-from recon.proof.whole_of_parts import added_totals
+from recon.proof.night_parts import PartFigures, added_totals
+from recon.proof.second_engine import key_of
+from recon.proof.totals_of_items import IN_SCOPE, SOURCES
 from tests.planted import planted
 from tests.planted.planted_files import AS_OF
 from tests.planted.shifted_zone import zone_shifted
@@ -172,7 +170,7 @@ def test_without_what_is_aside_another_cause_would_be_told(
     told: dict[str, Any] = {"rules": files.rules, "as_of": files.as_of, "previous": None}
     night = WITH_CAUSES[name]()
     whole = reconciled_in_parts(night, size=60, **told).result
-    monkeypatch.setattr("recon.proof.whole_of_parts.added_evidence", lambda _: AsideEvidence())
+    monkeypatch.setattr("recon.proof.night_parts.added_evidence", lambda _: AsideEvidence())
     deaf = reconciled_in_parts(night, size=60, **told).result
 
     assert whole.breaks["cause"].tolist() != deaf.breaks["cause"].tolist()

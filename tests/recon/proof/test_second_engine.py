@@ -13,15 +13,16 @@ import pytest
 
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts
 from recon.model.words import ControlTotal, SourceKind
-from recon.proof import explained_effects, second_engine
+from recon.proof import second_engine, totals_of_items
 from recon.proof.bridge import KNOWN_BEFORE
 from recon.proof.control_totals import Proof
 from recon.proof.engine import prove
-from recon.proof.held_against import key_of, second_proof
 from recon.proof.second_engine import (
     OF_SHEETS,
+    key_of,
     night_memory_mb,
     proven_in_sql,
+    second_proof,
     sql_files,
     sql_totals,
 )
@@ -125,7 +126,7 @@ def test_an_engine_that_takes_no_line_for_evidence_is_found(
 ) -> None:
     """T5A: of the match something is left that one of the two does not explain."""
     if way == "pandas":
-        monkeypatch.setattr(explained_effects, "_by_lines", lambda at, **_: at["money"] * 0)
+        monkeypatch.setattr(totals_of_items, "_by_lines", lambda at, **_: at["money"] * 0)
     night = charged_by_a_line(case)
     folder = written(tmp_path, tables=night.tables)
     read = second_engine._text

@@ -12,8 +12,7 @@ import pytest
 from recon.archive.schemas import SCHEMAS
 from recon.model.words import ControlTotal
 from recon.proof import second_engine
-from recon.proof.held_against import SHEETS_IN_SQL
-from recon.proof.second_engine import sheets_in_sql, sql_files
+from recon.proof.second_engine import SHEETS_IN_SQL, sheets_in_sql, sql_files
 
 PLACE = ("M", "1")
 RESULTS: dict[str, list[tuple[str, str, int | None]]] = {

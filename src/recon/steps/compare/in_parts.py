@@ -28,18 +28,16 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.proof.books_bridge import Books
-from recon.proof.gathering import Gathering
-from recon.proof.match_ids import MATCHES
-from recon.proof.merged_frames import Merged
+from recon.proof.night_parts import Gathering, Merged, reconcile_rest, settled_of_parts
 from recon.proof.night_tables import (
     FRAMES,
+    MATCHES,
     SETTLEMENT,
     TARIFFS,
     frame_of_table,
     result_tables,
     with_tariffs,
 )
-from recon.proof.whole_of_parts import reconcile_rest, settled_of_parts
 from recon.steps.compare.handed_night import HandedNight, handed_night, keys_needed, opened_night
 from recon.steps.compare.merged_files import merged_by_others
 from recon.steps.compare.part_work import PartDone, PartOfNight, do_part, do_part_with

@@ -13,7 +13,7 @@ import pyarrow as pa
 from recon.archive.rows_file import read_rows
 from recon.archive.step_folder import Copied, Part, Rows, Sealed, whole_file
 from recon.archive.storage import reachable
-from recon.proof.merged_frames import MERGED, Merged
+from recon.proof.night_parts import MERGED, Merged
 from recon.steps.compare.handed_night import HandedNight, keys_needed, opened_night
 from recon.steps.compare.part_files import write_files
 from recon.steps.ground.environment import Environment

@@ -14,8 +14,8 @@ from recon.matching.bank.bank_frames import BANK_TABLES
 from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.model.figures import LISTS_IN_FILES, ListFile
-from recon.proof.held_against import BY_RULE
 from recon.proof.night_tables import frame_of_table, plain_table
+from recon.proof.second_engine import BY_RULE
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store import Connection

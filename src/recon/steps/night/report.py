@@ -40,7 +40,7 @@ from recon.model.resolutions import Import
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import make_folder
 from recon.proof.bridge import bridge_of
-from recon.proof.held_against import SHEETS_IN_SQL, second_proof
+from recon.proof.second_engine import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.fee_claims import write_claims
 from recon.steps.compare.grave_breaks import grave_breaks
 from recon.steps.compare.inputs import frozen_inputs

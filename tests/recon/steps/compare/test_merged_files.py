@@ -10,7 +10,7 @@ import pytest
 from recon.archive.step_folder import Sealed
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
-from recon.proof.merged_frames import MERGED, Merged
+from recon.proof.night_parts import MERGED, Merged
 from recon.steps.compare import merged_files
 from recon.steps.compare.merged_files import ToMerge, merged_file
 from recon.steps.ground.sealed_night import sealed_night

@@ -16,7 +16,7 @@ import pytest
 from recon.model.figures import NightFigures
 from recon.model.words import Verdict
 from recon.proof import second_engine
-from recon.proof.held_against import NAME, SHEETS_IN_SQL, in_file
+from recon.proof.second_engine import NAME, SHEETS_IN_SQL, in_file
 from recon.steps.care.verify import verify_night
 from recon.steps.ground import kept_results
 from recon.steps.night.report import Workbooks
