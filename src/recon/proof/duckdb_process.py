@@ -57,12 +57,8 @@ class _Session:
 
     _sql: duckdb.DuckDBPyConnection
 
-    def open(self, *, config: dict[str, Any], leave_out: list[str], settings: list[str]) -> None:
+    def open(self, *, config: dict[str, Any], settings: list[str]) -> None:
         self._sql = duckdb.connect(":memory:", config=config)
-        if leave_out:
-            known = self._sql.execute("SELECT name FROM duckdb_optimizers()").fetchall()
-            passes = ",".join(name for name in leave_out if (name,) in known)
-            self._sql.execute(f"SET disabled_optimizers = '{passes}'")
         for setting in settings:
             self._sql.execute(setting)
 

@@ -45,18 +45,6 @@ START = (
 )
 """DuckDB loads these to look whether a parameter is one of theirs, for up to a second. None is, so
 they count as not installed."""
-DEAR_FOR_FEW_ROWS = (
-    *("statistics_propagation", "common_subplan", "common_subexpressions", "common_aggregate"),
-    *("compressed_materialization", "build_side_probe_side", "reorder_filter", "sum_rewriter"),
-    *("join_filter_pushdown", "row_group_pruner", "window_self_join", "late_materialization"),
-    *("limit_pushdown", "top_n", "duplicate_groups", "materialized_cte", "cte_inlining"),
-    *("join_elimination", "sampling_pushdown", "extension"),
-)
-"""What DuckDB leaves out where rows are few: passes that only look for a cheaper plan.
-
-Never the order of joins, nor all passes at once: DuckDB 1.5 ends its process (SIGSEGV) over the
-SQL of a month without it.
-"""
 Given = Sequence[object] | Mapping[str, object] | None
 """What stands in place of the parameters of a statement."""
 
@@ -203,7 +191,6 @@ def reading(
     *folders: Path,
     seconds_max: int = SECONDS_MAX,
     memory_mb: int = MEMORY_MB,
-    optimized: bool = True,
 ) -> Iterator[SqlSession]:
     """DuckDB that reads these folders and nothing else: no network, no extension, no setting.
 
@@ -211,7 +198,6 @@ def reading(
         folders: What it may read.
         seconds_max: After so long its process is ended.
         memory_mb: What it may hold; beyond it, it writes to its folder of temporary files.
-        optimized: Whether it looks for a better plan of each statement, which says the same.
     """
     with ExitStack() as last:
         # Ours, so that it goes whatever becomes of the process.
@@ -231,7 +217,6 @@ def reading(
                 "autoload_known_extensions": False,
                 "preserve_insertion_order": False,
             },
-            leave_out=[] if optimized else [*DEAR_FOR_FEW_ROWS],
             settings=[
                 f"SET allowed_directories = [{allowed}]",
                 "SET enable_external_access = false",

@@ -3,7 +3,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
@@ -22,7 +22,6 @@ from recon.period.month_statement import (
     MonthNight,
     MonthStatement,
 )
-from recon.proof.sql_session import reading
 from recon.steps.care.month_files import month_files
 from recon.steps.care.month_statements import StatedMonth
 from tests.recon.period.month_folders import (
@@ -148,15 +147,6 @@ def by_currency(items: pd.DataFrame, *, what: str = "") -> dict[str, int]:
         str(key): int(value) for key, value in chosen.groupby("currency")["amount"].sum().items()
     }
     return {currency: amount for currency, amount in sums.items() if amount}
-
-
-def test_passes_that_few_rows_go_without_are_needed_by_no_month(
-    small: list[MonthNight], unchanged: MonthStatement, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What DuckDB leaves out over few rows changes no equation of a month and ends no process."""
-    monkeypatch.setattr(in_sql, "reading", partial(reading, optimized=False))
-
-    assert stated(SMALL, small).equations == unchanged.equations
 
 
 def test_a_month_of_few_rows_comes_to_what_it_does_as_one_of_many(

@@ -159,16 +159,3 @@ with reading(Path({str(tmp_path)!r})) as sql:
         night.kill()
     while is_there(pid):
         sleep(0.01)
-
-
-def test_a_pass_that_this_duckdb_does_not_know_is_not_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another version of DuckDB has other passes, and reads few rows all the same."""
-    passes = ("of_another_version", *sql_session.DEAR_FOR_FEW_ROWS)
-    monkeypatch.setattr(sql_session, "DEAR_FOR_FEW_ROWS", passes)
-    with reading(tmp_path, optimized=False) as sql:
-        ((left_out,),) = sql.rows("SELECT current_setting('disabled_optimizers')")
-
-    assert "top_n" in left_out
-    assert "of_another_version" not in left_out

@@ -59,7 +59,6 @@ def in_sql(
             bound of memory or time was reached.
     """
     places = ((storages(file.inbox), file.rows) for file in files)
-    is_small = sum(file.row_count for file in files) <= FEW_ROWS
     with facts_at(places, doing=UNREAD) as found:
         folders = dict.fromkeys(path.resolve().parent for path in found)
         paths = [str(path.resolve()) for path in found]
@@ -70,7 +69,7 @@ def in_sql(
             "sender": [f"{file.sender}/{file.name}" for file in files],
         }
         try:
-            with reading(*folders, memory_mb=MEMORY_MB, optimized=not is_small) as sql:
+            with reading(*folders, memory_mb=MEMORY_MB) as sql:
                 sql.register("arrivals", pa.table(columns))
                 yield sql, paths
         except SqlError as error:
