@@ -14,7 +14,6 @@ from recon.matching.breaks.broken_sets import business_date
 from recon.matching.breaks.movements import Fate, fates_of, movements
 from recon.matching.breaks.places import (
     PLACE_NAMES,
-    Stand,
     place_items,
     sides_of,
     stands_of,
@@ -22,7 +21,6 @@ from recon.matching.breaks.places import (
     with_calm_places,
 )
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.sum_bounds import refuse_beyond_sums
 from recon.matching.calm.calm_sets import CalmAndLeft, set_aside
 from recon.matching.cash.fees_charged import listed_fees
@@ -37,7 +35,7 @@ from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
 from recon.matching.causes.journal_parts import parts_of
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Judged, judge_the_rest, prepared
-from recon.matching.frames.arrays import Arrays, stacked
+from recon.matching.frames.arrays import stacked
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.freed_memory import give_back
@@ -45,10 +43,9 @@ from recon.model.headway import Way
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import calm_items, calm_rows, group_items, items_of, named_alone
-from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope, with_bank_verdict
+from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope
 from recon.proof.verdict import (
     OpenCounts,
-    books_not_covered,
     not_covered,
     scope_of_assurance,
     unmapped_codes,
@@ -107,14 +104,13 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     """The result with its control totals, its verdict and what it is worth."""
     frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
     stands = stands_of(proof.places)
-    verdict = verdict_of(
-        totals, judged=_judged(frames, stands=stands), sources=sources, rules=rules
-    )
-    held = listed_frame(() if proof.cash is None else proof.cash.listed)
     lacks = bank_lacks(proof.bank)
+    unverified = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
+    judged = OpenCounts(len(frames.breaks), len(frames.unverified), unverified)
+    held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(
         as_of=as_of,
-        verdict=with_bank_verdict(verdict, result=proof.bank),
+        verdict=verdict_of(totals, judged=judged, sources=sources, rules=rules, lacks=lacks),
         breaks=frames.breaks,
         effects=frames.effects,
         every_match=Deferred(lambda: frames.matches),
@@ -125,8 +121,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         unmapped_codes=unmapped_codes(proof.aside.sources, rules=rules),
         not_covered=(
             *lacks,
-            *not_covered(sources, rules=rules, unpriced=proof.fees.not_covered),
-            *books_not_covered(sources, cash=proof.cash),
+            *not_covered(sources, rules=rules, unpriced=proof.fees.not_covered, cash=proof.cash),
             *bank_not_covered(proof.bank),
         ),
         scope_of_assurance=(
@@ -150,11 +145,6 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
         bank_lacks=lacks,
     )
-
-
-def _judged(frames: Frames, *, stands: list[Stand]) -> OpenCounts:
-    unverified = (stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
-    return OpenCounts(len(frames.breaks), len(frames.unverified), sum(unverified))
 
 
 def _every_item(proof: Proof) -> Deferred[pa.Table]:
@@ -195,7 +185,9 @@ def classified(
         joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=aside.sources.ledger
     )
     places = with_calm_places(places, left=aside.item_rows(), calm=aside.calm.places)
-    places = _with_cash(places, judged, ledger=sources.ledger)
+    more = placed_cash(judged.cash, ledger=sources.ledger, payouts=len(joined.payouts))
+    places = stacked([places, *more], names=PLACE_NAMES) if more else places
+    own = judged.rows.take(judged.rows["own"])
     fates = _with_others(fates_of(judged.rows, hosts=outcomes.host, previous=previous), judged)
     moved = movements(
         frames.breaks,
@@ -214,7 +206,7 @@ def classified(
         places,
         previous,
         outcomes.states(),
-        _sets_of(judged.rows),
+        dict(own.rows("identity", "set")),
         moved,
         journals,
         outcomes.host,
@@ -248,12 +240,6 @@ def _proposed(judged: Judged, *, sources: Sources, rules: Rules, as_of: datetime
     )
 
 
-def _with_cash(places: Arrays, judged: Judged, *, ledger: pd.DataFrame | None) -> Arrays:
-    """The places with those of the groups."""
-    more = placed_cash(judged.cash, ledger=ledger, payouts=len(judged.joined.payouts))
-    return stacked([places, *more], names=PLACE_NAMES) if more else places
-
-
 def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
     """What became of every id: of one that the books and the bank have, a break by either."""
     booked = fates_of_bookings(judged.bookings)
@@ -265,9 +251,3 @@ def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
         if fate.state == SetState.BREAK
     }
     return {**known, **fates_of_bank(judged.bank), **broken}
-
-
-def _sets_of(rows: Arrays) -> dict[str, int]:
-    """The set of each id."""
-    own = rows.take(rows["own"])
-    return dict(own.rows("identity", "set"))

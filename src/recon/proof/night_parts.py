@@ -58,7 +58,6 @@ from recon.proof.night_tables import (
     table_of,
     with_first_ids,
 )
-from recon.proof.totals_of_bank import as_banks_allow
 from recon.proof.totals_of_inputs import arrived_aside
 from recon.proof.totals_of_items import IN_SCOPE, SOURCES
 from recon.proof.verdict import STATEMENTS, Line, OpenCounts, verdict_of
@@ -391,35 +390,6 @@ class RowsOfParts(Protocol):
         """All rows of one of SECTIONS in the order of a result; `rest`: those of what is left."""
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """What all parts add."""
-
-    totals: Sequence[Sequence[ControlTotal]]
-    sides: Sequence[pd.DataFrame]
-    scope: Sequence[Sequence[Line]]
-    evidence: AsideEvidence
-    sums: Sums
-    rows: Mapping[str, int]
-    of_sources: Mapping[str, int]
-    """Source -> its rows that are aside."""
-    unpriced: Mapping[str, int]
-
-    @classmethod
-    def of(cls, parts: Sequence[PartFigures]) -> "Aside":
-        """Add up the figures of all parts."""
-        return cls(
-            [part.totals for part in parts],
-            [part.sides for part in parts],
-            [part.scope for part in parts],
-            added_evidence(part.evidence for part in parts),
-            _counted(part.sums for part in parts),
-            _counted(part.rows for part in parts),
-            _counted(part.aside for part in parts),
-            _counted(part.unpriced for part in parts),
-        )
-
-
 def reconcile_rest(
     rest: Sources,
     *,
@@ -440,16 +410,27 @@ def reconcile_rest(
         as_of: as for the parts.
         previous: what the night before left open.
     """
-    aside = Aside.of(parts)
-    refuse_beyond_sums(rest, parts=aside.sums)
-    proof = prove(rest, rules=rules, as_of=as_of, previous=previous, parts=aside.evidence)
-    result = concluded(replace(proof, fees=proof.fees.with_more(aside.unpriced)), as_of=as_of)
-    arrived = arrived_aside(rest, rows=aside.of_sources)
-    totals = added_totals([*result.control_totals], parts=aside.totals, arrived=[*arrived])
-    sides = _added_sides([result.sides, *aside.sides])
-    verdict = verdict_of(
-        totals, judged=_open(result, sides=sides, aside=aside), sources=rest, rules=rules
+    rows, of_sources = (
+        _counted(getattr(part, name) for part in parts) for name in ("rows", "aside")
     )
+    refuse_beyond_sums(rest, parts=_counted(part.sums for part in parts))
+    evidence = added_evidence(part.evidence for part in parts)
+    proof = prove(rest, rules=rules, as_of=as_of, previous=previous, parts=evidence)
+    fees = proof.fees.with_more(_counted(part.unpriced for part in parts))
+    result = concluded(replace(proof, fees=fees), as_of=as_of)
+    totals = added_totals(
+        result.control_totals,
+        parts=[part.totals for part in parts],
+        arrived=[*arrived_aside(rest, rows=of_sources)],
+    )
+    sides = _added_sides([result.sides, *(part.sides for part in parts)])
+    judged = OpenCounts(
+        len(result.breaks),
+        len(result.unverified) + rows.get("unverified", 0),
+        int(sides[sides["state"].eq(SetState.UNVERIFIED.value)]["count"].sum()),
+        has_parts=bool(of_sources.get("orders")),
+    )
+    lacks = result.bank_lacks
     matched = result.matches
     columns = Deferred(lambda: merged.columns("matches", rest=matched))
     matches = Deferred(lambda: pd.DataFrame({name: columns.get()[name] for name in MATCH_COLUMNS}))
@@ -461,14 +442,16 @@ def reconcile_rest(
 
     return replace(
         result,
-        verdict=as_banks_allow(verdict, lacks=result.bank_lacks),
+        verdict=verdict_of(totals, judged=judged, sources=rest, rules=rules, lacks=lacks),
         control_totals=totals,
         sides=sides,
-        scope_of_assurance=_added_scope([result.scope_of_assurance, *aside.scope]),
+        scope_of_assurance=_added_scope(
+            [result.scope_of_assurance, *(part.scope for part in parts)]
+        ),
         digest_of_all=Deferred(digest),
         every_match=matches,
         match_columns=columns,
-        aside={name: aside.rows.get(name, 0) for name in SECTIONS},
+        aside={name: rows.get(name, 0) for name in SECTIONS},
     )
 
 
@@ -482,16 +465,6 @@ def settled_of_parts(
     if left is None:
         return None
     return with_summed(left, parts=[each.settled for each in parts if each.settled is not None])
-
-
-def _open(result: Reconciliation, *, sides: pd.DataFrame, aside: Aside) -> OpenCounts:
-    unverified = sides[sides["state"].eq(SetState.UNVERIFIED.value)]
-    return OpenCounts(
-        len(result.breaks),
-        len(result.unverified) + aside.rows.get("unverified", 0),
-        int(unverified["count"].sum()),
-        has_parts=bool(aside.of_sources.get("orders")),
-    )
 
 
 def added_totals(

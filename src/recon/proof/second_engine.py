@@ -7,7 +7,7 @@ there, so a total that one of them forgot shows, unless it was of nothing.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -138,8 +138,7 @@ def sql_files(
     bank, without `books` these have no entry of what arrived there.
     """
     names = [ROWS, *_names(banks=banks, books=books), OF_SHEETS, HELD_AGAINST]
-    every = {name: _text(name) for name in names}
-    texts = {name: _moved(text, moved=moved or {}) for name, text in every.items()}
+    texts = {name: _located(_text(name), moved=moved or {}) for name in names}
     return {**texts, VERIFY: _verify(texts)}
 
 
@@ -185,8 +184,7 @@ def sheets_in_sql(
     lies[SHEETS_READ] = str(sheets.resolve())
     try:
         with reading(results, sheets.parent) as sql:
-            path_of = partial(_path, folder=results, moved=lies)
-            rows = sql.rows(_located(_ordered(text), path_of=path_of))
+            rows = sql.rows(_located(_ordered(text), moved=lies))
     except SqlError as error:
         why = f"{OF_SHEETS}: {error.reason}"
         return (not_run(why, account=account, name=SHEETS_IN_SQL),)
@@ -210,8 +208,7 @@ def sql_totals(
     Raises:
         SqlError: a file is missing or is not what it should be, or a bound was reached.
     """
-    path_of = partial(_path, folder=folder, moved=moved or {})
-    placed = partial(_located, path_of=path_of)
+    placed = partial(_located, moved=moved or {}, below=folder.resolve())
     texts = {name: text for name, text in (own or {}).items() if name[0] == "T"}
     totals: list[ControlTotal] = []
     asked = ROWS
@@ -247,39 +244,22 @@ def _text(name: str) -> str:
 
 
 def _names(*, banks: bool, books: bool) -> list[str]:
-    left_out = frozenset() if banks else OF_BANKS
+    """The totals, but those of sheets."""
+    left_out = frozenset({OF_SHEETS}) | (frozenset() if banks else OF_BANKS)
     left_out |= frozenset() if banks and books else OF_BOOKS_OF_BANK
-    return [name for name in _totals() if name not in left_out]
+    return sorted({path.name for path in _SQL.glob("T*.sql")} - left_out)
 
 
-@cache
-def _totals() -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in _SQL.glob("T*.sql") if path.name != OF_SHEETS))
-
-
-def _moved(text: str, *, moved: Mapping[str, str]) -> str:
-    return _FILE.sub(lambda hit: quoted(moved.get(hit[1], hit[1])), text)
-
-
-def _path(name: str, *, folder: Path, moved: Mapping[str, str]) -> str:
-    """Where a file lies on this machine: a process has one working folder for all."""
-    return str(folder.resolve() / moved.get(name, name))
-
-
-def _located(text: str, *, path_of: Callable[[str], str]) -> str:
-    """A statement with the paths of its files."""
-    return _FILE.sub(lambda hit: quoted(path_of(hit[1])), text)
+def _located(text: str, *, moved: Mapping[str, str], below: Path = Path()) -> str:
+    """A statement with the paths of its files: a process has one working folder for all."""
+    return _FILE.sub(lambda hit: quoted(str(below / moved.get(hit[1], hit[1]))), text)
 
 
 def _ordered(text: str) -> str:
     """A total with its columns in their order and its figures as whole numbers."""
     columns = ", ".join((*NAMES, *(f'coalesce("{side}", 0)::BIGINT AS "{side}"' for side in SIDES)))
     # Our own statements, put together of constants.
-    return f"SELECT {columns} FROM (\n{_bare(text)}\n)"  # noqa: S608  # no word of anybody else is in it
-
-
-def _bare(text: str) -> str:
-    return text.strip().removesuffix(";")
+    return f"SELECT {columns} FROM (\n{text.strip().removesuffix(';')}\n)"  # noqa: S608  # no word of anybody else
 
 
 def _verify(texts: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ result.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -34,7 +34,7 @@ from recon.matching.sides.closing_entries import closing_entries
 from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.money import exponent
-from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, Flag, SetState, Verdict
+from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, Flag, SetState
 
 NOTHING_OF_BANKS = "the bank, T15, T16 and T17: no statement of a bank was given"
 """Under what is not covered, where nobody asked the bank."""
@@ -120,23 +120,15 @@ def bank_not_covered(result: BankResult | None) -> Iterator[str]:
     for name, cover in result.judged.covers.items():
         if not cover.to_day:
             yield f"the bank {name}: no statement of it counts"
-        yield from _not_known(name, result=result)
-
-
-def _not_known(name: str, *, result: BankResult) -> Iterator[str]:
-    """Where entries wait for the settlement files of other accounts."""
-    night = result.night
-    known = "" if night is None else night.known_to.get(name, "")
-    waits = [
-        receipt
-        for receipt in result.paired.waiting
-        if receipt.bank == name and receipt.value_on > known
-    ]
-    if known and waits and known < result.judged.covers[name].to_day:
-        yield (
-            f"{len(waits)} entries of the bank {name} after {known}: they name no batch, and the "
-            "settlement files of the other accounts that it serves reach no further"
+        known = "" if result.night is None else result.night.known_to.get(name, "")
+        waits = sum(
+            receipt.bank == name and receipt.value_on > known for receipt in result.paired.waiting
         )
+        if known and waits and known < cover.to_day:
+            yield (
+                f"{waits} entries of the bank {name} after {known}: they name no batch, and the "
+                "settlement files of the other accounts that it serves reach no further"
+            )
 
 
 def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Iterator[ScopeLine]:
@@ -154,18 +146,6 @@ def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Itera
             }
 
 
-def with_bank_verdict(verdict: Verdict, *, result: BankResult | None) -> Verdict:
-    """INCOMPLETE where a statement does not count; worse stays."""
-    return as_banks_allow(verdict, lacks=bank_lacks(result))
-
-
-def as_banks_allow(verdict: Verdict, *, lacks: Collection[str]) -> Verdict:
-    """INCOMPLETE where something of a bank does not count (`lacks`); worse stays."""
-    if not lacks or verdict is Verdict.NOT_PROVEN:
-        return verdict
-    return Verdict.INCOMPLETE
-
-
 def _of_bank(sums: Mapping[Key, int], *, bank: str) -> dict[Place, int]:
     return {("", "", currency): amount for (name, currency), amount in sums.items() if name == bank}
 
@@ -181,16 +161,8 @@ def _statement_totals(source: BankSource, *, result: BankResult) -> Iterator[Con
             continue
         name = f"{result.judged.banks[number]}, statement {own.statement_no}: opening + booked"
         left = own.opening + int(sums.get(number, 0)) + own.others
-        yield ControlTotal(
-            "T15",
-            f"{name} = closing",
-            "",
-            "",
-            own.currency,
-            "amount",
-            left,
-            own.closing,
-        )
+        sides = left, own.closing
+        yield ControlTotal("T15", f"{name} = closing", "", "", own.currency, "amount", *sides)
 
 
 def _cover_totals(source: BankSource, *, result: BankResult) -> Iterator[ControlTotal]:
@@ -204,16 +176,8 @@ def _cover_totals(source: BankSource, *, result: BankResult) -> Iterator[Control
         moved = sum(entries[mine & entries["status"].eq(BOOKED)]["amount"].tolist())
         moved += sum(source.statements[number].others for number in cover.counted)
         words = f"{name}: first opening + all booked = last closing, to {cover.to_day}"
-        yield ControlTotal(
-            "T16",
-            words,
-            "",
-            "",
-            last.currency,
-            "amount",
-            (first.opening or 0) + moved,
-            last.closing or 0,
-        )
+        sides = (first.opening or 0) + moved, last.closing or 0
+        yield ControlTotal("T16", words, "", "", last.currency, "amount", *sides)
 
 
 def _paid_less_received(

@@ -1,6 +1,6 @@
 """What a result is worth: its verdict, what was proven, what not, and what no query can show."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -37,23 +37,19 @@ def verdict_of(
     judged: OpenCounts,
     sources: Sources,
     rules: Rules,
+    lacks: Collection[str],
 ) -> Verdict:
-    """NOT PROVEN > INCOMPLETE > BREAKS OPEN > RECONCILED."""
+    """NOT PROVEN > INCOMPLETE > BREAKS OPEN > RECONCILED; `lacks`: see totals_of_bank."""
     if not all(total.passed for total in totals):
         return Verdict.NOT_PROVEN
     uncertain = judged.unverified_items + len(sources.rejects)
-    missing = _source_missing(sources, are_others=judged.has_parts)
+    empty = not judged.has_parts and (sources.orders.empty or sources.gateway.empty)
+    missing = lacks or empty or sources.ledger is None
     if missing or uncertain > allowance(sources, rules=rules):
         return Verdict.INCOMPLETE
     if judged.breaks or judged.unverified or sources.rejects:
         return Verdict.BREAKS_OPEN
     return Verdict.RECONCILED
-
-
-def _source_missing(sources: Sources, *, are_others: bool) -> bool:
-    if sources.ledger is None:
-        return True
-    return not are_others and (sources.orders.empty or sources.gateway.empty)
 
 
 def allowance(sources: Sources, *, rules: Rules) -> int:
@@ -83,92 +79,74 @@ def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     unknown = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     ).astype(np.bool_)
-    rows = {
-        "payment_status": is_found & unknown,
-        "query_result": is_word(gateway["answer"], KeyAnswer.UNMAPPED),
-    }
-    return tuple(
-        line for field, mask in rows.items() for line in _codes(field, rows=gateway, mask=mask)
-    )
+    lines: list[Line] = []
+    for field, mask in (
+        ("payment_status", is_found & unknown),
+        ("query_result", is_word(gateway["answer"], KeyAnswer.UNMAPPED)),
+    ):
+        samples: dict[str, list[str]] = {}
+        columns = (texts(gateway[name])[mask].tolist() for name in (field, "order_no"))
+        for code, order_no in zip(*columns, strict=True):
+            samples.setdefault(code, []).append(order_no)
+        lines += (
+            {"field": field, "code": code, "count": len(orders), "order_no": min(orders)}
+            for code, orders in sorted(samples.items())
+        )
+    return (*lines,)
 
 
-def _codes(field: str, *, rows: pd.DataFrame, mask: Bools) -> Iterator[Line]:
-    samples: dict[str, list[str]] = {}
-    columns = (texts(rows[name])[mask].tolist() for name in (field, "order_no"))
-    for code, order_no in zip(*columns, strict=True):
-        samples.setdefault(code, []).append(order_no)
-    for code, orders in sorted(samples.items()):
-        yield {"field": field, "code": code, "count": len(orders), "order_no": min(orders)}
-
-
-def not_covered(sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]) -> tuple[str, ...]:
+def not_covered(
+    sources: Sources, *, rules: Rules, unpriced: Mapping[str, int], cash: CashResult | None
+) -> Iterator[str]:
     """Legs and controls that had no source, in words.
 
-    `unpriced`: why the fee contract does not cover lines -> how many.
+    Args:
+        sources: the whole sources.
+        rules: how they were compared.
+        unpriced: why the fee contract does not cover lines -> how many.
+        cash: from when on the books of an account have what was settled.
     """
-    words = []
+    lines, days, agreed = sources.settlement, sources.settled, sources.agreed_write_offs
     if sources.ledger is None:
-        words.append("leg B (gateway to ledger), T5B and T5C: no ledger was given")
+        yield "leg B (gateway to ledger), T5B and T5C: no ledger was given"
     if sources.instructions is None:
-        words.append("our own instructions, T8: no instruction file was given")
-    words += unrated_entries(sources.ledger, rules=rules)
-    words += _settlement_not_covered(sources)
-    words += _fees_not_covered(sources, rules=rules, unpriced=unpriced)
-    if rules.journal.accounts is None:
-        words.append("proposed journals, T12: the rules name no [journal.accounts]")
-    if sources.agreed_write_offs is None:
-        words.append("approval of write-offs, T10: no list of approved write-offs was given")
-    elif earlier := _written_off_before(sources, entries=sources.agreed_write_offs.entries or {}):
-        words.append(
-            f"approval of write-offs, T10: {earlier} stood in the books before anybody could "
-            "agree, and were taken over"
-        )
-    return tuple(words)
-
-
-def _written_off_before(sources: Sources, *, entries: Mapping[str, object]) -> int:
-    if sources.ledger is None or not entries:
-        return 0
-    return int(is_word(sources.ledger["entry_id"], *entries).sum())
-
-
-def _settlement_not_covered(sources: Sources) -> Iterator[str]:
-    lines, days = sources.settlement, sources.settled
+        yield "our own instructions, T8: no instruction file was given"
+    yield from unrated_entries(sources.ledger, rules=rules)
     if lines is None:
         yield "settlement, T11 and T18: no settlement file was given"
         yield "fees and reserves of the books: no settlement file"
-        return
-    batches = texts(lines["batch_id"])
-    if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
-        yield f"T11: {without} settlement batches name no pay-out yet"
-    if days is not None and days.waits_for:
-        yield f"settlement due after {days.last}: {days.waits_for} is missing"
-
-
-def _fees_not_covered(
-    sources: Sources, *, rules: Rules, unpriced: Mapping[str, int]
-) -> Iterator[str]:
-    """Fees that nobody said the price of."""
-    if sources.settlement is None:
-        return
-    if rules.fee_contract is not None:
-        yield from fees_not_covered(unpriced)
-    elif not rules.fees:
-        yield "fee contract: fees.toml declares none"
-
-
-def books_not_covered(sources: Sources, *, cash: CashResult | None) -> Iterator[str]:
-    """From when on the books of an account have what was settled, where they begin late."""
-    if cash is None:
-        return
-    groups = cash.books.groups
-    accounts = groups.take(groups["name"] == BEFORE_BOOKS).rows("merchant_id", "account_id")
-    for merchant, account in sorted({*accounts}):
-        day = sources.books_since[merchant, account]
+    else:
+        batches = texts(lines["batch_id"])
+        if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
+            yield f"T11: {without} settlement batches name no pay-out yet"
+        if days is not None and days.waits_for:
+            yield f"settlement due after {days.last}: {days.waits_for} is missing"
+        if rules.fee_contract is not None:
+            yield from fees_not_covered(unpriced)
+        elif not rules.fees:
+            yield "fee contract: fees.toml declares none"
+    if rules.journal.accounts is None:
+        yield "proposed journals, T12: the rules name no [journal.accounts]"
+    if agreed is None:
+        yield "approval of write-offs, T10: no list of approved write-offs was given"
+    elif (
+        agreed.entries
+        and sources.ledger is not None
+        and (earlier := int(is_word(sources.ledger["entry_id"], *agreed.entries).sum()))
+    ):
         yield (
-            f"fees, reserves and pay-outs of {merchant}/{account} settled before {day}: "
-            "its books begin then"
+            f"approval of write-offs, T10: {earlier} stood in the books before anybody could "
+            "agree, and were taken over"
         )
+    if cash is not None:
+        groups = cash.books.groups
+        accounts = groups.take(groups["name"] == BEFORE_BOOKS).rows("merchant_id", "account_id")
+        for merchant, account in sorted({*accounts}):
+            day = sources.books_since[merchant, account]
+            yield (
+                f"fees, reserves and pay-outs of {merchant}/{account} settled before {day}: "
+                "its books begin then"
+            )
 
 
 def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:

@@ -274,6 +274,6 @@ class _WithRest:
         self.rest: dict[str, pd.DataFrame] = {}
 
     def columns(self, section: str, *, rest: pd.DataFrame) -> Columns:
-        """See whole_of_parts.RowsOfParts."""
+        """See night_parts.RowsOfParts."""
         self.rest[section] = rest
         return self._merged.columns(section, rest=rest)
