@@ -94,11 +94,19 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
         if field in _OPTIONAL and field not in given:
             frames[field] = None
     known = tables["known"].to_pylist()
+    days = {row["key"]: row["word"] for row in terms if row["name"] == "settled_days"}
+    unread = (
+        (row["merchant_id"], row["account_id"], row["currency"], row["id"])
+        for row in known
+        if row["kind"] == "unread"
+    )
     return Sources(
         **frames,
         rejects=rejects_of(tables["rejects"]),
         files=files_of(tables["files"]),
-        merged_rows=_merged(steps),
+        merged_rows={
+            source: LoadCounts(**counts) for source, counts in _by_source(steps, "stored").items()
+        },
         arrived={
             SourceKind(source): numbers for source, numbers in _by_source(steps, "arrived").items()
         },
@@ -114,8 +122,8 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             for row in known
             if row["kind"] == "opening"
         ),
-        settled=_settled_of(terms),
-        unread_batches=_unread_of(known) if "unread" in given else None,
+        settled=SettledDays(**days) if days else None,
+        unread_batches=frozenset(unread) if "unread" in given else None,
         volumes=frame_of_table(tables[VOLUMES]) if VOLUMES in tables else None,
         bank=_bank_of(tables, terms=terms),
         quarantined=tuple(Quarantined(**row) for row in tables["quarantined"].to_pylist()),
@@ -123,14 +131,6 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             (datetime.fromisoformat(row["word"]) for row in terms if row["name"] == "orders_lack"),
             None,
         ),
-    )
-
-
-def _unread_of(known: list[Cells]) -> frozenset[tuple[str, str, str, str]]:
-    return frozenset(
-        (row["merchant_id"], row["account_id"], row["currency"], row["id"])
-        for row in known
-        if row["kind"] == "unread"
     )
 
 
@@ -330,12 +330,6 @@ def _quarantined(sources: Sources) -> Iterator[Cells]:
         yield {name: getattr(row, name) for name in names}
 
 
-def _merged(steps: list[Cells]) -> dict[str, LoadCounts]:
-    return {
-        source: LoadCounts(**numbers) for source, numbers in _by_source(steps, "stored").items()
-    }
-
-
 def _by_source(steps: list[Cells], way: str) -> dict[str, dict[str, int]]:
     by_source: dict[str, dict[str, int]] = {}
     for row in steps:
@@ -359,10 +353,3 @@ def _agreed_of(table: pa.Table, *, given: set[str]) -> AgreedWriteOffs | None:
     for row in table.to_pylist():
         listed[row["kind"]][row["id"]] = (row["currency"], row["amount"])
     return AgreedWriteOffs(listed["break"], listed["entry"] if "agreed_entries" in given else None)
-
-
-def _settled_of(terms: list[Cells]) -> SettledDays | None:
-    days = {row["key"]: row["word"] for row in terms if row["name"] == "settled_days"}
-    if not days:
-        return None
-    return SettledDays(**days)

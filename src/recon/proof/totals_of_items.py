@@ -370,13 +370,9 @@ class ResultSums:
             sums_of_columns(frame, columns=columns)
             for frame in (frames.matches, frames.pending, frames.unverified)
         ]
-        effects: dict[str, dict[Place, int]] = {}
-        cells = (texts(frames.effects[name]).tolist() for name in ("leg", *ACCOUNT_CURRENCY))
-        amounts = amounts_of(frames.effects["amount"]).tolist()
-        for leg, *sum_key, amount in zip(*cells, amounts, strict=True):
-            of_leg, (merchant, account, currency) = effects.setdefault(leg, {}), sum_key
-            key = merchant, account, currency
-            of_leg[key] = of_leg.get(key, 0) + amount
+        effects = {
+            leg: sums(frames.effects[frames.effects["leg"].eq(leg)]) for leg in ("orders", "ledger")
+        }
         return cls({name: added(*(row[name] for row in calm)) for name in columns}, effects)
 
 
@@ -448,8 +444,7 @@ def leg_totals(
         "C": ("orders and payouts", "ledger"),
     }
     shown_sum, other = (
-        added(shown.effects.get(leg, {}), shown.calm[f"effect_{leg}"])
-        for leg in ("orders", "ledger")
+        added(effects, shown.calm[f"effect_{leg}"]) for leg, effects in shown.effects.items()
     )
     effects = {"A": shown_sum, "B": other, "C": less(other, shown_sum)}
     for leg, (plus, minus) in legs.items():
@@ -506,13 +501,15 @@ def bounds_totals(
     left = _judged_payments(joined, aside=aside, places=places, among=beyond)
     if not left and not beyond_aside:
         # None beyond a bound is said, not left out: this total is a gate before money.
-        for merchant, account in sorted(_accounts(places, joined=joined)):
+        known = (
+            combined([each[name] for name in ACCOUNT]).places for each in (places, joined.sets)
+        )
+        for merchant, account in sorted({account for accounts in known for account in accounts}):
             yield ControlTotal("T9", name, merchant, account, "", "count", 0, 0)
         return
     outside, closed = _told_beyond(frames.breaks), _written_off(frames.matches, ids=ids)
     right = [number for number, breaks in left.items() if breaks & outside or number in closed]
-    counts = (_counted(numbers, sets=joined.sets) for numbers in (left, right))
-    mine, other = counts
+    mine, other = (_counted(numbers, sets=joined.sets) for numbers in (left, right))
     yield from paired("T9", name, left=added(mine, beyond_aside), right=other, measure="count")
 
 
@@ -556,13 +553,6 @@ def _counted(numbers: Collection[int], *, sets: Arrays) -> Counter[Place]:
     """How many of some sets each place has."""
     rows = sets.take(np.array([*numbers], dtype=np.intp)).rows(*ACCOUNT_CURRENCY)
     return Counter((merchant, account, currency) for merchant, account, currency in rows)
-
-
-def _accounts(places: Arrays, *, joined: Joined) -> set[tuple[str, ...]]:
-    accounts = (
-        combined([table[name] for name in ACCOUNT]).places for table in (places, joined.sets)
-    )
-    return {account_key for known in accounts for account_key in known}
 
 
 def aside_beyond_bounds(sources: Sources, *, aside: CalmAndLeft, rules: Rules) -> Counter[Place]:
