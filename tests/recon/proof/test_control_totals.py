@@ -13,10 +13,11 @@ from recon.matching.calm import calm_sets
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts
 from recon.matching.sets.sets import NO_SET
-from recon.model.words import SourceFile, SourceKind, Verdict
+from recon.model.words import ControlTotal, SourceFile, SourceKind, Verdict
 from recon.proof.bridge import KNOWN_BEFORE, REPEATS
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.engine import prove
+from recon.proof.verdict import OpenCounts, verdict_of
 
 pytestmark = pytest.mark.xdist_group("control totals")
 """They share what takes longer to make than to look at."""
@@ -505,3 +506,22 @@ def test_a_failed_total_is_not_proven(case: Any) -> None:
     result = many(case).asked("M", "R", "O", "X", "P", "I", "lost").run()
 
     assert result.verdict is Verdict.NOT_PROVEN
+
+
+def test_what_a_bank_lacks_makes_a_night_incomplete_and_no_worse_one_better(whole: Proof) -> None:
+    """A night that lacks nothing else, with one total that holds, and with one that does not."""
+    holds = ControlTotal("T0", "rows", "", "", "", "count", 1, 1)
+    verdicts = [
+        verdict_of(
+            [replace(holds, right=right)],
+            judged=OpenCounts(0, 0, 0),
+            sources=whole.sources,
+            rules=whole.rules,
+            lacks=lacks,
+        )
+        for right in (1, 0)
+        for lacks in ((), ("the bank main: a gap",))
+    ]
+
+    worst = Verdict.NOT_PROVEN
+    assert verdicts == [Verdict.RECONCILED, Verdict.INCOMPLETE, worst, worst]
