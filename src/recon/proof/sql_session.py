@@ -131,10 +131,12 @@ class _Process:
             )
         self._door = Connection(ours.detach())
         self.is_over = False
+        self.held_to_mb = 0
+        """What it may hold; 0 before the first session."""
 
     def hold_to(self, memory_mb: int) -> None:
         """Bound all that the process may hold, until the next bound."""
-        wanted = memory_mb << 20
+        self.held_to_mb, wanted = memory_mb, memory_mb << 20
         with suppress(ProcessLookupError):
             _, most = resource.prlimit(self.process.pid, resource.RLIMIT_DATA)
             least = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
@@ -186,6 +188,18 @@ atexit.register(_end_all)
 os.register_at_fork(after_in_child=_WAITING.clear)  # they are those of the process that forked
 
 
+def _taken(memory_mb: int) -> _Process:
+    """The process that waits, or a new one.
+
+    One that was allowed more is not asked again: what DuckDB freed stays its own, and counts, so
+    that under the new bound even a little more would be refused.
+    """
+    if _WAITING and _WAITING[-1].held_to_mb <= memory_mb:
+        return _WAITING.pop()
+    _end_all()
+    return _Process()
+
+
 @contextmanager
 def reading(
     *folders: Path,
@@ -202,7 +216,7 @@ def reading(
     with ExitStack() as last:
         # Ours, so that it goes whatever becomes of the process.
         own = Path(last.enter_context(tempfile.TemporaryDirectory(prefix="recon-sql-")))
-        process = _WAITING.pop() if _WAITING else _Process()
+        process = _taken(memory_mb + PROCESS_MB)
         last.callback(lambda: None if process.is_over else _WAITING.append(process))
         process.hold_to(memory_mb + PROCESS_MB)
         session = SqlSession(process, folder=own, seconds_max=seconds_max)

@@ -159,3 +159,23 @@ with reading(Path({str(tmp_path)!r})) as sql:
         night.kill()
     while is_there(pid):
         sleep(0.01)
+
+
+def test_a_process_that_was_allowed_more_is_not_asked_again(tmp_path: Path) -> None:
+    """What it freed stays its own: under a lower bound it could take nothing more."""
+    with reading(tmp_path, memory_mb=MEMORY_MB) as sql:
+        first = process_of(sql)
+    with reading(tmp_path, memory_mb=2 * MEMORY_MB) as sql:
+        larger = process_of(sql)
+    with reading(tmp_path, memory_mb=MEMORY_MB) as sql:
+        smaller = process_of(sql)
+
+    assert (larger, smaller == larger) == (first, False)
+    assert not is_there(larger)
+
+
+def test_no_thread_of_duckdb_works_beside_the_one_that_is_asked(tmp_path: Path) -> None:
+    """Its idle threads have ended processes; ours are the one that asks and its watcher."""
+    with reading(tmp_path) as sql:
+        assert sql.rows("SELECT count(*) FROM range(100000) WHERE md5(range::VARCHAR) > '8'")
+        assert len([*Path(f"/proc/{process_of(sql)}/task").iterdir()]) == 2
