@@ -174,19 +174,19 @@ def _group_of(row: Row) -> tuple[str, ...]:
     return row["merchant_id"], row["account_id"], f"payout:{row['currency']}:{row['batch_id']}"
 
 
-def in_transit(figures: NightFigures) -> dict[str, tuple[int, str]]:
+def in_transit(payouts: Sequence[Row]) -> dict[str, tuple[int, str]]:
     """Currency -> what was paid out and is not at the bank yet, and since when."""
-    return _waiting(figures, of=lambda amount: amount > 0)
+    return _waiting(payouts, of=lambda amount: amount > 0)
 
 
-def to_be_taken(figures: NightFigures) -> dict[str, tuple[int, str]]:
+def to_be_taken(payouts: Sequence[Row]) -> dict[str, tuple[int, str]]:
     """The same of pay-outs below 0, which the gateway takes from the bank account; below 0."""
-    return _waiting(figures, of=lambda amount: amount < 0)
+    return _waiting(payouts, of=lambda amount: amount < 0)
 
 
-def _waiting(figures: NightFigures, *, of: Callable[[int], bool]) -> dict[str, tuple[int, str]]:
+def _waiting(payouts: Sequence[Row], *, of: Callable[[int], bool]) -> dict[str, tuple[int, str]]:
     waiting: dict[str, tuple[int, str]] = {}
-    for row in payout_rows(figures):
+    for row in payouts:
         if row["state"] == "PENDING" and of(row["amount"]):
             amount, since = waiting.get(row["currency"], (0, row["settled_on"]))
             total = amount + row["amount"]

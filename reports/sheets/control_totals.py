@@ -182,15 +182,6 @@ def ways_of(figures: NightFigures, rows: Rows) -> Ways:
     )
 
 
-def results_of(rows: Rows) -> dict[str, int]:
-    """How many sets came to what."""
-    return {
-        "Matched": rows.matched.count(),
-        **{result: rows.open.count(result) for result in (WAITING, NOT_VERIFIED)},
-        "Breaks": len(rows.breaks),
-    }
-
-
 def totals_sheet(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
     """All blocks of the sheet, top to bottom."""
     every = sorted(figures.control_totals, key=_proof_order)
@@ -340,7 +331,11 @@ def _proof_order(proof: ControlTotal) -> tuple[bool, int, str, str, str, str]:
 
 
 def _results(rows: Rows) -> Listing:
-    counts = results_of(rows)
+    counts = {
+        "Matched": rows.matched.count(),
+        **{result: rows.open.count(result) for result in (WAITING, NOT_VERIFIED)},
+        "Breaks": len(rows.breaks),
+    }
     listed = [{"name": name, "count": count} for name, count in counts.items()]
     columns = (
         Column("Result", 13, "name", tone="strong"),

@@ -7,7 +7,7 @@ stopped night does not repeat its reason for each order. Proofs stand on Control
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -22,7 +22,6 @@ from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, Te
 from reports.drawing.look import (
     NAVY,
     CellLink,
-    Tone,
     amount_text,
     grouped_amount,
     local_instant,
@@ -73,8 +72,6 @@ AREAS = {
     "orders": "Orders and gateway differ",
 }
 """What a break is about, by codes.toml."""
-OVERDUE = frozenset({"PAYOUT_NOT_AT_BANK", "PAYOUT_RETURNED"})
-"""Codes of pay-outs that should be at the bank and are not."""
 AGAIN, STORED, STOPPED, WRITTEN = "{again}", "{stored}", "{stopped}", "{written}"
 OF_A_NIGHT: Mapping[str, str] = {
     AGAIN: "Start the night of this date again.",
@@ -141,24 +138,22 @@ def page_one(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
     """All blocks of the page, top to bottom."""
     page = Page(figures, rows, ways)
     money = [*_by_currency(page)]
-    texts = (
-        grouped_amount(row[name], row["currency"])
-        for row in money
-        for name in row
-        if name in MONEY and row[name] is not None
-    )
-    width = min(max(WIDTHS_FROM, *(len(text) + 2 for text in texts), 0), WIDTHS_TO)
+    columns = _money_columns(figures)
+    amounts = [str(each.value) for each in columns if each.kind == "money"]
+    texts = [grouped_amount(row[name], row["currency"]) for row in money for name in amounts]
+    widest = max((len(text) + 2 for text in texts), default=0)
+    shown = Listing(columns, money[:CURRENCIES_SHOWN], nothing="No amounts.")
     return Sheet(
         TITLE,
-        [*_blocks(page, money)],
-        widths=(width,) * LAST,
+        [*_blocks(page, shown, left=len(money[CURRENCIES_SHOWN:]))],
+        widths=(min(max(WIDTHS_FROM, widest), WIDTHS_TO),) * LAST,
         frozen=(0, 0),
         pages=(1, 1),
         colour=NAVY,
     )
 
 
-def _blocks(page: Page, money: Sequence[Row]) -> Iterator[Part]:
+def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     figures, verdict = page.figures, page.verdict
     tone = VERDICT_TONES.get(verdict, "verdict bad")
     yield TextLine(f"{verdict.value} · {verdict_sentence(page)}", tone, LAST)
@@ -180,8 +175,8 @@ def _blocks(page: Page, money: Sequence[Row]) -> Iterator[Part]:
     yield from _unproven(page)
     yield from _attention(page)
     yield TextLine()
-    yield Listing(_money_columns(figures), money[:CURRENCIES_SHOWN], nothing="No amounts.")
-    if left := len(money[CURRENCIES_SHOWN:]):
+    yield money
+    if left:
         yield TextLine(CellLink(f"and {left} more currencies on Control totals", TOTALS_AT))
     yield TextLine()
     yield Beside(_areas(page.rows.breaks), _sign_off(figures), at=12)
@@ -215,13 +210,15 @@ def verdict_sentence(page: Page) -> str:
     else:
         words += " No payment is due"
     breaks, unjudged = len(page.rows.breaks), page.rows.open.count(NOT_VERIFIED)
-    open_ones = [f"{breaks:,} break{'s' * (breaks != 1)}{_since_yesterday(page.figures)}"] * (
-        breaks > 0
-    )
-    open_ones += [f"{unjudged:,} not verified"] * (unjudged > 0)
+    open_ones = []
+    if breaks:
+        since = _since_yesterday(page.figures)
+        open_ones.append(f"{breaks:,} break{'s' * (breaks != 1)}{since}")
+    if unjudged:
+        open_ones.append(f"{unjudged:,} not verified")
     if not open_ones:
         return f"{words}."
-    are = "needs" if (breaks or 0) + (unjudged or 0) == 1 else "need"
+    are = "needs" if breaks + unjudged == 1 else "need"
     return f"{words}; {' and '.join(open_ones)} {are} a person."
 
 
@@ -256,10 +253,6 @@ def _look_first(page: Page) -> str:
 
 def _of_gateway(page: Page) -> Iterator[Row]:
     return (row for row in page.rows.sides if row["source"] == "gateway")
-
-
-def _since(waiting: Mapping[str, tuple[int, str]]) -> Mapping[str, int]:
-    return {currency: amount for currency, (amount, _) in waiting.items()}
 
 
 def _unproven(page: Page) -> Iterator[Part]:
@@ -411,8 +404,7 @@ def _line_of(alike: Sequence[Attention], *, timezone: str) -> dict[str, Any]:
         "of_night": len(kinds) > 1,
     }
     if len(alike) == 1:
-        others = (entry.subject, entry.transaction_id)
-        known |= {"about": entry.order_no or next(filter(None, others), "")}
+        known |= {"about": entry.order_no or entry.subject or entry.transaction_id}
         known |= {"currency": entry.currency, "amount": entry.amount if entry.currency else None}
     else:
         known["about"] = _sums(money)
@@ -449,10 +441,6 @@ def _all_breaks(page: Page) -> Iterator[dict[str, Any]]:
     breaks = page.rows.breaks
     if not breaks:
         return
-    money: Counter[str] = Counter()
-    for row in breaks:
-        if row["currency"]:
-            money[row["currency"]] += risk_of_break(row)
     answered = sum(row["break_id"] in page.figures.answers for row in breaks)
     first = min((str(row["first_seen"]) for row in breaks if row["first_seen"]), default="")
     to_do = "Answer them on Breaks, most urgent first: who looks after each, and what was done."
@@ -460,7 +448,7 @@ def _all_breaks(page: Page) -> Iterator[dict[str, Any]]:
         {
             "what": f"{len(breaks):,} open break{'s' * (len(breaks) != 1)}, "
             f"{sum(map(is_grave, breaks)):,} high, {answered:,} of {len(breaks):,} answered",
-            "about": _sums(money),
+            "about": _sums(_at_risk(breaks)),
             "since": f"{date.fromisoformat(first):%d %b %Y}" if first else "",
             "to_do": CellLink(to_do, place_of(0)),
         }
@@ -483,58 +471,55 @@ def _unjudged(page: Page) -> Iterator[dict[str, Any]]:
 
 DUE = tuple(state.value for state in (SetState.MATCHED, SetState.BREAK, SetState.UNVERIFIED))
 """States of payments that no grace covers."""
-OF_DUE = "Payments that are due"
-OF_CASH = "Cash with the gateway and the bank (each amount once)"
-PAYMENTS = (
-    ("Due", "due", OF_DUE),
-    ("Matched", "matched", OF_DUE),
-    ("Not verified", "not_verified", OF_DUE),
-    ("Waiting", "waiting", "Not late yet"),
-    ("At risk", "at_risk", "Breaks"),
-)
-WITH_GATEWAY = (
-    ("Owed, not paid out", "owed"),
-    ("Held back", "held_back"),
-    ("Reserve", "reserve"),
-)
-WITH_BANK = (
-    ("On its way", "on_its_way"),
-    ("Overdue at the bank", "overdue"),
-    ("To be debited", "to_be_taken"),
-)
-MONEY = frozenset(name for _, name, *_ in (*PAYMENTS, *WITH_GATEWAY, *WITH_BANK))
+NOTHING_SINCE = (0, "")
+"""Of a currency in which no pay-out waits."""
 
 
 def _money_columns(figures: NightFigures) -> tuple[Column, ...]:
-    due, matched, not_verified, waiting, at_risk = (
-        Column(title, WIDTHS_FROM, name, "money", over=over) for title, name, over in PAYMENTS
-    )
-    share = Column("Share", WIDTHS_FROM, "share", "share", over=OF_DUE, tone="strong")
     held, banked = figures.gateway_holds is not None, bool(figures.bank)
-    cash = [(*each, held, "") for each in WITH_GATEWAY]
-    cash += [(*each, banked, "grave") for each in WITH_BANK[1:]]
-    cash.insert(len(WITH_GATEWAY), (*WITH_BANK[0], banked, ""))
+    wide = WIDTHS_FROM
     return (
-        Column("Currency", WIDTHS_FROM, "currency", tone="strong"),
-        *(due, matched, share, not_verified, waiting),
-        Column("Late from", WIDTHS_FROM, "late_from", "date", over=waiting.over),
-        Column("Breaks", WIDTHS_FROM, "breaks", "count", over=at_risk.over, tone="strong"),
-        at_risk,
-        Column("Age, days", WIDTHS_FROM, "oldest", "days", over=at_risk.over),
-        *(
+        Column("Currency", wide, "currency", tone="strong"),
+        *_under(
+            "Payments that are due",
+            Column("Due", wide, "due", "money"),
+            Column("Matched", wide, "matched", "money"),
+            Column("Share", wide, "share", "share", tone="strong"),
+            Column("Not verified", wide, "not_verified", "money"),
+        ),
+        *_under(
+            "Not late yet",
+            Column("Waiting", wide, "waiting", "money"),
+            Column("Late from", wide, "late_from", "date"),
+        ),
+        *_under(
+            "Breaks",
+            Column("Breaks", wide, "breaks", "count", tone="strong"),
+            Column("At risk", wide, "at_risk", "money"),
+            Column("Age, days", wide, "oldest", "days"),
+        ),
+        *_under(
+            "Cash with the gateway and the bank (each amount once)",
+            Column("Owed, not paid out", wide, "owed", "money", is_covered=held),
+            Column("Held back", wide, "held_back", "money", is_covered=held),
+            Column("Reserve", wide, "reserve", "money", is_covered=held),
+            Column("On its way", wide, "on_its_way", "money", is_covered=banked),
             Column(
-                *(title, WIDTHS_FROM, name, "money"),
-                over=OF_CASH,
-                is_covered=is_covered,
-                tone=_if_any(name, tone=tone),
-            )
-            for title, name, is_covered, tone in cash
+                *("Overdue at the bank", wide, "overdue", "money"),
+                is_covered=banked,
+                tone=lambda row: "grave" if row["overdue"] else "",
+            ),
+            Column(
+                *("To be debited", wide, "to_be_taken", "money"),
+                is_covered=banked,
+                tone=lambda row: "grave" if row["to_be_taken"] else "",
+            ),
         ),
     )
 
 
-def _if_any(name: str, *, tone: Tone) -> Callable[[Row], Tone]:
-    return lambda row: tone if row[name] else ""
+def _under(over: str, *columns: Column) -> Iterator[Column]:
+    return (replace(column, over=over) for column in columns)
 
 
 def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
@@ -544,20 +529,19 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
     """
     figures, breaks = page.figures, page.rows.breaks
     holds = figures.gateway_holds.by_currency() if figures.gateway_holds else {}
-    on_its_way = _since(in_transit(figures)) if figures.bank else {}
-    taken = _since(to_be_taken(figures)) if figures.bank else {}
+    payouts = payout_rows(figures) if figures.bank else []
+    on_its_way, taken = in_transit(payouts), to_be_taken(payouts)
     overdue: Counter[str] = Counter()
-    for payout in payout_rows(figures) if figures.bank else ():
-        if payout["code"] in OVERDUE:
+    for payout in payouts:
+        if words_of(payout["code"]).overdue:
             overdue[payout["currency"]] += payout["amount"]
-    late_from = _late_from(figures)
-    names = [row["currency"] for row in (*_of_gateway(page), *breaks)]
+    late_from, at_risk = _late_from(figures), _at_risk(breaks)
+    of: Counter[tuple[str, str]] = Counter()
+    for row in _of_gateway(page):
+        of[row["currency"], row["state"]] += row["amount"] or 0
+    names = [*(currency for currency, _ in of), *(row["currency"] for row in breaks)]
     for currency in sorted({*names, *holds, *on_its_way, *taken, *overdue} - {"", None}):
-        of: Counter[str] = Counter()
-        for row in _of_gateway(page):
-            if row["currency"] == currency:
-                of[row["state"]] += row["amount"] or 0
-        due, matched = sum(of[each] for each in DUE), of[SetState.MATCHED.value]
+        due, matched = sum(of[currency, each] for each in DUE), of[currency, SetState.MATCHED.value]
         own = [row for row in breaks if row["currency"] == currency]
         held, _ = holds.get(currency, (Holding("", "", currency), None))
         yield {
@@ -566,19 +550,33 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
             "matched": matched,
             # Rounded down; amounts of both signs may make no share.
             "share": Decimal(matched * 10_000 // due).scaleb(-4) if due >= matched > 0 else None,
-            "not_verified": of[SetState.UNVERIFIED.value],
-            "waiting": of[SetState.PENDING.value],
+            "not_verified": of[currency, SetState.UNVERIFIED.value],
+            "waiting": of[currency, SetState.PENDING.value],
             "late_from": late_from.get(currency),
             "breaks": len(own),
-            "at_risk": sum(map(risk_of_break, own)),
-            "oldest": max((row["age_days"] or 0 for row in own), default=None),
+            "at_risk": at_risk[currency],
+            "oldest": _oldest(own),
             "owed": held.payable.amount - held.held_back.amount,
             "held_back": held.held_back.amount,
             "reserve": held.reserve.amount,
-            "on_its_way": on_its_way.get(currency, 0),
+            "on_its_way": on_its_way.get(currency, NOTHING_SINCE)[0],
             "overdue": overdue[currency],
-            "to_be_taken": -taken.get(currency, 0),
+            "to_be_taken": -taken.get(currency, NOTHING_SINCE)[0],
         }
+
+
+def _at_risk(breaks: Sequence[Row]) -> Counter[str]:
+    """Currency -> what the breaks put at risk, minor units."""
+    money: Counter[str] = Counter()
+    for row in breaks:
+        if row["currency"]:
+            money[row["currency"]] += risk_of_break(row)
+    return money
+
+
+def _oldest(breaks: Sequence[Row]) -> int | None:
+    """Business days; None of no break."""
+    return max((row["age_days"] or 0 for row in breaks), default=None)
 
 
 def _late_from(figures: NightFigures) -> dict[str, date]:
@@ -618,13 +616,11 @@ def _areas(breaks: Sequence[Row]) -> Listing:
 def _area(
     about: str | CellLink, breaks: Sequence[Row], *, currencies: Sequence[str]
 ) -> dict[str, Any]:
-    money: Counter[str] = Counter()
-    for row in breaks:
-        money[str(row["currency"])] += risk_of_break(row)
+    money = _at_risk(breaks)
     return {
         "about": about,
         "count": len(breaks),
-        "oldest": max((row["age_days"] or 0 for row in breaks), default=None),
+        "oldest": _oldest(breaks),
         **{each: money[each] for each in currencies},
         **{f"of {each}": each for each in currencies},
     }

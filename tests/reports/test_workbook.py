@@ -356,6 +356,17 @@ def test_the_verdict_says_how_many_more_breaks_than_the_night_before(build: Buil
     assert "the night before" not in words[None]
 
 
+def test_one_thing_needs_a_person_and_its_currency_has_a_line(build: Build) -> None:
+    """Also where nothing else is of that currency."""
+    night = build(opening_breaks=None)
+    one = night.breaks.iloc[[0]].assign(currency="CHF")
+    figures = replace(night, breaks=one, unverified=night.unverified.iloc[:0])
+    lines = list_on(content_of(figures), "Summary", "Currency", "Due")
+
+    assert page_one_sentence(figures).endswith("; 1 break needs a person.")
+    assert [row["Breaks"] for row in lines if row["Currency"] == "CHF"] == [1]
+
+
 def page_one_sentence(figures: NightFigures) -> str:
     """What the verdict means, whatever the sheets come to."""
     page = Page(figures, rows_on_sheets(figures), Ways((), [], [], []))

@@ -50,6 +50,7 @@ class Code(BaseModel):
     name: Text
     title: Annotated[str, Field(min_length=1, max_length=TITLE_MAX)]
     area: Literal["moves", "bank", "settlement", "books", "orders"] = "orders"
+    overdue: bool = False
     meaning: Text
     to_do: Text
     risk: Literal[

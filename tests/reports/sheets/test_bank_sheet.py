@@ -58,7 +58,7 @@ def test_what_is_open_stands_first_with_what_the_bank_has(figures: NightFigures)
 
 def test_cash_in_transit_is_its_sum_and_its_oldest_day(figures: NightFigures) -> None:
     """Per currency; a break is not in transit."""
-    assert in_transit(figures) == {"EUR": (1_200, "2026-11-27")}
+    assert in_transit(payout_rows(figures)) == {"EUR": (1_200, "2026-11-27")}
 
 
 def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> Non
     content = write_workbook(figures, tmp_path / "w.xlsx").read_bytes()
     (euros,) = list_on(content, "Summary", "Currency", "To be debited")
 
-    assert in_transit(figures) == {"EUR": (500, "2026-11-30")}
-    assert to_be_taken(figures) == {"EUR": (-342, "2026-11-27")}
+    assert in_transit(payout_rows(figures)) == {"EUR": (500, "2026-11-30")}
+    assert to_be_taken(payout_rows(figures)) == {"EUR": (-342, "2026-11-27")}
     assert (euros["On its way"], euros["To be debited"]) == (5, 3.42)
 
 
