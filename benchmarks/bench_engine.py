@@ -22,9 +22,9 @@ from played_merchant import INBOX, PLACE, authorised, post, sandbox, variables
 
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Sources
-from recon.model.collecting import collect_seldom
 from recon.model.money import format_minor_units, parse_minor_units
 from recon.model.nights import Mode, NightRequest
+from recon.model.uptime import collect_seldom
 from recon.proof.engine import reconcile
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.steps.night import whole_night as night

@@ -2,7 +2,7 @@
 
 import os
 
-from recon.model.freed_memory import pool_of
+from recon.model.uptime import pool_of
 
 # Prefect imports a flow, and Arrow is loaded with it.
 os.environ.update(pool_of(os.environ))

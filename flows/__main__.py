@@ -14,8 +14,7 @@ from prefect.client.orchestration import get_client
 
 from flows.automations import establish
 from flows.deployments import WORK_POOL, pool_text, project_of, text_of
-from flows.prefect_health import health_checks
-from flows.standing_schedules import take_away
+from flows.prefect_health import health_checks, take_away
 from recon.config.retention import Retention, retention_of
 from recon.config.settings import AccountSettings, config_dir_of, load_file_settings, load_tables
 from recon.model.errors import ReconError

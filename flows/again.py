@@ -21,7 +21,7 @@ from flows.outcome import (
 )
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode, NightRequest
-from tasks.running import opened_environment, say, sentences_only
+from tasks.night_tasks import opened_environment, say, sentences_only
 
 
 @flow(name="reconcile", flow_run_name=run_name, retries=0, persist_result=False)

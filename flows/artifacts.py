@@ -6,10 +6,13 @@ nothing: what fails here is logged and never stops a night whose money has moved
 
 import os
 import re
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -24,10 +27,229 @@ from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
 
 from flows.automations import WAITING
-from flows.night_bar import night_bar
-from flows.page_text import table_row
+from recon.instructions.approval import sums_in_words
+from recon.model.headway import Headway, heard_by
+from recon.model.money import format_minor_units
 from recon.model.nights import NightRequest, StepSummary
-from tasks.running import say
+from recon.model.words import ControlTotal
+from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
+from recon.steps.ground import kept_results
+from recon.steps.people.people import attention, in_groups
+from recon.store.money import instruction_sheet
+from recon.store.nights import results, runs
+from recon.telling.night_log import PacedLines, since_start
+from reports.sheets.totals import GROUPS
+from reports.sheets.words import QUESTIONS, proof_words, words_of
+from tasks.night_tasks import say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from recon.model.figures import Attention
+    from recon.steps.ground.environment import Environment
+
+UPDATE_SECONDS = 3.0
+"""Each update is a call of Prefect's API."""
+
+Publish = Callable[[float, str], None]
+"""Takes the percentage of the whole night, and a sentence."""
+
+
+class NightBar:
+    """How far a night is; lives for one walk over its steps."""
+
+    def __init__(self, steps: Sequence[str], *, publish: Publish) -> None:
+        self._steps = steps
+        self._publish = publish
+        self._done = 0
+        self._newest: Headway | None = None
+        self._turn = threading.Lock()
+        self._lines = PacedLines(say, elapsed=since_start)
+        self._lines.begin(steps[0])
+
+    def hear(self, headway: Headway) -> None:
+        """Leave word of how far the step at work is; never waits for Prefect."""
+        self._newest = headway
+        self._lines(headway)
+
+    def step_done(self, sentence: str) -> None:
+        """Show the end of a step."""
+        with self._turn:
+            self._newest = None
+            self._done += 1
+            self._publish(100.0 * self._done / len(self._steps), sentence)
+        self._lines.begin(self._steps[min(self._done, len(self._steps) - 1)])
+
+    def show(self) -> None:
+        """Take the newest word to Prefect, if there is one."""
+        with self._turn:
+            headway, self._newest = self._newest, None
+            if headway is None:
+                return
+            done = self._done + headway.done / headway.total
+            sentence = f"{self._steps[self._done]}: {headway}"
+            self._publish(100.0 * done / len(self._steps), sentence)
+
+
+@contextmanager
+def night_bar(steps: Sequence[str], *, publish: Publish) -> Iterator[Callable[[str], None]]:
+    """Show how far a night is until the end of the block; call what it yields after each step."""
+    bar, ended = NightBar(steps, publish=publish), threading.Event()
+
+    def follow() -> None:
+        while not ended.wait(UPDATE_SECONDS):
+            bar.show()
+
+    follower = threading.Thread(target=copy_context().run, args=(follow,), daemon=True)
+    follower.start()
+    try:
+        with heard_by(bar.hear):
+            yield bar.step_done
+    finally:
+        ended.set()
+
+
+SPEAKS_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in r"\[]<|"} | {"\n": " "})
+"""What begins a link, an image or a tag, ends a cell, or takes the backslash from one of ours."""
+
+
+def on_a_page(text: str) -> str:
+    """The text on one line that stays in its cell: no link, no image, no tag, no word less.
+
+    Backticks stay: sentences of ours name commands in them, and nothing in them is a link.
+    """
+    return text.translate(SPEAKS_MARKDOWN)
+
+
+def table_row(*cells: str) -> str:
+    """One row of a table, each text in its cell."""
+    return f"| {' | '.join(map(on_a_page, cells))} |"
+
+
+ATTENTION_SHOWN_MAX = 20
+"""More stand in the workbook and in `recon status`."""
+CURRENCIES_A_ROW = 3
+"""Prefect's page wraps no cell: a longer one is cut at the edge of the table."""
+ORDER = ("in doubt", "confirmed", "waiting", "rejected", "withdrawn")
+"""What the money came to, what needs people first."""
+
+
+def standing_lines(run_id: str, *, environment: "Environment") -> list[str]:
+    """Markdown: the money of a run by kind and outcome, and what needs a person."""
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        instructions = instruction_sheet.sheet_frame(connection, run)
+    counts: Counter[tuple[str, str]] = Counter()
+    sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for row in instructions.to_dict("records"):
+        key = (GROUPS.get(row["state"], ORDER[0]), row["kind"].replace("_", " "))
+        counts[key] += 1
+        sums[key][row["currency"]] += int(row["amount"])
+    lines = ["## Money", ""]
+    lines += ["| outcome | what | how many | how much |", "|---|---|---|---|"] if counts else []
+    for outcome, kind in sorted(counts, key=lambda key: (ORDER.index(key[0]), key[1])):
+        key = (outcome, kind)
+        lines += money_rows(outcome, kind, count=counts[key], sums=sums[key])
+    if not counts:
+        lines.append("No instruction: no money was to move.")
+    waiting = attention(run, environment=environment)
+    return [*lines, "", "## What needs a person", "", *_needs(waiting), ""]
+
+
+def money_rows(outcome: str, kind: str, *, count: int, sums: Mapping[str, int]) -> list[str]:
+    """What became of one kind of movement; further currencies go on in rows below."""
+    ordered = sorted(sums.items())
+    pieces = range(0, len(ordered), CURRENCIES_A_ROW)
+    first, *more = [sums_in_words(dict(ordered[at : at + CURRENCIES_A_ROW])) for at in pieces]
+    return [
+        f"| {outcome} | {kind} | {count} | {first} |",
+        *(f"|  |  |  | {money} |" for money in more),
+    ]
+
+
+def _needs(waiting: "tuple[Attention, ...]") -> list[str]:
+    lines: list[str] = []
+    for next_step, entries in in_groups(waiting[:ATTENTION_SHOWN_MAX]):
+        if len(entries) == 1:
+            lines.append(f"- {_what(entries[0])}: {on_a_page(next_step)}")
+        else:
+            lines.append(f"- Each of these {len(entries)}: {on_a_page(next_step)}")
+            lines += [f"    - {_what(entry)}" for entry in entries]
+    if len(waiting) > ATTENTION_SHOWN_MAX:
+        lines.append(f"- and {len(waiting) - ATTENTION_SHOWN_MAX} more: `recon status`")
+    return lines or ["No instruction does."]
+
+
+def _what(entry: "Attention") -> str:
+    of_what = f", {entry.subject}" if entry.subject else ""
+    money = f", {sums_in_words({entry.currency: entry.amount})}" if entry.currency else ""
+    return on_a_page(f"{entry.what}{of_what}{money}")
+
+
+COUNT = "count"
+BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "reason", "break")
+"""Columns of a break that a page shows to whoever scrolls, or searches."""
+
+
+def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
+    """The first hundred open breaks of a run, and how many there are in all."""
+    with environment.store.reading() as connection:
+        breaks = kept_results.open_breaks(connection, run_id, environment=environment)
+    if breaks is None:
+        return [], 0
+    return rows_on_the_page(breaks), len(breaks)
+
+
+def rows_on_the_page(breaks: "pd.DataFrame") -> list[dict[str, str]]:
+    """A row a break, the gravest first: the columns that no page cuts say what is wrong.
+
+    Args:
+        breaks: as `rows_of_breaks` takes it; a hundred of them are shown.
+    """
+    return [_on_the_page(row) for row in rows_of_breaks(breaks, at_most=BREAKS_SHOWN_MAX)]
+
+
+def _on_the_page(row: Mapping[str, str]) -> dict[str, str]:
+    return {
+        "order": row["order"],
+        "what is wrong": words_of(row["code"]).title,
+        "severity": row["severity"],
+        "money at risk": f"{row['money at risk']} {row['currency']}".strip(),
+        "age in days": row["age in days"],
+        **{name: row[name] for name in BEYOND_THE_EDGE},
+    }
+
+
+def totals_of(run_id: str, *, environment: "Environment") -> tuple[ControlTotal, ...]:
+    """The control totals that the run has stored."""
+    with environment.store.reading() as connection:
+        return results.load_totals(connection, run_id)
+
+
+def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
+    """One row per equation, both sides written out; those that do not tie come first."""
+    return [_row_of_total(total) for total in sorted(totals, key=lambda total: total.passed)]
+
+
+def _row_of_total(total: ControlTotal) -> dict[str, str]:
+    return {
+        "ties": "yes" if total.passed else "NO",
+        "what must be equal": proof_words(total.name),
+        "currency": total.currency,
+        "first figure": _written(total.left, of=total),
+        "second figure": _written(total.right, of=total),
+        "difference": _written(total.difference, of=total),
+        "ref.": total.id,
+        "what was proven": QUESTIONS.get(total.id, ""),
+    }
+
+
+def _written(figure: int, *, of: ControlTotal) -> str:
+    """A count as it is, an amount in its currency's units."""
+    if of.measure == COUNT or not of.currency:
+        return str(figure)
+    return format_minor_units(figure, currency=of.currency)
+
 
 ROWS_SHOWN_MAX = 100
 """Rows of a table; the workbook has all of them."""

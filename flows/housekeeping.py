@@ -8,9 +8,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from flows.night_date import refuse_forgotten
 from flows.outcome import in_words
-from flows.scheduled import refuse_forgotten
-from tasks.running import opened_environment, say, sentences_only
+from tasks.night_tasks import opened_environment, say, sentences_only
 
 PersonName = Annotated[str, Field(max_length=100)]
 

@@ -1,9 +1,4 @@
-"""Which business date a run is for, and how the run is called.
-
-A form or a command line names the date. A schedule does not: then it is the last business date
-that had closed when the run was due, in the time zone of the schedule. Never the calendar day on
-which a worker happens to start: a run that is hours late is still the night it was scheduled for.
-"""
+"""Which business date a run is for, how it is called, and whether a schedule may start it."""
 
 import os
 from dataclasses import replace
@@ -18,6 +13,24 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Part
 from recon.steps.ground.environment import clock_shift
+
+
+def refuse_forgotten(*names: str) -> None:
+    """A run of a schedule that does not give these parameters does not begin.
+
+    Raises:
+        ConfigurationError: the schedule has lost what it was declared with.
+    """
+    context = FlowRunContext.get()
+    run = context.flow_run if context else None
+    if run is None or not run.auto_scheduled or all(name in run.parameters for name in names):
+        return
+    msg = (
+        f"the schedule that started this run no longer says {' and '.join(names)}: Prefect forgets "
+        "that when a schedule is paused or resumed by command line or API; nothing was done: run "
+        "`prefect --no-prompt deploy --all` again, and then start what was due by hand"
+    )
+    raise ConfigurationError(msg)
 
 
 def run_name() -> str:

@@ -5,9 +5,11 @@ database, the journal of money is recon's: Prefect starts, shows and ends. `reco
 same steps without it.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,21 +17,70 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 from pydantic import Field
 
-from flows.artifacts import Artifacts
-from flows.night_date import business_date_of_run, run_name
-from flows.night_standing import standing_lines
-from flows.night_workers import night_workers
+from flows.artifacts import (
+    Artifacts,
+    breaks_of,
+    on_a_page,
+    rows_of_totals,
+    standing_lines,
+    totals_of,
+)
+from flows.night_date import business_date_of_run, refuse_forgotten, run_name
 from flows.outcome import FAILED, MEANS, end_of, in_words, state_of, state_of_held
-from flows.page_text import on_a_page
-from flows.scheduled import refuse_forgotten
-from flows.shown_tables import breaks_of, rows_of_totals, totals_of
+from recon.config.cluster import LOCAL, ClusterSettings
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, StepSummary
-from tasks.night_tasks import ingest, query, reconcile, report, settle
-from tasks.running import opened_environment, say, sentences_only
+from tasks.night_tasks import (
+    ingest,
+    keeping_workers,
+    opened_environment,
+    query,
+    reconcile,
+    report,
+    say,
+    sentences_only,
+    settle,
+)
 
 if TYPE_CHECKING:
     from recon.steps.ground.environment import Environment
+
+
+@contextmanager
+def night_workers() -> Iterator[None]:
+    """Until the end of the block all environments of this process share the configured workers."""
+    from recon.config.settings import load_cluster
+
+    cluster = load_cluster(os.environ)
+    if not cluster.address:
+        yield
+        return
+    from recon.workers.dask_workers import DaskWorkers
+
+    with (
+        DaskWorkers(cluster, connect=partial(_connected, cluster)) as workers,
+        keeping_workers(workers),
+    ):
+        yield
+
+
+@contextmanager
+def _connected(cluster: ClusterSettings) -> Iterator[Any]:
+    from recon.workers.dask_workers import NO_PAGES, client_options, imported, local_options
+
+    distributed = imported()
+    import dask
+    from prefect_dask.task_runners import DaskTaskRunner
+
+    where: dict[str, Any] = {"address": cluster.address}
+    if cluster.address == LOCAL:
+        options = local_options(cluster, variables=os.environ)
+        where = {"cluster_class": distributed.LocalCluster, "cluster_kwargs": options}
+    with DaskTaskRunner(**where, client_kwargs=client_options(cluster)) as runner:
+        with dask.config.set(NO_PAGES):
+            client = runner.client
+        yield client
+
 
 GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]
 Reason = Annotated[str, Field(max_length=300)]
@@ -119,7 +170,7 @@ def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[
 
 def index(request: NightRequest) -> None:
     """One workbook over all accounts, beside the night's own; without it the night stands."""
-    from recon.steps.night.night_index import index_after
+    from recon.steps.night.lookout import index_after
     from reports.reading.index_workbook import write_index
 
     with opened_environment() as environment:

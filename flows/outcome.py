@@ -16,7 +16,7 @@ from prefect.states import Cancelled, Completed, Failed
 from recon.model.errors import Defect, NightHeldError, ReconError, UsageError
 from recon.model.nights import Part, StepSummary
 from recon.model.words import End
-from tasks.running import say
+from tasks.night_tasks import say
 
 NAMES_OF_PARTS = (
     *("FILES TAKEN IN", "FILES WITH REJECTS", "ASKED", "SOME NOT ANSWERED"),

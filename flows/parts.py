@@ -16,7 +16,7 @@ from flows.nightly import GatewayId, walk
 from flows.outcome import FAILED, in_words, state_of_held, state_of_part
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from tasks.running import opened_environment, sentences_only
+from tasks.night_tasks import opened_environment, sentences_only
 
 
 @flow(name="ingest", flow_run_name=run_name, retries=0, persist_result=False)

@@ -21,23 +21,23 @@ from prefect.states import Completed
 from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
 
+from flows.artifacts import on_a_page, table_row
 from flows.outcome import in_words
-from flows.page_text import on_a_page, table_row
 from recon.instructions.approval import sums_in_words
 from recon.model.errors import UsageError
 from recon.model.money import Money
 from recon.model.words import DIGITS_READ
-from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import BusinessMonth
 from recon.steps import acts
 from recon.steps.acts import Act, Place, act_of, speak
 from recon.steps.ground.environment import Environment, named_accounts
-from recon.steps.money import sending
+from recon.steps.money import gate
 from recon.steps.money.approve import waiting
 from recon.steps.people import people
 from recon.steps.people.sign_off import Night, nights
 from reports.handed import drawings, index_of_months
 from reports.shown_close import shown_close
-from tasks.running import opened_environment, say, sentences_only
+from tasks.night_tasks import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
     from recon.config.settings import Settings
@@ -285,7 +285,7 @@ def lines_of_nights(shown: Sequence[Night]) -> list[str]:
 
 def sending_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
     """Whether money is sent."""
-    stop = sending.sending_stopped(environment)
+    stop = gate.sending_stopped(environment)
     return (f"{stop}." if stop else "Money may be sent."), ()
 
 

@@ -9,15 +9,67 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import WorkerStatus
+from prefect.client.schemas.objects import DeploymentSchedule, WorkerStatus
+from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
 
 from flows.automations import missing_automations
 from flows.deployments import WORK_POOL, project_of
-from flows.standing_schedules import standing_deployments, surplus_schedules
 from recon.config.settings import Settings, load_settings
 from recon.model.errors import ReconError
+
+DEPLOYMENTS_READ = 200
+"""At once; the server gives no more."""
+OURS = "flows."
+"""How the entrypoint of every deployment of ours begins."""
+
+
+class Surplus(NamedTuple):
+    """A schedule that nobody declared, and the deployment that it starts."""
+
+    deployment: DeploymentResponse
+    schedule: DeploymentSchedule
+
+    def __str__(self) -> str:
+        """Deployment, name and clock, as people find them on Prefect's pages."""
+        plan = self.schedule.schedule
+        when = f"{getattr(plan, 'cron', plan)} {getattr(plan, 'timezone', None) or 'UTC'}"
+        return (
+            f"{self.deployment.name}: {self.schedule.slug or 'a schedule without a name'} ({when})"
+        )
+
+
+def standing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
+    """All that the server has, page by page."""
+    offset = 0
+    while page := client.read_deployments(limit=DEPLOYMENTS_READ, offset=offset):
+        yield from page
+        offset += len(page)
+
+
+def surplus_schedules(client: SyncPrefectClient, *, project: Mapping[str, Any]) -> list[Surplus]:
+    """What `project` (as prefect.yaml has it) does not declare, of deployments that are ours."""
+    slugs = {
+        entry["name"]: {schedule["slug"] for schedule in entry.get("schedules", ())}
+        for entry in project["deployments"]
+    }
+    return [
+        Surplus(deployment, schedule)
+        for deployment in standing_deployments(client)
+        if (deployment.entrypoint or "").startswith(OURS)
+        for schedule in deployment.schedules
+        if schedule.slug not in slugs.get(deployment.name, ())
+    ]
+
+
+def take_away(client: SyncPrefectClient, *, project: Mapping[str, Any]) -> list[Surplus]:
+    """Delete them; gives what is gone."""
+    surplus = surplus_schedules(client, project=project)
+    for deployment, schedule in surplus:
+        client.delete_deployment_schedule(deployment.id, schedule.id)
+    return surplus
+
 
 STRANGER = "https://stranger.example"
 """An origin that has nothing to do with us."""

@@ -12,10 +12,10 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
+from flows.artifacts import on_a_page, table_row
 from flows.nightly import GatewayId
 from flows.outcome import in_words
-from flows.page_text import on_a_page, table_row
-from tasks.running import opened_environment, say, sentences_only
+from tasks.night_tasks import opened_environment, say, sentences_only
 
 if TYPE_CHECKING:
     from recon.steps.compare.what_if import WhatIf

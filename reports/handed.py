@@ -18,13 +18,13 @@ from recon.model.resolutions import Returned
 if TYPE_CHECKING:
     from recon.config.settings import Settings
     from recon.model.figures import NightFigures
-    from recon.period.business_month import BusinessMonth
+    from recon.period.month_statement import BusinessMonth
     from recon.steps.acts import Drawings
-    from recon.steps.care.month_index import AccountMonth
+    from recon.steps.care.month_closes import AccountMonth
     from recon.steps.care.verify import Reading
     from recon.steps.compare.sheets_proven import SheetTotals
     from recon.steps.compare.what_if import WhatIf
-    from recon.steps.night.night_index import IndexLine
+    from recon.steps.night.lookout import IndexLine
     from recon.steps.night.report import Workbooks
     from recon.steps.people.returned_answers import Form
 
@@ -73,7 +73,7 @@ def reading() -> "Reading":
 def form() -> "Form":
     """The reader of workbooks that come back."""
     from recon.steps.people.returned_answers import Form
-    from reports.sheets.run_sheet import keys_digest
+    from reports.sheets.totals import keys_digest
 
     return Form(read=returned_answers, keys_digest=keys_digest)
 
@@ -83,7 +83,7 @@ def drawings() -> "Drawings":
     from recon.steps.acts import Drawings
     from reports.month_workbook import close_workbook
     from reports.reading import signed_copy as copies
-    from reports.reading.import_workbook import write_import
+    from reports.reading.read_back import write_import
 
     return Drawings(
         form=form(),
@@ -111,7 +111,7 @@ def index_of_months(
     settings: "Settings",
 ) -> list[str]:
     """Write the page over the accounts of each merchant that has several; where it lies, said."""
-    from recon.steps.care.month_index import merchants_of
+    from recon.steps.care.month_closes import merchants_of
     from reports.reading.months_index import write_months_index
 
     names = settings.rules.journal.accounts
@@ -185,9 +185,9 @@ def answers(rows: IO[bytes], *, path: Path) -> Returned:  # noqa: ARG001 - all o
 
 def run_of(rows: IO[bytes], *, path: Path) -> str:  # noqa: ARG001 - all of it is facts
     """In the fork: the run of a workbook."""
-    from reports.reading import comparison
+    from reports.reading import workbook_check
 
-    return comparison.run_of(path)
+    return workbook_check.run_of(path)
 
 
 def differences(
@@ -197,6 +197,6 @@ def differences(
     path: Path,
 ) -> list[str]:
     """In the fork: the cells that differ."""
-    from reports.reading import comparison
+    from reports.reading import workbook_check
 
-    return [*comparison.differences(night, path)]
+    return [*workbook_check.differences(night, path)]

@@ -10,12 +10,15 @@ from datetime import datetime, time
 from pathlib import Path
 
 from recon.period.month_statement import prior_items
-from recon.steps.care.month_closes import PreparedClose
-from recon.steps.care.month_files import SeenClose
+from recon.steps.care.month_closes import PreparedClose, SeenClose
 from recon.steps.care.month_statements import StatedMonth
-from reports.drawing.blocks import Column, Listing, Sheet, Workbook
-from reports.drawing.in_place import written_in_place
-from reports.sheets.close_sheet import close_sheet, journals_sheet, open_breaks_sheet
+from reports.drawing.blocks import Column, Listing, Sheet, Workbook, written_in_place
+from reports.sheets.close_sheet import (
+    close_sheet,
+    journals_sheet,
+    open_breaks_sheet,
+    statement_sheet,
+)
 from reports.sheets.month_lists import (
     Files,
     books,
@@ -27,7 +30,6 @@ from reports.sheets.month_lists import (
     straddling,
     transit,
 )
-from reports.sheets.statement_sheet import statement_sheet
 
 GUIDE = (
     (

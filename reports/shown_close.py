@@ -6,15 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from recon.model.money import format_minor_units
-from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import CLOSING
-from recon.steps.care.closed_view import ClosedView, closed_view, differing_lines
-from recon.steps.care.month_closes import PreparedClose, prepared_close
-from recon.steps.care.month_files import close_document, close_name, seen_close, write_close_files
-from recon.steps.care.month_index import AccountMonth, of_closed, of_prepared
+from recon.period.month_statement import CLOSING, BusinessMonth
+from recon.steps.care.month_closes import (
+    AccountMonth,
+    ClosedView,
+    PreparedClose,
+    close_document,
+    close_name,
+    closed_view,
+    differing_lines,
+    of_closed,
+    of_prepared,
+    prepared_close,
+    seen_close,
+    write_close_files,
+)
 from recon.steps.care.signed_closes import names_of
 from recon.steps.ground.environment import Environment
-from reports.drawing.in_place import put_in_place
+from reports.drawing.blocks import put_in_place
 from reports.month_workbook import write_close_workbook
 from reports.sheets.words import in_words
 

@@ -9,20 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recon.model.figures import NightFigures
-from reports.drawing.blocks import Sheet, Workbook
-from reports.drawing.in_place import written_in_place
+from reports.drawing.blocks import Sheet, Workbook, written_in_place
 from reports.sheets.bank_sheet import bank_sheet
 from reports.sheets.breaks_sheet import breaks_sheet
 from reports.sheets.control_totals import totals_sheet, ways_of
-from reports.sheets.fees_sheet import fees_sheet
-from reports.sheets.guide_sheet import guide_sheet
-from reports.sheets.instructions_sheet import instructions_sheet
 from reports.sheets.journals_sheet import journals_sheet
 from reports.sheets.lists import matched_sheet, open_sheet
 from reports.sheets.page_one import page_one
-from reports.sheets.run_sheet import facts_of, run_sheet
-from reports.sheets.sources_sheet import sources_sheet
-from reports.sheets.totals import Rows, rows_on_sheets
+from reports.sheets.sources_sheet import fees_sheet, guide_sheet, instructions_sheet, sources_sheet
+from reports.sheets.totals import Rows, facts_of, rows_on_sheets, run_sheet
 
 
 def write_workbook(figures: NightFigures, path: Path) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from recon.model import freed_memory
+from recon.model import uptime
 from recon.store.database.migrate import upgrade
 
 REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
@@ -55,7 +55,7 @@ YOUNG_OBJECTS = (50_000, 20, 50)
 """Allocations between two collections of each generation: thousands of tests keep a million
 objects alive, and to walk them as often as Python does by itself took an eighth of a run."""
 gc.set_threshold(*YOUNG_OBJECTS)
-freed_memory.LOOKED_FROM_BYTES = 8 << 30
+uptime.LOOKED_FROM_BYTES = 8 << 30
 """A process of thousands of tests is large by itself, however small the month that one of them
 states: to look through all of it three times for each month took an eighth of their time."""
 

@@ -12,9 +12,8 @@ from urllib.parse import quote
 
 from recon.model.errors import OutputError
 from recon.model.words import Verdict
-from recon.steps.night.night_index import IndexLine
-from reports.drawing.blocks import Column, Listing, Sheet, Workbook
-from reports.drawing.in_place import put_in_place
+from recon.steps.night.lookout import IndexLine
+from reports.drawing.blocks import Column, Listing, Sheet, Workbook, put_in_place
 from reports.drawing.look import CellLink, Tone
 
 COLUMNS = (

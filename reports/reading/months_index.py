@@ -7,16 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from recon.model.errors import OutputError
-from recon.period.business_month import BusinessMonth
-from recon.steps.care.month_closes import CloseVerdict
-from recon.steps.care.month_index import (
+from recon.period.month_statement import BusinessMonth
+from recon.steps.care.month_closes import (
     PROVEN,
     AccountMonth,
+    CloseVerdict,
     SharedLine,
     shared_lines,
 )
-from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, Workbook, check_of
-from reports.drawing.in_place import put_in_place
+from reports.drawing.blocks import (
+    Column,
+    Listing,
+    Part,
+    Sheet,
+    TextLine,
+    Workbook,
+    check_of,
+    put_in_place,
+)
 from reports.drawing.look import Tone
 from reports.reading.index_workbook import file_link
 

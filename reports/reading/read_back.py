@@ -1,12 +1,7 @@
-"""A workbook that came back: what people wrote in its cream columns.
-
-Only the cream columns are read. Each row bears the seal of its other cells: a row that was typed
-over, or of which a part was sorted away from the rest, does not fit its seal; its answer may be
-another break's, so nothing of it is taken, and it is named.
-"""
+"""A workbook that came back: what people wrote in its cream columns; a workbook of what came in."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 from openpyxl.utils import get_column_letter
@@ -16,16 +11,72 @@ from recon.model.errors import SourceUnreadableError
 from recon.model.resolutions import (
     THIS_BREAK,
     BreakAnswer,
+    Import,
     Returned,
     ReturnedRow,
     WorkbookRefusal,
 )
-from reports.drawing.blocks import FIRST_INPUT_DAY, Column, seal_of
+from reports.drawing.blocks import (
+    FIRST_INPUT_DAY,
+    Column,
+    Listing,
+    Row,
+    Sheet,
+    Workbook,
+    put_in_place,
+    seal_of,
+)
 from reports.drawing.look import cell_text, day_of, read_text
 from reports.sheets.breaks_sheet import ANSWERS, COLUMNS, KEY
 from reports.sheets.breaks_sheet import TITLE as BREAKS
-from reports.sheets.run_sheet import SCHEMA_VERSION
-from reports.sheets.run_sheet import TITLE as RUN_SHEET
+from reports.sheets.totals import SCHEMA_VERSION
+from reports.sheets.totals import TITLE as RUN_SHEET
+
+DIGEST_SHOWN = 8
+TAKEN = (
+    Column("Row", 8, "row", "count"),
+    Column("Break key", 20, "break_id"),
+    Column("Order no", 26, "order_no"),
+    Column("Resolution", 24, lambda row: row["answer"].resolution),
+    Column("Owner", 20, lambda row: row["answer"].owner),
+    Column("Comment", 60, lambda row: row["answer"].comment, wrap=True),
+    Column("Answer", 9, "version", "count"),
+    Column("State", 30, lambda row: "waits for a second person" if row["waits"] else "kept"),
+)
+NOT_TAKEN = (
+    Column("Cell", 26, "cell"),
+    Column("What stands there", 40, "value", wrap=True),
+    Column("Why it was not taken", 80, "reason", wrap=True),
+)
+WRITTEN = datetime(2000, 1, 1)  # noqa: DTZ001 - the same import gives the same bytes
+"""In place of the moment of writing."""
+
+
+def write_import(done: Import, *, beside: Path) -> Path:
+    """Write the result beside the returned file; the path that was written.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    name = f"{beside.stem}-result-{done.sha256[:DIGEST_SHOWN]}.xlsx"
+    taken = [{name: getattr(each, name) for name in each.__slots__} for each in done.taken]
+    refused = [{name: getattr(each, name) for name in each.__slots__} for each in done.refusals]
+    sheets = [
+        _sheet("Not taken", NOT_TAKEN, refused, done=done),
+        _sheet("Taken", TAKEN, taken, done=done),
+    ]
+    book = Workbook(f"Import of {done.name}", sheets, WRITTEN, footer=f"Run {done.run_id}")
+    return put_in_place(book.content(), path=beside.with_name(name))
+
+
+def _sheet(title: str, columns: Sequence[Column], rows: Sequence[Row], *, done: Import) -> Sheet:
+    return Sheet(
+        title,
+        [Listing(columns, rows, nothing="")],
+        heading=title,
+        about=f"{len(rows)} of {done.name}, run {done.run_id}, answered by {done.by}.",
+    )
+
 
 LOCKED = tuple(column for column in COLUMNS if column.kind not in {"input", "key"})
 ASKED: Mapping[str, Column] = {column.title: column for column in COLUMNS if column.kind == "input"}

@@ -18,7 +18,7 @@ from openpyxl.utils import get_column_letter
 from recon.model.errors import OutputError
 from recon.model.resolutions import KeptAnswer
 from recon.store.nights.sign_off_rows import Signature
-from reports.drawing.in_place import put_in_place
+from reports.drawing.blocks import put_in_place
 from reports.drawing.look import cell_text, local_instant
 from reports.reading.workbook_check import opened, rows_in
 from reports.sheets.breaks_sheet import ANSWERED_BY, ANSWERS, COLUMNS, break_of

@@ -7,8 +7,7 @@ from typing import Any
 
 from recon.model.errors import OutputError
 from recon.steps.compare.what_if import WhatIf, moved
-from reports.drawing.blocks import Column, Workbook, list_sheet
-from reports.drawing.in_place import put_in_place
+from reports.drawing.blocks import Column, Workbook, list_sheet, put_in_place
 from reports.sheets.words import words_of
 
 SETS_SHOWN_MAX = 50_000

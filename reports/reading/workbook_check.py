@@ -1,15 +1,12 @@
-"""Reading a workbook of ours back: what do its sheets really say? For T13, sheets = database.
-
-Reads the values that stand in the file, row by row, with another library than the one that wrote
-them, and adds them up in minor units. `matches.csv` lies beside a workbook of `recon reconcile` and
-holds all matches; `_run` names it.
-"""
+"""Workbooks of ours read back: what their sheets say (T13), and which cell says something else."""
 
 import hashlib
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile
@@ -18,20 +15,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 from openpyxl import load_workbook
+from openpyxl.utils import get_column_letter
 from openpyxl.utils.exceptions import InvalidFileException
 
-from recon.model.errors import OutputError
+from recon.files.formats.form_book import refuse_unfit_form
+from recon.model.errors import OutputError, SourceUnreadableError
+from recon.model.figures import NightFigures
 from recon.proof.second_engine import BY_RULE, in_file
 from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
 from reports.drawing.look import CHECK, decimals_of, read_text
-from reports.sheets.breaks_sheet import EFFECT, KEY
+from reports.sheets.breaks_sheet import (
+    ANSWERED_BY,
+    ANSWERS,
+    COLUMNS,
+    EFFECT,
+    HEADER_ROW,
+    KEY,
+    KEY_AT,
+    break_of,
+)
+from reports.sheets.breaks_sheet import TITLE as BREAKS
 from reports.sheets.control_totals import TITLE as TOTALS_TITLE
-from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS
-from reports.sheets.named_files import named_in
-from reports.sheets.run_sheet import TITLE as RUN_TITLE
-from reports.sheets.run_sheet import beside_of
-from reports.sheets.totals import NOT_VERIFIED, WAITING
+from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS, named_in
+from reports.sheets.page_one import SIGN_OFF, SIGNED_FILE
+from reports.sheets.page_one import TITLE as SUMMARY
+from reports.sheets.totals import NOT_VERIFIED, WAITING, beside_of
+from reports.sheets.totals import TITLE as RUN_TITLE
 from reports.sheets.words import rule_of
+from reports.workbook import drawn
 
 MATCHES = "match"
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
@@ -245,3 +256,127 @@ def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
                 mine = amounts.filter(pc.equal(currencies, currency))
                 sums[currency] += pc.sum(mine).as_py() or Decimal(0)
     return rows, dict(sums)
+
+
+CELL_CHARACTERS_MAX = 60
+"""Of a cell, in a message."""
+NEWER_LATER = frozenset({"history_head", "History"})
+"""Facts of the hidden sheet and the Guide that go on after the night."""
+LEFT_OUT = frozenset({*ANSWERS, ANSWERED_BY})
+"""Columns of Breaks that people fill in, or that an import fills in later."""
+DIFFERENCES_MAX = 100_000
+"""Cells of one workbook that are told; more say no more."""
+_EQUAL = Decimal("1e-15")
+"""Another program may write the last digit of a quotient otherwise."""
+_ANSWERED = frozenset(
+    number for number, column in enumerate(COLUMNS, 1) if column.title in LEFT_OUT
+)
+
+
+def run_of(path: Path) -> str:
+    """The run that a workbook says it is of; "" when it is not a workbook of ours."""
+    try:
+        refuse_unfit_form(path)
+        with opened(path) as book:
+            return workbook_facts(book).get("run_id", "")
+    except (SourceUnreadableError, *UNREADABLE):
+        return ""
+
+
+def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
+    """Every cell that does not say what the night says, named with its sheet.
+
+    `night` is the file that was written, or the figures to draw it from again.
+
+    Raises:
+        OutputError: the workbook cannot be read.
+    """
+    try:
+        with _true_file(night) as file, opened(file) as true, opened(path) as book:
+            yield from islice(_differing(book, true=true), DIFFERENCES_MAX)
+    except UNREADABLE as error:
+        msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
+        raise OutputError(msg) from error
+
+
+@contextmanager
+def _true_file(night: NightFigures | Path) -> Iterator[IO[bytes]]:
+    """The file that the night's workbook should equal."""
+    if isinstance(night, Path):
+        with night.open("rb") as file:
+            yield file
+        return
+    with tempfile.TemporaryFile() as file:
+        drawn(night).write(file)
+        file.seek(0)
+        yield file
+
+
+def _differing(book: Any, *, true: Any) -> Iterator[str]:
+    for title in true.sheetnames:
+        if title not in book.sheetnames:
+            yield f"the sheet {title} is missing"
+            continue
+        shown, stored = rows_in(book, title), rows_in(true, title)
+        if title == BREAKS:
+            yield from _breaks([*shown], true=[*stored])
+            continue
+        nothing: Cells = ()
+        for number, (row, expected) in enumerate(zip_longest(shown, stored, fillvalue=nothing), 1):
+            if not _is_left_out(title, expected):
+                yield from _row(title, number=number, sides=(row, expected))
+
+
+def _is_left_out(title: str, expected: Cells) -> bool:
+    """Lines that a signed copy fills in, and facts that go on after the night."""
+    if title == SUMMARY:
+        return not {*SIGN_OFF.values(), *SIGNED_FILE}.isdisjoint(map(str, expected))
+    return title in {RUN_TITLE, "Guide"} and bool(expected) and expected[0] in NEWER_LATER
+
+
+def _breaks(shown: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:
+    """Breaks by their key: people may sort them."""
+    for number, sides in enumerate(zip(shown[:HEADER_ROW], true[:HEADER_ROW], strict=False), 1):
+        yield from _row(BREAKS, number=number, sides=sides)
+    stored = {break_of(row): row for row in true[HEADER_ROW:] if break_of(row)}
+    for number, row in enumerate(shown[HEADER_ROW:], HEADER_ROW + 1):
+        if all(cell == "" for cell in row):
+            continue
+        expected = stored.pop(break_of(row), None)
+        if expected is None:
+            cell = f"{BREAKS}!{get_column_letter(KEY_AT + 1)}{number}"
+            yield f"{cell} says {_shown(break_of(row))}: no such break, or a second time"
+        else:
+            yield from _row(BREAKS, number=number, sides=(row, expected), left_out=_ANSWERED)
+    for key in stored:
+        yield f"{BREAKS} lacks the row of the break {key}"
+
+
+def _row(
+    title: str,
+    *,
+    number: int,
+    sides: tuple[Cells, Cells],
+    left_out: frozenset[int] = frozenset(),
+) -> Iterator[str]:
+    for column, (shown, stored) in enumerate(zip_longest(*sides, fillvalue=""), 1):
+        if title == BREAKS and column == KEY_AT + 1:
+            shown, stored = (str(each).partition(".")[0] for each in (shown, stored))  # noqa: PLW2901 - its version may grow
+        if column not in left_out and not _is_same(shown, stored):
+            cell = f"{title}!{get_column_letter(column)}{number}"
+            yield f"{cell} says {_shown(shown)}, the night says {_shown(stored)}"
+
+
+def _is_same(shown: object, stored: object) -> bool:
+    if shown == stored or isinstance(shown, str) or isinstance(stored, str):
+        return shown == stored
+    try:
+        left, other = Decimal(repr(shown)), Decimal(repr(stored))
+    except InvalidOperation:
+        return False
+    return abs(left - other) <= _EQUAL * abs(other)
+
+
+def _shown(cell: object) -> str:
+    text = "nothing" if cell == "" else repr(cell) if isinstance(cell, str) else str(cell)
+    return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[:CELL_CHARACTERS_MAX]}…"

@@ -27,7 +27,6 @@ from recon.proof.books_bridge import (
 from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS, STEPS
 from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, check_of
 from reports.drawing.look import CHECK, NAVY, NOT_COVERED
-from reports.sheets.proof_words import QUESTIONS, measure_words, proof_words
 from reports.sheets.totals import (
     CLOSED,
     NOT_VERIFIED,
@@ -39,6 +38,7 @@ from reports.sheets.totals import (
     legs_of,
     sum_of,
 )
+from reports.sheets.words import QUESTIONS, measure_words, proof_words
 
 TITLE = "Control totals"
 TOTALS_AT = f"'{TITLE}'!A4"

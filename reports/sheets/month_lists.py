@@ -24,7 +24,7 @@ from recon.period.month_statement import (
 )
 from recon.steps.care.month_statements import StatedMonth
 from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, check_of, rows_of
-from reports.sheets.named_files import added_up
+from reports.sheets.lists import added_up
 
 Files = Mapping[str, str]
 """Name -> content of the files beside the workbook."""

@@ -30,10 +30,9 @@ from reports.drawing.look import (
 from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
 from reports.sheets.breaks_sheet import is_grave, place_of
 from reports.sheets.control_totals import TOTALS_AT, Ways
-from reports.sheets.instructions_sheet import kinds_of
-from reports.sheets.proof_words import proof_words
+from reports.sheets.sources_sheet import kinds_of
 from reports.sheets.totals import AMOUNT_NAMES, NOT_VERIFIED, Rows
-from reports.sheets.words import VERDICT_WORDS, words_of
+from reports.sheets.words import VERDICT_WORDS, proof_words, words_of
 
 TITLE = "Summary"
 LAST = 16

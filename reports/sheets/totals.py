@@ -5,6 +5,8 @@ grow with the business (matched, waiting, not verified) there are the sums by gr
 the rows that a sheet shows.
 """
 
+import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +20,12 @@ from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import Ints, amounts_of
 from recon.matching.frames.grouping import Rows as Places
 from recon.matching.judging.severity import urgency
-from recon.model.figures import MatchedRows, NightFigures
+from recon.model.errors import OutputError
+from recon.model.figures import MATCHES, MatchedRows, NightFigures
 from recon.model.headway import on_the_way
 from recon.model.money import Money
 from recon.model.words import InstructionKind, InstructionState
-from reports.drawing.blocks import rows_of
+from reports.drawing.blocks import Column, Listing, Sheet, rows_of
 
 Place = tuple[str, str]
 """Account, "" where it could not be read, and order number."""
@@ -382,3 +385,60 @@ def _sums(column: "pd.Series[int]", *, groups: Places, size: int) -> list[int]:
     high, low = np.divmod(amounts_of(column), _HALF)
     halves = (sums_of(half, groups=groups, size=size).tolist() for half in (high, low))
     return [left * _HALF + other for left, other in zip(*halves, strict=True)]
+
+
+TITLE = "_run"
+BESIDE = "matched_file_"
+_BESIDE = re.compile(r"([0-9]{1,12}) ([0-9a-f]{64}) ((?!\.)[^/\\\x00]+)")
+SCHEMA_VERSION = 4
+COLUMNS = (Column("Fact", 20, "name"), Column("Value", 70, "value"))
+
+
+def run_sheet(figures: NightFigures, rows: Rows) -> Sheet:
+    """Facts of the run, among them the verdict."""
+    facts = {**facts_of(figures, rows=rows), **beside_facts(figures)}
+    listed = [{"name": name, "value": value} for name, value in facts.items()]
+    return Sheet(TITLE, [Listing(COLUMNS, listed)], frozen=(1, 0), is_hidden=True)
+
+
+def facts_of(figures: NightFigures, *, rows: Rows) -> dict[str, str]:
+    """What identifies the run, as text."""
+    return {
+        "schema_version": str(SCHEMA_VERSION),
+        "run_id": figures.run_id,
+        "merchant_id": figures.merchant_id,
+        "account_id": figures.account_id,
+        "business_date": figures.business_date.isoformat(),
+        "verdict": figures.verdict.value,
+        "breaks": str(len(rows.breaks)),
+        "keys_sha256": keys_digest(str(row["break_id"]) for row in rows.breaks),
+        "rules_digest": figures.rules_digest,
+        "history_head": figures.history_head,
+    }
+
+
+def beside_facts(figures: NightFigures) -> dict[str, str]:
+    """The file of matches beside a workbook of plain files: BESIDE1 -> rows, SHA-256 and name."""
+    file = figures.files_named().get(MATCHES)
+    if file is None or "/" in file.name:
+        return {}
+    return {f"{BESIDE}1": f"{file.rows} {file.sha256} {file.name}"}
+
+
+def beside_of(facts: Mapping[str, str]) -> list[tuple[int, str, str]]:
+    """Rows, SHA-256 and name of every file that stands beside a workbook.
+
+    Raises:
+        OutputError: what stands there is no name of a file of the same folder.
+    """
+    values = [value for name, value in facts.items() if name.startswith(BESIDE)]
+    named = [_BESIDE.fullmatch(value) for value in values]
+    if None in named:
+        msg = "the workbook's hidden sheet does not name files beside it: it is not one of ours"
+        raise OutputError(msg)
+    return [(int(each[1]), each[2], each[3]) for each in named if each is not None]
+
+
+def keys_digest(keys: Any) -> str:
+    """SHA-256 over the sorted break keys: no row was added or lost."""
+    return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()

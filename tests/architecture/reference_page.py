@@ -15,15 +15,13 @@ from recon.config.approvers import Approver
 from recon.config.cluster import ClusterSettings
 from recon.config.fee_contract import ContractLine, FeeContract
 from recon.config.file_layouts import FileLayout
-from recon.config.file_sources import ExpectedFile, RemoteSource
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import ExpectedFile, LedgerSource, RemoteSource, SettlementFolder
 from recon.config.limits import CurrencyLimits
 from recon.config.night_archive import ArchiveSettings
 from recon.config.notice_settings import Notice
 from recon.config.retention import Retention
 from recon.config.rules import DatevExport, GraceRules, JournalAccounts, JournalExport, Rules
 from recon.config.settings import AccountSettings, GatewaySettings
-from recon.config.settlement_folder import SettlementFolder
 from recon.files.kinds.instruction_file import (
     _ALLOWS,
     _WANTS,

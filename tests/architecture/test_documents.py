@@ -13,14 +13,12 @@ from pydantic import BaseModel
 from recon import cli
 from recon.config.fee_contract import FeeContract, FeeTier
 from recon.config.file_layouts import FileLayout, Trailer
-from recon.config.file_sources import ExpectedFile, RemoteSource
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import ExpectedFile, LedgerSource, RemoteSource, SettlementFolder
 from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice
 from recon.config.retention import Backups, Retention
 from recon.config.rules import Rules, SeverityRules, Tolerance
 from recon.config.settings import AccountSettings, GatewaySettings
-from recon.config.settlement_folder import SettlementFolder
 from recon.gateway_client import ReplyOutcome
 from recon.model import errors, nights
 from recon.model import words as model

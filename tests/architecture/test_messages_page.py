@@ -24,7 +24,7 @@ ROOMS = ("archive", "steps/ground", "steps/money", "steps/night", "store", "work
 """Where they come from; other rooms refuse settings, which `recon doctor` names one by one."""
 ASIDE = frozenset(
     {
-        *("steps/ground/desk_files.py", "steps/ground/desk_turn.py", "steps/ground/identity.py"),
+        *("steps/ground/desk.py", "steps/ground/desk.py", "steps/ground/identity.py"),
         *("steps/money/by_hand.py", "steps/money/approve.py", "steps/night/notices.py"),
         *("store/database/migrations", "store/database/roles.py", "store/people/code_book.py"),
     }

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Locator, Page
 from playwright.sync_api import TimeoutError as NothingHappenedError
 
 from flows import serve
-from flows.prefect_server import auth_of, free_port
+from flows.serve import auth_of, free_port
 from tests.recon.steps.demo_people import (
     CODE_LIVES,
     PEOPLE,

@@ -24,7 +24,7 @@ from typing import Any
 from plain_sheets import listed
 from sqlalchemy import Connection
 
-from recon.cli.endings import ending_of
+from recon.cli.commands import ending_of
 from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
 from recon.model.nights import Mode, NightRequest

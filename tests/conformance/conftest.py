@@ -35,7 +35,7 @@ from recon.gateway_client import (
     read_batch_reply,
     read_payment_reply,
 )
-from recon.gateway_client.signing import same_signature, sign
+from recon.gateway_client.interface import same_signature, sign
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.sandbox.conftest import Caller
 

@@ -17,7 +17,7 @@ import pytest
 
 from flows import nightly  # bound before its steps are played
 from flows.deployments import pool_text
-from flows.prefect_server import PrefectServer, prefect_server, prefect_variables
+from flows.serve import PrefectServer, prefect_server, prefect_variables
 from recon.model.errors import ReconError
 from recon.model.nights import NightRequest, Part, StepSummary
 from recon.model.words import ControlTotal
@@ -153,14 +153,14 @@ class PlayedNight:
                 say(self.untold)
 
     def breaks_of(self, run_id: str, *, environment: object) -> tuple[list[dict[str, str]], int]:
-        """Stands for flows.shown_tables.breaks_of: what the store has of the run."""
+        """Stands for flows.artifacts.breaks_of: what the store has of the run."""
         assert (run_id, environment) == (RUN_ID, self)
         return self.breaks, len(self.breaks)
 
     def index_after(
         self, request: NightRequest, *, environment: object, write: object, say: object
     ) -> None:
-        """Stands for recon.steps.night.night_index.index_after."""
+        """Stands for recon.steps.night.lookout.index_after."""
         assert (environment, write, callable(say)) == (self, "index writer", True)
         self.indexed.append(request)
 
@@ -239,7 +239,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.night.report", report=report, Workbooks=dict)
     for module, name in SIMPLE_STEPS.items():
         put(f"recon.steps.{module}", **{name: simple(name)})
-    put("recon.steps.night.night_index", index_after=played.index_after)
+    put("recon.steps.night.lookout", index_after=played.index_after)
     put("reports.reading.index_workbook", write_index="index writer")
     put("reports.workbook", write_workbook="writer")
     put("reports.reading.workbook_check", sheet_totals="reader")

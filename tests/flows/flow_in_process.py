@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from flows.prefect_server import PrefectServer, prefect_variables
+from flows.serve import PrefectServer, prefect_variables
 from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import NightRequest
 from recon.model.words import End

@@ -7,7 +7,7 @@ import pytest
 
 from flows.again import reconcile, report
 from flows.housekeeping import housekeeping
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.flows.flow_in_process import prefect_of
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from flows.artifacts import Artifacts, artifact_key, link_of
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.words import ControlTotal, End
 from tests.flows.flow_in_process import run_nightly

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from flows import automations
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
 from tests.flows.flow_in_process import run_nightly

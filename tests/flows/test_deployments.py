@@ -21,7 +21,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from flows.deployments import project_of, text_of
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.config.retention import Retention
 from recon.config.settings import load_file_settings
 from recon.model.errors import ConfigurationError

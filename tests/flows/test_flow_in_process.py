@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import End

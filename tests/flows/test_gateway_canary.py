@@ -20,7 +20,7 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.gateway_client import Credentials
 from recon.model.words import End
 from recon.sandbox import SandboxOptions, serving

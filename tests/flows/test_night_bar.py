@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from flows import night_bar as bars
-from flows.night_bar import NightBar, night_bar
+from flows import artifacts as bars
+from flows.artifacts import NightBar, night_bar
 from recon.model.headway import Headway, Way
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from flows.night_standing import money_rows, standing_lines
+from flows.artifacts import money_rows, standing_lines
 from recon.store.schema import run
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures

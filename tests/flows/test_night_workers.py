@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from flows.artifacts import Artifacts
-from flows.night_workers import night_workers
-from flows.nightly import walk
+from flows.nightly import night_workers, walk
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from recon.steps.night.whole_night import LAST_STEPS, STEPS_OF_PARTS
-from tasks.running import opened_environment
+from tasks.night_tasks import opened_environment
 
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
 CLUSTER = 'address = "local"\nlocal_workers = 1\nconnect_seconds = 120\n'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect_server import PASSWORD_FILE, SERVER_LOG, PrefectServer
+from flows.serve import PASSWORD_FILE, SERVER_LOG, PrefectServer
 from recon.privacy.own_files import STRANGERS
 
 pytestmark = pytest.mark.flow

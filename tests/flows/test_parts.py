@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flows.parts import ingest, payouts, query, settle
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, Part
 from tests.flows.flow_in_process import prefect_of

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from flows import people
 from flows.people import DOUBTS_SHOWN_MAX, returned_path
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.instructions.approval import list_of
 from recon.model.errors import UsageError
 from recon.model.figures import Attention

@@ -24,7 +24,7 @@ from flows import prefect_health
 from flows.deployments import pool_text
 from flows.nightly import nightly
 from flows.prefect_health import open_doors
-from flows.prefect_server import PrefectServer, auth_of, prefect_variables
+from flows.serve import PrefectServer, auth_of, prefect_variables
 from recon.model.errors import ReconError
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.flows.prefect_api import prefect_api

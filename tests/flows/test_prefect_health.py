@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flows import prefect_health
-from flows.prefect_server import PrefectServer
+from flows.serve import PrefectServer
 from recon.model.errors import ReconError
 
 pytestmark = pytest.mark.flow

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from flows.prefect_server import free_port, prefect_server
+from flows.serve import free_port, prefect_server
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import End
 from tests.flows.flow_in_process import run_nightly

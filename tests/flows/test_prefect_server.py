@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from flows import prefect_server as module
+from flows import serve as module
 from flows.prefect_health import open_doors
-from flows.prefect_server import PrefectServer, prefect_variables, start_server, stop_server
+from flows.serve import PrefectServer, prefect_variables, start_server, stop_server
 from recon.model.errors import OutputError, ReconError, UsageError
 
 

@@ -25,10 +25,10 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 from flows import serve
-from flows.prefect_server import auth_of, end_process
-from recon.desk.asking import ask_desk
+from flows.serve import auth_of, end_process
+from recon.desk.server import ask_desk
 from recon.model.errors import UsageError
-from recon.privacy.own_programs import program_variables
+from recon.privacy.own_files import program_variables
 from recon.sandbox import SandboxOptions, serving
 from recon.store.database.roles import Roles, statements
 from tests.flows.prefect_api import prefect_api

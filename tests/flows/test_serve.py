@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from flows import serve
-from flows.prefect_server import identity_of, stop_server
+from flows.serve import identity_of, stop_server
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from flows.shown_tables import rows_of_totals, rows_on_the_page
+from flows.artifacts import rows_of_totals, rows_on_the_page
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.model.words import ControlTotal
 

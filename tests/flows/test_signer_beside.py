@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from flows import serve
-from flows.signer_beside import key_set_apart
+from flows.serve import key_set_apart
 from recon.config.keys import SIGNER_VARIABLE
 from recon.gateway_client import UnsignedError
-from recon.gateway_client.signing import Wanted
-from recon.instructions.signer_socket import SignerSocket
+from recon.gateway_client.interface import Wanted
+from recon.instructions.account import SignerSocket
 from tests.flows.flow_in_process import without_prefect
 
 KEY = "the-sign-key-canary-of-make-serve-41c0"

@@ -12,9 +12,9 @@ import pytest
 import yaml
 from prefect.client.orchestration import SyncPrefectClient
 
-from flows import prefect_health, standing_schedules
+from flows import prefect_health
 from flows.deployments import text_of
-from flows.prefect_server import PrefectServer, prefect_variables
+from flows.serve import PrefectServer, prefect_variables
 from recon.config.retention import Retention
 from recon.config.settings import load_file_settings
 from recon.model.errors import ReconError
@@ -83,7 +83,7 @@ def shell(
         if entry.name == GONE:
             deployed.delete_deployment(entry.id)
     run("prefect", "--no-prompt", "deploy", *NAMED, "--prefect-file", str(ROOT / "prefect.yaml"))
-    standing_schedules.take_away(deployed, project=PROJECT)
+    prefect_health.take_away(deployed, project=PROJECT)
 
 
 @pytest.mark.timeout(4 * COMMAND_SECONDS_MAX)
@@ -111,7 +111,7 @@ def test_a_server_deployed_to_before_ends_with_the_declared_schedules(
     look = dict(prefect_health.health_checks())["Prefect's deployments"]
     with pytest.raises(ReconError, match=r"nobody declares .*once-a-night.*flows apply`$"):
         look()
-    monkeypatch.setattr(standing_schedules, "DEPLOYMENTS_READ", 3)
+    monkeypatch.setattr(prefect_health, "DEPLOYMENTS_READ", 3)
     gone = shell("python", "-m", "flows", "apply")
 
     assert sorted(line for line in gone.splitlines() if "taken away" in line) == [

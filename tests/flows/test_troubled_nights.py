@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from flows.prefect_server import PrefectServer, prefect_variables
+from flows.serve import PrefectServer, prefect_variables
 from tests.conftest import migrated, sqlite_url  # noqa: F401 - fixtures
 from tests.flows.prefect_api import prefect_api
 from tests.recon.steps.conftest import database_url, merchant, profile  # noqa: F401 - fixtures

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from flows.what_if import page_of, what_if
 from recon.model.words import Verdict
-from recon.steps.compare.changed_sets import Change
-from recon.steps.compare.rules_change import ChangedRule
+from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.what_if import JudgedAgain, WhatIf
 
 

@@ -18,7 +18,7 @@ from recon.model.words import Verdict
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import approve, waiting
-from recon.steps.money.sending import stop_sending
+from recon.steps.money.gate import stop_sending
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
 from recon.steps.people.verdicts import resolve

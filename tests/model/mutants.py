@@ -23,14 +23,14 @@ from recon.gateway_client import (
 )
 from recon.gateway_client.replies import RowOutcome
 from recon.instructions import eligibility, resolution
-from recon.instructions.intention import Intention, plain_id
+from recon.instructions.instruction import Intention, plain_id
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.resolution import DoubtEvidence, Resolution
 from recon.instructions.sender import Sender
 from recon.model.uptime import uptime_of
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground import endorsed
-from recon.steps.money import approve, baselines, doubt, gate, settle
+from recon.steps.money import approve, doubt, gate, settle
 from recon.store.database import history
 from recon.store.money import endorsement_rows, journal
 from recon.store.money.endorsement_rows import OpenedWords
@@ -364,7 +364,7 @@ def _stopped_only_for_later_nights(patch: pytest.MonkeyPatch) -> None:
 
 def _first_row_is_taken(patch: pytest.MonkeyPatch) -> None:
     """Of rows that show one transaction in two ways the first is believed."""
-    for module in (eligibility, baselines):
+    for module in (eligibility, settle):
         patch.setattr(module, "shown_twice", lambda _: {})
 
 

@@ -17,14 +17,13 @@ from sqlalchemy import Connection, delete, update
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
 from recon.desk.held_keys import SANDBOX_KEYS
-from recon.instructions.instruction import Instruction
-from recon.instructions.terms import terms_of
+from recon.instructions.instruction import Instruction, terms_of
 from recon.model.errors import ReconError
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground.environment import Environment
-from recon.steps.money import approve, sending
-from recon.store.database.bound_tables import ROW
+from recon.steps.money import approve, gate
 from recon.store.database.history import Event, append
+from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
 from recon.store.schema import endorsement, instruction
 
@@ -210,7 +209,7 @@ def _turn_on(world: "World") -> None:
 def _allow(world: "World", short: str) -> None:
     with world.environment() as environment, suppress(ReconError):
         person = people.person_of(world, short)
-        sending.allow_sending(person=person, reason=people.REASON, environment=environment)
+        gate.allow_sending(person=person, reason=people.REASON, environment=environment)
 
 
 def _join_words(world: "World", wanted: str) -> None:

@@ -14,7 +14,7 @@ from recon.model.errors import UsageError
 from recon.model.words import InstructionState
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
-from recon.steps.money import approve, sending
+from recon.steps.money import approve, gate
 from recon.steps.money.approve import Narrowing
 from recon.steps.people import people, verdicts
 from recon.store.money import instruction_rows
@@ -149,7 +149,7 @@ def withdraw_any(world: "World", *, number: int) -> None:
 def stop_sending(world: "World") -> None:
     """One person stops everything."""
     with world.environment() as environment, _unless("nothing was changed"):
-        sending.stop_sending(by="ann", reason="something is wrong", environment=environment)
+        gate.stop_sending(by="ann", reason="something is wrong", environment=environment)
     world.stopped = True
 
 
@@ -160,7 +160,7 @@ def allow_sending(world: "World") -> None:
     with world.environment() as environment:
         for short in PEOPLE:
             person = person_of(world, short)
-            sending.allow_sending(person=person, reason=REASON, environment=environment)
+            gate.allow_sending(person=person, reason=REASON, environment=environment)
     world.stopped, world.gateway.forbidden = False, ""
 
 

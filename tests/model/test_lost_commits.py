@@ -11,8 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from recon.model.errors import StoreError
 from recon.model.words import InstructionKind
-from recon.store.money.lasting_journal import LastingJournal
-from recon.store.money.spill import Spill
+from recon.store.money.lasting_journal import LastingJournal, Spill
 
 POINTS = 50
 AWAY = (0, 1, 99)

@@ -13,8 +13,8 @@ from protocol_world import World
 
 from recon.model.errors import HistoryBrokenError, ReconError
 from recon.model.words import InstructionKind
-from recon.steps.money import gate, restore
-from recon.steps.money.restore import accept_restore
+from recon.steps.money import gate
+from recon.steps.money.gate import accept_restore
 from recon.store.database import outside_heads
 from recon.store.database.outside_heads import OutsideHeads
 
@@ -115,14 +115,14 @@ def _a_foreign_link_is_ignored(patch: pytest.MonkeyPatch) -> None:
     The gate alone would do: each night seals what the gateway answered, and the other one's gate
     sees that link.
     """
-    real = restore.Notes.note
+    real = gate.Notes.note
 
-    def note(self: restore.Notes) -> None:
+    def note(self: gate.Notes) -> None:
         with suppress(HistoryBrokenError):
             real(self)
 
     _the_gate_is_blind(patch)
-    patch.setattr(restore.Notes, "note", note)
+    patch.setattr(gate.Notes, "note", note)
 
 
 def _no_head_file_is_a_new_one(patch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ import openpyxl
 import pytest
 
 from recon.model.resolutions import BreakAnswer
-from reports.reading.comparison import differences
 from reports.reading.read_back import read_back
+from reports.reading.workbook_check import differences
 from tests.reports.conftest import example_night
 from tests.reports.drawn_sheets import SHEETS
 from tests.reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of

@@ -9,11 +9,17 @@ import openpyxl
 import pytest
 
 from recon.model.business_date import BusinessCalendar
-from recon.period.business_month import BusinessMonth
 from recon.period.month_in_sql import statement_of
-from recon.period.month_statement import MonthFrame
-from recon.steps.care.month_closes import Blocker, OpenItem, PreparedClose
-from recon.steps.care.month_files import FIGURE_COLUMNS, month_files, seen_close, write_month_files
+from recon.period.month_statement import BusinessMonth, MonthFrame
+from recon.steps.care.month_closes import (
+    FIGURE_COLUMNS,
+    Blocker,
+    OpenItem,
+    PreparedClose,
+    month_files,
+    seen_close,
+    write_month_files,
+)
 from recon.steps.care.month_statements import NightOfMonth, StatedMonth
 from reports.month_workbook import write_close_workbook, write_month_workbook
 from reports.sheets import month_lists

@@ -25,7 +25,7 @@ from reports.sheets.words import words_of
 
 STANDING = """
 import os
-from flows.night_standing import standing_lines
+from flows.artifacts import standing_lines
 from recon.steps.ground.environment import environment_of, system_clock
 from recon.store.nights import runs
 with environment_of(os.environ, clock=system_clock, signs=False) as environment:

@@ -10,7 +10,7 @@ from prefect.states import Failed
 
 from recon.model.errors import Defect, GateClosedError, StoreLockedError
 from tasks import night_tasks
-from tasks.running import say, sentences_only, worth_another_try
+from tasks.night_tasks import say, sentences_only, worth_another_try
 
 STEPS = ("ingest", "query", "settle", "reconcile", "report")
 

@@ -18,8 +18,8 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recon.archive.fields import FileSchema
 from recon.archive.rows_file import read_rows, write_parts
+from recon.archive.schemas import FileSchema
 from recon.archive.step_folder import Hashing
 from recon.archive.storage import Storage, reachable
 from recon.model.errors import ArchiveBrokenError, FactsLostError, OutputError

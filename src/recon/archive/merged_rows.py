@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.fields import BY_KEY, FileSchema
 from recon.archive.rows_file import (
     ROWS_PER_BATCH,
     ROWS_PER_GROUP,
@@ -24,6 +23,7 @@ from recon.archive.rows_file import (
     sorted_keys,
     sorted_rows,
 )
+from recon.archive.schemas import BY_KEY, FileSchema
 from recon.archive.step_folder import Sealed, opened_file
 from recon.archive.storage import Storage
 from recon.model.errors import Defect

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from recon.archive.fields import FileSchema
-from recon.archive.schemas import METADATA, SCHEMAS
+from recon.archive.schemas import METADATA, SCHEMAS, FileSchema
 from recon.model.errors import ArchiveBrokenError, Defect
 
 

@@ -5,7 +5,10 @@ Nothing heavy is imported here: typer and the standard library only.
 
 import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -18,20 +21,69 @@ from recon.cli import (
     layout_proposals,
     month_commands,
     night_commands,
-    nights_command,
     past_nights,
     people_commands,
     reconcile_commands,
     upkeep,
 )
-from recon.cli.endings import INTERRUPTED, ending_of
 from recon.cli.people_commands import ActGroup, act
 from recon.cli.speaking import complain, say, speak_any_name
-from recon.model.collecting import collect_seldom
-from recon.model.freed_memory import pool_of
+from recon.model.errors import ReconError
+from recon.model.uptime import collect_seldom, pool_of
 from recon.privacy.card_numbers import holds_card
-from recon.privacy.own_files import keep_strangers_out
-from recon.privacy.own_programs import WITHOUT_PLUGINS
+from recon.privacy.own_files import WITHOUT_PLUGINS, keep_strangers_out
+from recon.privacy.shown_text import for_people
+
+UNEXPECTED_EXIT_CODE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnding:
+    """What is said on stderr, and what the shell gets."""
+
+    sentence: str
+    exit_code: int
+
+
+INTERRUPTED = CommandEnding(
+    "Interrupted. Everything committed so far is kept, and a batch that was under way counts as in "
+    "doubt until the gateway is asked: start the same command again and it goes on; nothing is "
+    "sent twice.",
+    130,  # what a shell gives for SIGINT
+)
+
+
+def ending_of(error: BaseException, *, debug: bool) -> CommandEnding:
+    """The ending that fits an exception."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, ReconError):
+        sentence = str(error) or (type(error).__doc__ or "").strip()
+        return CommandEnding(
+            f"{sentence}\n{_full_text(error)}" if debug else sentence, error.exit_code
+        )
+    where = _full_text(error) if debug else _kept(error)
+    return CommandEnding(
+        f"Stopped by an unexpected {type(error).__name__}. Everything committed so far is kept: "
+        f"start the same command again, and report this if it stops again. {where}",
+        UNEXPECTED_EXIT_CODE,
+    )
+
+
+def _kept(error: BaseException) -> str:
+    """Write the full text to a file that only this user can read; says where it is."""
+    try:
+        handle, path = tempfile.mkstemp(prefix="recon-error-", suffix=".txt")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(_full_text(error))
+    except OSError:
+        return "The full text could not be written; --debug shows it."
+    return f"The full text is in {path}."
+
+
+def _full_text(error: BaseException) -> str:
+    return for_people("".join(traceback.format_exception(error)).rstrip())
+
 
 DEBUG_OPTION = "--debug"
 SHORT: Mapping[tuple[str, ...], Sequence[str]] = {
@@ -68,7 +120,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
     DAILY: {
         "nightly": night_commands.nightly,
         "status": night_commands.status,
-        "nights": nights_command.nights,
+        "nights": night_commands.nights,
         "breaks": past_nights.breaks,
         "approve": act("Approve", "Show what waits for people; say yes to exactly that list."),
         "resolve": act(
@@ -190,7 +242,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         _refuse_cards(words)
         code = _exit_code_of(words)
-        nights_command.tell_missed(words[0] if words else "")
+        night_commands.tell_missed(words[0] if words else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
         complain(ending.sentence)

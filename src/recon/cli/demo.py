@@ -61,7 +61,7 @@ def demo(
     """
     started = time.monotonic()
     from recon.cli.demo_folder import agree, empty, folder_at, recall
-    from recon.cli.demo_gateway import refuse_if_running
+    from recon.cli.demo_work import refuse_if_running
 
     demo_folder = folder_at(folder)
     if fresh:
@@ -83,7 +83,7 @@ def demo(
 
 def _deliver(folder: "DemoFolder") -> NoReturn:
     """As `make serve` has it beside the sandbox: its scheduled nights find files of their day."""
-    from recon.cli.demo_delivery import deliver_until_stopped
+    from recon.cli.demo_work import deliver_until_stopped
     from recon.steps.ground.environment import system_clock
 
     deliver_until_stopped(folder, clock=system_clock, sleep=time.sleep, tell=say)

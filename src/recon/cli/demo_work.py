@@ -1,11 +1,14 @@
 """What the demo does: prepare a folder date by date, and run its nights in this process."""
 
+import http.client
+import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, NoReturn
 
 from recon.cli.demo_folder import (
     BANK_FORMS,
@@ -22,16 +25,133 @@ from recon.cli.demo_folder import (
     variables_of,
     write_whole,
 )
-from recon.cli.demo_gateway import demo_gateway, handed_out, move_clock
 from recon.cli.night_commands import played
 from recon.cli.speaking import Tell
 from recon.model.business_date import BusinessCalendar
-from recon.model.errors import UsageError
+from recon.model.errors import ConfigurationError, UsageError
 from recon.model.nights import Mode, NightRequest
+from recon.model.words import Clock
 from recon.privacy.own_files import make_folder
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.sandbox.world.night import Account, add_to_ledger_table
 from recon.steps.ground.environment import system_clock
+
+LOOPBACK = "127.0.0.1"
+ANSWER_SECONDS_MAX = 60
+
+
+@contextmanager
+def demo_gateway(folder: DemoFolder, memory: DemoMemory) -> Iterator[int]:
+    """The port of a sandbox over the folder's state: the remembered one where it can be had."""
+    running = health(memory.port)
+    if running and (running.get("orders"), running.get("seed")) == (memory.orders, memory.seed):
+        yield memory.port  # somebody started `recon sandbox` beside us, as `env` invites to
+        return
+    from recon.sandbox import SandboxOptions, serving
+
+    options = SandboxOptions(
+        port=memory.port if _is_free(memory.port) else 0,
+        seed=memory.seed,
+        orders=memory.orders,
+        state=folder.sandbox_state,
+    )
+    with serving(options) as sandbox:
+        yield sandbox.port
+
+
+def refuse_if_running(folder: DemoFolder) -> None:
+    """Refuse to take the ground from under a sandbox that still runs.
+
+    Raises:
+        UsageError: one answers at the remembered port.
+    """
+    try:
+        memory = recall(folder)
+    except ConfigurationError:
+        return  # nothing that could be asked; what is not ours is left alone anyway
+    if memory is not None and health(memory.port):
+        msg = f"a sandbox still runs at port {memory.port}; end it first, then start over"
+        raise UsageError(msg)
+
+
+def health(port: int) -> dict[str, Any]:
+    """What a sandbox at this port says of itself; nothing when none answers."""
+    if not port:
+        return {}
+    try:
+        answer = json.loads(_get(port, "/_sandbox/health"))
+    except (OSError, http.client.HTTPException, ValueError):
+        return {}
+    return answer if isinstance(answer, dict) and answer.get("status") == "ok" else {}
+
+
+def effects(port: int) -> list[dict[str, str]]:
+    """The truth so far, from the sandbox's ledger of effects.
+
+    Raises:
+        ConfigurationError: the sandbox does not answer.
+    """
+    try:
+        lines = _get(port, "/_sandbox/effects").splitlines()
+    except (OSError, http.client.HTTPException) as error:
+        msg = f"the sandbox at port {port} does not answer ({error}); start the demo again"
+        raise ConfigurationError(msg) from error
+    return [json.loads(line) for line in lines]
+
+
+def handed_out(port: int, *, account_id: str, day: date) -> dict[str, str]:
+    """Name -> text of what the sandbox hands out of a business date, after those before it.
+
+    Raises:
+        ConfigurationError: the sandbox does not answer, or handed out a later date before.
+    """
+    texts: dict[str, str] = _asked(port, f"/_sandbox/files/{account_id}/{day}/", body=b"")
+    return texts
+
+
+def move_clock(port: int, *, to: datetime) -> None:
+    """Let the time of the sandbox come to an instant; it never goes back.
+
+    Raises:
+        ConfigurationError: the sandbox does not answer.
+    """
+    now = datetime.fromisoformat(_asked(port, "/_sandbox/clock")["now"])
+    seconds = max(int((to - now).total_seconds()), 0)
+    _asked(port, "/_sandbox/clock", body=json.dumps({"seconds": seconds}).encode())
+
+
+def _asked(port: int, path: str, *, body: bytes | None = None) -> Any:
+    try:
+        return json.loads(_get(port, path, body=body))
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        msg = (
+            f"the sandbox at port {port} does not answer {path} ({error}): start the demo again, "
+            "or over with --fresh"
+        )
+        raise ConfigurationError(msg) from error
+
+
+def _get(port: int, path: str, *, body: bytes | None = None) -> bytes:
+    # Plain http.client: no proxy of the environment may stand between us and loopback.
+    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=ANSWER_SECONDS_MAX)
+    try:
+        connection.request("GET" if body is None else "POST", path, body=body)
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+def _is_free(port: int) -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
+
 
 ACCOUNT = Account(merchant_id="100042", account_id="100042001", other_account="100042002")
 NIGHT_AFTER = timedelta(hours=2, minutes=30)
@@ -172,3 +292,59 @@ def write_files(demo: DemoFolder, memory: DemoMemory) -> None:
     # The sandbox's key is that of this night, with what is planted into the settlement file.
     if key := texts.get(f"answer-key-{day}.json"):
         write_whole(demo.answer_key, key)
+
+
+DELIVERED_AFTER = timedelta(minutes=15)
+"""A date has closed when its files come."""
+LOOK_SECONDS = 60
+UNANSWERED_MAX = 60
+"""So many looks in a row a sandbox may leave unanswered, as after a laptop's night."""
+
+
+def deliver_until_stopped(
+    demo: DemoFolder, *, clock: Clock, sleep: Callable[[float], None], tell: Callable[[str], None]
+) -> NoReturn:
+    """Look every LOOK_SECONDS; the first look must be answered.
+
+    Raises:
+        ConfigurationError: nothing is prepared, or no sandbox answers for so long.
+    """
+    unanswered = UNANSWERED_MAX
+    while True:
+        try:
+            for day in deliver_due(demo, now=clock()):
+                tell(f"Delivered: the files of {day}")
+            unanswered = 0
+        except ConfigurationError as error:
+            unanswered += 1
+            if unanswered > UNANSWERED_MAX:
+                raise
+            tell(f"{error}; nothing was delivered, the next look is in {LOOK_SECONDS} s")
+        sleep(LOOK_SECONDS)
+
+
+def deliver_due(demo: DemoFolder, *, now: datetime) -> Iterator[date]:
+    """Write the files of each date that has closed since the newest one that lies ready.
+
+    Args:
+        demo: A folder that was prepared, whose sandbox answers.
+        now: The machine's time.
+
+    Raises:
+        ConfigurationError: nothing is prepared, or no sandbox answers.
+    """
+    memory = recall(demo)
+    if memory is None or not memory.prepared or not health(memory.port):
+        msg = f"{demo.root} is no prepared demo whose sandbox answers: `make serve` starts both"
+        raise ConfigurationError(msg)
+    calendar = BusinessCalendar.of()
+    its_time = now + timedelta(seconds=memory.clock_shift)
+    newest = date.fromisoformat(memory.day)
+    for number in range(1, DAYS_MAX + 1):
+        day = newest + timedelta(days=number)
+        if calendar.closes_at(day) + DELIVERED_AFTER > its_time:
+            return
+        memory = replace(memory, day=day.isoformat())
+        write_files(demo, memory)
+        remember(demo, memory)
+        yield day

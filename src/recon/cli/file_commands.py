@@ -184,7 +184,7 @@ def listed(merchant: OneMerchant = "", account: OneAccount = "") -> None:
 
     Then every refused order row that was not delivered again, with its number, file and line.
     """
-    from recon.steps.files.rejected_rows import outstanding_rows
+    from recon.steps.files.order_files import outstanding_rows
     from recon.steps.files.words_on_files import files_of
     from recon.steps.ground.environment import named_accounts
 

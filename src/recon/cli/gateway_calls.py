@@ -52,8 +52,7 @@ def optimise(
     from recon.cli.private_files import checked
     from recon.config.settings import load_settings
     from recon.gateway_client import MethodsRequest
-    from recon.instructions.account import gateway_account
-    from recon.instructions.one_call import best_methods
+    from recon.instructions.account import best_methods, gateway_account
     from recon.steps.ground.environment import system_clock
 
     declared = gateway_account(load_settings(os.environ), merchant_id=merchant, account_id=account)

@@ -55,7 +55,7 @@ def authorise(
 ) -> None:
     """Start a payment by card, or by another method (`--payment-method`)."""
     from recon.gateway_client import ApmPayment, CardPayment
-    from recon.instructions.one_call import start_payment
+    from recon.instructions.account import start_payment
     from recon.model.errors import UsageError
     from recon.steps.ground.environment import system_clock
 
@@ -89,7 +89,7 @@ def checkout(
 ) -> None:
     """Start a payment by the gateway's own page; money moves only when the shopper pays there."""
     from recon.gateway_client import HostedPayment
-    from recon.instructions.one_call import start_payment
+    from recon.instructions.account import start_payment
     from recon.steps.ground.environment import system_clock
 
     declared, _ = _place(merchant, account)
@@ -112,7 +112,7 @@ def cancel_subscription(
 ) -> None:
     """End a recurring contract (sandbox only); what is already contracted is still charged."""
     from recon.gateway_client import CancelSubscriptionRow, Operation
-    from recon.instructions.one_call import send_row
+    from recon.instructions.account import send_row
     from recon.steps.ground.environment import system_clock
 
     declared = _sandbox_only(merchant, account, what="the end of a subscription")
@@ -132,7 +132,7 @@ def payout(
 ) -> None:
     """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
     from recon.gateway_client import Operation, PayoutRow
-    from recon.instructions.one_call import send_row
+    from recon.instructions.account import send_row
     from recon.steps.ground.environment import system_clock
 
     declared = _sandbox_only(merchant, account, what="a payout")

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recon.cli.night_choices import Night, OneAccount, OneMerchant, RunOption, opened, run_of
-from recon.cli.one_time_codes import Code, refuse_typed
-from recon.cli.people_commands import speak
+from recon.cli.people_commands import Code, refuse_typed, speak
 from recon.cli.speaking import AsJson, complain, say, show_json
 
 if TYPE_CHECKING:
-    from recon.period.business_month import BusinessMonth
-    from recon.steps.care.closed_view import ClosedView
-    from recon.steps.care.month_index import AccountMonth
+    from recon.period.month_statement import BusinessMonth
+    from recon.steps.care.month_closes import AccountMonth, ClosedView
     from recon.steps.care.month_statements import StatedMonth
     from recon.steps.ground.environment import Environment
 
@@ -57,7 +55,7 @@ def close(
     month the sealed figures are shown, and what would be different today. Ends with 0 when it is
     ready or closed, 3 when it is ready with open items, 4 when something blocks it.
     """
-    from recon.period.business_month import BusinessMonth
+    from recon.period.month_statement import BusinessMonth
     from recon.steps import acts
     from recon.steps.care.month_closes import CloseVerdict
     from recon.steps.ground.environment import (
@@ -109,8 +107,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
         UsageError: something blocks the month.
     """
     from recon.model.errors import UsageError
-    from recon.steps.care.month_closes import prepared_close
-    from recon.steps.care.month_files import seen_close
+    from recon.steps.care.month_closes import prepared_close, seen_close
     from reports.shown_close import blocked
 
     prepared = prepared_close(wanted, account=which, environment=environment)
@@ -242,7 +239,7 @@ def _export_month(
     again: Sequence[str],
     currencies: Sequence[str],
 ) -> None:
-    from recon.period.business_month import BusinessMonth
+    from recon.period.month_statement import BusinessMonth
     from recon.steps.care.month_books import MonthBooks, export_month
     from recon.steps.ground.environment import one_account
 
@@ -295,7 +292,7 @@ def statement(
     and what would be different today. Ends with 4 when a night is missing or NOT PROVEN, or a
     figure does not tie.
     """
-    from recon.period.business_month import BusinessMonth
+    from recon.period.month_statement import BusinessMonth
     from recon.steps.ground.environment import named_accounts
     from reports.handed import index_of_months
 
@@ -333,8 +330,7 @@ def _of_account(
     is_shown: bool,
 ) -> "tuple[dict[str, Any], AccountMonth, StatedMonth | None]":
     """One account: the document, its line over all accounts; the statement of an open month."""
-    from recon.steps.care.closed_view import closed_view
-    from recon.steps.care.month_index import of_closed, of_stated
+    from recon.steps.care.month_closes import closed_view, of_closed, of_stated
     from recon.steps.care.month_statements import stated_month
 
     view = closed_view(wanted, account=which, environment=environment)
@@ -348,7 +344,7 @@ def _of_account(
 
 def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> tuple[dict[str, Any], Path]:
     """A month as it is known now, written and said; the document for programs, the workbook."""
-    from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
+    from recon.steps.care.month_closes import document_of, month_files, name_of, write_month_files
     from reports.month_workbook import write_month_workbook
 
     content = month_files(stated)

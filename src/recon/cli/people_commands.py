@@ -18,11 +18,81 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from recon.cli.night_choices import Night, RunOption, named_night, opened
-from recon.cli.one_time_codes import Code, code_of, refuse_typed
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from recon.steps.acts import Act, Done
+    from recon.steps.ground.environment import Environment
+
+FROM_INPUT = "-"
+INPUT_CHARACTERS_MAX = 100
+Code = Annotated[
+    str,
+    typer.Option(
+        help="- reads your one-time code from the input; without it you are asked. The code itself "
+        "is taken here towards the sandbox only: others can read a command line."
+    ),
+]
+
+
+def code_of(name: str, *, code: str, environment: "Environment") -> "SecretStr | None":
+    """The code of whoever speaks; asked for when one is needed and a terminal is there.
+
+    Raises:
+        UsageError: it stands on the command line, and the gateway is not on this machine; or the
+            input has none.
+    """
+    from pydantic import SecretStr
+
+    refuse_typed(code, environment=environment)
+    if code == FROM_INPUT:
+        return SecretStr(_from_input())
+    if not code and _needs(name, environment=environment) and sys.stdin.isatty():
+        code = typer.prompt("One-time code", hide_input=True)
+    return SecretStr(code) if code else None
+
+
+def refuse_typed(code: str, *, environment: "Environment") -> None:
+    """Refuse a code that stands on the command line, before anything else is looked at.
+
+    Raises:
+        UsageError: the gateway is not on this machine.
+    """
+    from recon.steps.ground.environment import is_on_this_machine
+
+    if code not in {"", FROM_INPUT} and not is_on_this_machine(environment.settings):
+        _refuse()
+
+
+def _needs(name: str, *, environment: "Environment") -> bool:
+    from recon.steps.ground.identity import key_of
+
+    declared = environment.settings.approvers.get(key_of(name, environment=environment))
+    return bool(declared and (declared.code_secret_env or declared.code_secret_file))
+
+
+def _from_input() -> str:
+    from recon.model.errors import UsageError
+
+    line = sys.stdin.readline(INPUT_CHARACTERS_MAX).strip()
+    if not line:
+        msg = "--code - reads the one-time code from the input, which is empty; nothing was changed"
+        raise UsageError(msg)
+    return line
+
+
+def _refuse() -> None:
+    from recon.model.errors import UsageError
+
+    msg = (
+        "a one-time code on the command line can be read by everybody on this machine, and used "
+        "before you: leave --code away and you are asked for it, or say --code - and hand it over "
+        "on the input. Nothing was changed; take the next code, this one was seen"
+    )
+    raise UsageError(msg)
+
 
 NAME_HELP = "Your short name in approvers.toml."
 WARNINGS_SHOWN_MAX = 10
@@ -186,8 +256,7 @@ def init(
 ) -> None:
     """Make the desk's key: the private half for the desk alone, the public one for every night."""
     from recon.desk.endorsement import key_id
-    from recon.desk.held_keys import PRIVATE, PUBLIC
-    from recon.desk.key_files import make_keys
+    from recon.desk.held_keys import PRIVATE, PUBLIC, make_keys
 
     private, public = folder / "desk.key", folder / "desk.pub"
     made = make_keys(private, public=public)
@@ -207,9 +276,7 @@ def serve(
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
     from recon.steps.acts import Place, hear
-    from recon.steps.ground.desk_files import refuse_open_files
-    from recon.steps.ground.desk_memory import remember
-    from recon.steps.ground.desk_turn import the_desk
+    from recon.steps.ground.desk import refuse_open_files, remember, the_desk
     from reports.handed import drawings
 
     path = socket or Path(os.environ.get(SOCKET, ""))
@@ -244,7 +311,7 @@ def restored() -> None:
     """Go on after a backup was put back: by the words that the database has now."""
     from recon.desk.held_keys import PRIVATE
     from recon.model.errors import ConfigurationError
-    from recon.steps.ground.desk_memory import go_on_restored
+    from recon.steps.ground.desk import go_on_restored
 
     with opened(signs=False) as environment:
         if environment.desk.memory is None:

@@ -79,7 +79,7 @@ def reconcile(
     from recon.files.reader import file_reader
 
     file_reader().start()  # it loads its readers while this process loads the engine
-    from recon.model.collecting import look_past_loaded
+    from recon.model.uptime import look_past_loaded
     from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
     from reports.handed import Drawn, totals
 
@@ -197,7 +197,7 @@ def workbook(
 
 def _write_index(folder: Path, *, business_date: str) -> None:
     """One workbook over all accounts of a night, each linked to its own workbook."""
-    from recon.steps.night.night_index import index_of
+    from recon.steps.night.lookout import index_of
     from reports.handed import index as write
 
     day = closed_day(business_date)

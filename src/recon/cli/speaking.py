@@ -18,7 +18,7 @@ import typer
 
 from recon.model.headway import Headway, heard_by
 from recon.privacy.shown_text import for_people, printable
-from recon.telling.paced_lines import PacedLines, since_start
+from recon.telling.night_log import PacedLines, since_start
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

@@ -1,14 +1,130 @@
 """What people declare in the files of `config/`, checked: one way for all of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from recon.config.mistakes import problems_of
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
+from recon.privacy.shown_text import SHOWN_CHARACTERS_MAX, printable
+
+UNKNOWN_KEY = "unknown table or key"
+
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": UNKNOWN_KEY,
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_long": "has more than {max_length} characters",
+    "string_too_short": "has fewer than {min_length} characters",
+    "too_long": "has more than {max_length} entries",
+    "too_short": "has fewer than {min_length} entries",
+    "decimal_max_digits": "has more than {max_digits} digits",
+    "decimal_max_places": "has more than {decimal_places} decimals",
+    "decimal_whole_digits": "has more than {whole_digits} digits before the point",
+    "path_type": "must be a path in quotes",
+    "finite_number": "must be a number",
+}
+"""Kind of a mistake -> what must stand there, with pydantic's figures in it."""
+
+_KINDS = {
+    "string": "must be text in quotes",
+    "int": "must be a whole number",
+    "float": "must be a number",
+    "decimal": "must be a number",
+    "bool": "must be true or false",
+    "date": "must be a date such as 2026-01-05",
+    "dict": "must be a table of keys and values",
+    "model": "must be a table of keys and values",
+    "tuple": "must be a list in square brackets",
+    "list": "must be a list in square brackets",
+    "set": "must be a list in square brackets",
+    "frozen": "must be a list in square brackets",
+}
+"""How kinds of mistakes about a type begin."""
+
+_PATTERN = "string_pattern_mismatch"
+
+WRITTEN = {
+    "expected_by": "a time such as 02:00",
+    "wait_until": "a time such as 03:00",
+    "control_file": "an ending such as .control",
+    "done_file": "an ending such as .done",
+    "cron": "five fields of cron such as 30 2 * * *",
+    "notices": "a name of small letters, digits and -, at most 40",
+    "journal": "the name of an account, of letters, digits and ._:/-, at most 60 characters",
+    "path": "a path such as /v1/name",
+    "name": "a name without a colon",
+    "currency_sign": "a sign such as $, of at most 4 characters and no digits",
+}
+"""Key, or table of freely named keys -> how it is written."""
+
+
+_LINE_MARKS = str.maketrans("", "", "\n\r\t")
+"""What a text of several lines may hold that cannot be printed."""
+
+
+def problems_of(error: ValidationError, *, source: str) -> str:
+    """Every mistake of a file in one sentence, each with its key, never with its value."""
+    sentences = [": ".join(filter(None, each)) for each in mistakes_of(error)]
+    return f"{source}: {'; '.join(sentences)}"
+
+
+def mistakes_of(error: ValidationError) -> list[tuple[str, str]]:
+    """(key, what is wrong with it) of every mistake; entries of a list are counted from 1."""
+    return [
+        (_key(problem["loc"]), _words(problem))
+        for problem in error.errors(include_url=False, include_input=False)
+    ]
+
+
+def _key(keys: tuple[int | str, ...]) -> str:
+    key = ""
+    for part in keys:
+        if isinstance(part, int):
+            key += f" #{part + 1}"
+        elif part != "[key]":
+            key += f".{part}" if key else part
+    return key
+
+
+def _words(problem: Mapping[str, Any]) -> str:
+    kind, figures = problem["type"], problem.get("ctx", {})
+    if kind == _PATTERN:
+        known = [WRITTEN[part] for part in reversed(problem["loc"]) if part in WRITTEN]
+        return f"must be {known[0]}" if known else "is not written as it must be"
+    if kind in _WORDS:
+        return _WORDS[kind].format_map(figures)
+    words = _KINDS.get(kind.partition("_")[0])
+    return words or str(problem["msg"]).removeprefix("Value error, ")
+
+
+def deepest_key(text: str) -> str:
+    """Key and line with the most brackets, for a file that could not be read to its end."""
+    lines = text.splitlines()
+    deepest = max(range(len(lines)), key=lambda at: sum(map(lines[at].count, "[{")))
+    key = lines[deepest].partition("=")[0].strip(" []{")[:SHOWN_CHARACTERS_MAX]
+    return f"{printable(key) or 'what'} (line {deepest + 1})"
+
+
+def unprintable_keys(tables: Mapping[str, Any]) -> Iterator[str]:
+    """Keys of texts that no path, log or table could hold; keys that are no such text too."""
+    waiting: list[tuple[str, Any]] = [("", tables)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, str) and not value.translate(_LINE_MARKS).isprintable():
+            yield key
+        elif isinstance(value, list):
+            waiting += [(f"{key} #{at}", part) for at, part in enumerate(value, start=1)]
+        elif isinstance(value, dict):
+            yield from (f"{key}.{name}".lstrip(".") for name in value if not name.isprintable())
+            waiting += [(f"{key}.{name}".lstrip("."), part) for name, part in value.items()]
 
 
 class DeclaredTable(BaseModel):

@@ -1,15 +1,20 @@
-"""From where order files come, and when they must be there (merchants.toml), as it is declared."""
+"""Where files come from and when they must be there, as merchants.toml declares it."""
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-from recon.config.declared import DeclaredTable, S3Access
+from recon.config.declared import DeclaredTable, S3Access, declared
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules, ZoneText
+from recon.model.errors import ConfigurationError
+from recon.privacy.shown_text import printable
 from recon.privacy.this_machine import is_loopback
 
 SFTP = "sftp"
@@ -139,3 +144,113 @@ def moment_after(closes: datetime, *, clock_time: str, zone: ZoneInfo) -> dateti
     local = closes.astimezone(zone)
     at = datetime.combine(local.date(), time.fromisoformat(clock_time), tzinfo=zone)
     return at if at >= local else at + timedelta(days=1)
+
+
+class BankFolder(DeclaredTable):
+    """The statements of one bank account (`[bank."NAME"]`), for all accounts that it serves."""
+
+    inbox: Path
+    """The folder they lie in; of this bank alone."""
+    layouts: tuple[FileLayout, ...] = ()
+    """How tables are written; the first whose pattern fits a name holds."""
+    sources: tuple[RemoteSource, ...] = ()
+    """Folders elsewhere whose files are fetched into the inbox."""
+    expected: tuple[ExpectedFile, ...] = ()
+    """Files that must be there for a night."""
+
+
+class WithInboxes(Protocol):
+    """An account as it is declared."""
+
+    @property
+    def inboxes(self) -> tuple[Path, ...]:
+        """Every folder in which files of the account arrive."""
+
+
+def banks_of(
+    tables: Mapping[str, Any], *, accounts: Mapping[str, WithInboxes], rules: Rules
+) -> dict[str, BankFolder]:
+    """The banks of merchants.toml; each is one of the rules, with a folder of its own.
+
+    Raises:
+        ConfigurationError: naming the bank and the key.
+    """
+    named = tables.get("bank", {})
+    if not isinstance(named, dict):
+        msg = 'merchants.toml: bank: write a table [bank."<name>"] for each bank'
+        raise ConfigurationError(msg)
+    folders = {inbox: name for name, account in accounts.items() for inbox in account.inboxes}
+    banks = {}
+    for name, value in named.items():
+        where = f'merchants.toml: bank."{printable(name)}"'
+        if name not in rules.bank:
+            msg = f'{where}: rules.toml has no [bank."{printable(name)}"] that says its IBAN'
+            raise ConfigurationError(msg)
+        folder = declared(BankFolder, value, source=where)
+        if folder.inbox in folders:
+            msg = f"{where}: inbox is that of {folders[folder.inbox]}: give statements their own"
+            raise ConfigurationError(msg)
+        folders[folder.inbox] = f"the bank {name}"
+        banks[name] = folder
+    return banks
+
+
+_OF_AN_INBOX = frozenset({"files", "whole_file", "control_file", "done_file"})
+
+
+class LedgerSource(DeclaredTable):
+    """Where the ledger of an account is read: a file or a SQL query."""
+
+    path: Path | None = None
+    url: SecretStr | None = None
+    url_env: str = ""
+    query: str = ""
+    columns: dict[str, str] = Field(default_factory=dict)
+    """Our column name -> theirs; absent means the same name."""
+    layout: FileLayout | None = None
+    """How a file is written; a query says by itself how it answers."""
+    zone: ZoneText = ""
+    """Of times without an offset; absent: that of business dates."""
+
+    @model_validator(mode="after")
+    def _one_layout(self) -> "LedgerSource":
+        if self.layout is None:
+            return self
+        if self.path is None or self.columns:
+            msg = "a layout is of a file, and names its columns itself"
+            raise ValueError(msg)
+        unread = sorted(self.layout.model_fields_set & _OF_AN_INBOX)
+        if unread:
+            msg = f"layout.{unread[0]}: only files of an inbox have one"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "LedgerSource":
+        if sum(map(bool, (self.path, self.url, self.url_env))) != 1:
+            msg = "name one of path, url and url_env"
+            raise ValueError(msg)
+        if bool(self.query) != (self.path is None):
+            msg = "a database needs a query, and a file has none"
+            raise ValueError(msg)
+        return self
+
+
+class SettlementFolder(DeclaredTable):
+    """The settlement files of one account (`[accounts."<merchant>/<account>".settlement]`)."""
+
+    inbox: Path
+    """The folder they lie in; never that of the order files."""
+    layouts: tuple[FileLayout, ...] = ()
+    """How they are written; the first whose pattern fits a name holds."""
+    sources: tuple[RemoteSource, ...] = ()
+    """Folders elsewhere whose files are fetched into the inbox."""
+    expected: tuple[ExpectedFile, ...] = ()
+    """Files that must be there for a night."""
+
+    @model_validator(mode="after")
+    def _only_what_holds(self) -> Self:
+        if any(layout.trailer is not None and layout.trailer.amount for layout in self.layouts):
+            msg = "layouts: trailer.amount: a settlement line has three amounts; count its rows"
+            raise ValueError(msg)
+        return self

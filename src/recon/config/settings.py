@@ -20,22 +20,25 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from recon.config.approvers import Approver, approvers_of
-from recon.config.bank_folder import BankFolder, banks_of
 from recon.config.cluster import ClusterSettings, cluster_of
-from recon.config.declared import DeclaredTable, declared
+from recon.config.declared import DeclaredTable, declared, deepest_key, unprintable_keys
 from recon.config.fee_contract import FeeContract, contract_of
 from recon.config.file_layouts import FileLayout
-from recon.config.file_sources import ExpectedFile, RemoteSource
+from recon.config.file_sources import (
+    BankFolder,
+    ExpectedFile,
+    LedgerSource,
+    RemoteSource,
+    SettlementFolder,
+    banks_of,
+)
 from recon.config.keys import OwnSignKey, SignKeys, address_of, given, secret_of
-from recon.config.ledger_source import LedgerSource
 from recon.config.limits import Limits, limits_of
-from recon.config.mistakes import deepest_key, unprintable_keys
 from recon.config.night_archive import ArchiveSettings, archive_of
 from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice, notices_of
 from recon.config.retention import Retention, retention_of
 from recon.config.rules import Rules
-from recon.config.settlement_folder import SettlementFolder
 from recon.model.errors import ConfigurationError
 from recon.model.figures import (
     MATCHED_ROWS_MAX,

@@ -4,17 +4,221 @@ The sandbox has a pair of its own that everybody knows, so that a demo walks the
 night without a set-up. Towards any other gateway that pair counts for nothing.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from recon.config.keys import given
+from recon.config.keys import KEY_FILE_BYTES_MAX, given, key_of_file
 from recon.desk.endorsement import key_id
-from recon.desk.key_files import private_key, public_key
-from recon.desk.memory import ENDING
+from recon.model.durable import flush_folder
 from recon.model.errors import ConfigurationError
+from recon.privacy.own_files import for_everybody, for_owner
+
+PRIVATE_MODE = 0o600
+PUBLIC_MODE = 0o644
+
+
+def make_keys(private: Path, *, public: Path) -> Ed25519PublicKey:
+    """A new pair of keys in two PEM files; the public one.
+
+    Raises:
+        ConfigurationError: one of the files is there already, or its folder cannot be written.
+    """
+    for path in (private, public):
+        if path.exists():
+            msg = f"{path} is there already: the desk's key is made once; nothing was changed"
+            raise ConfigurationError(msg)
+    key = Ed25519PrivateKey.generate()
+    _write(private, text=private_text(key), mode=PRIVATE_MODE)
+    _write(public, text=public_text(key.public_key()), mode=PUBLIC_MODE)
+    return key.public_key()
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """The desk's own key.
+
+    Raises:
+        ConfigurationError: there is none, others can read it, or it is no Ed25519 key.
+    """
+    try:
+        key = serialization.load_pem_private_key(key_of_file(path).encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        msg = f"{path} is not the desk's private key (`recon desk init` makes one)"
+        raise ConfigurationError(msg)
+    return key
+
+
+def public_key(path: Path) -> Ed25519PublicKey:
+    """The key with which everybody checks what the desk signed.
+
+    Raises:
+        ConfigurationError: there is none, or it is no Ed25519 key.
+    """
+    try:
+        text = path.read_bytes()[:KEY_FILE_BYTES_MAX]
+    except OSError as error:
+        msg = f"the desk's public key {path} cannot be read: {error.strerror}"
+        raise ConfigurationError(msg) from error
+    try:
+        key = serialization.load_pem_public_key(text)
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        msg = f"{path} is not the desk's public key (`recon desk init` makes one)"
+        raise ConfigurationError(msg)
+    return key
+
+
+def private_text(key: Ed25519PrivateKey) -> str:
+    """The private key as its file has it: PEM, PKCS #8."""
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    ).decode()
+
+
+def public_text(key: Ed25519PublicKey) -> str:
+    """The public key as its file has it: PEM."""
+    return key.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    ).decode()
+
+
+def _write(path: Path, *, text: str, mode: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "w") as file:
+            # The umask may have taken a right; it must not have left one more.
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        flush_folder(path.parent)
+    except OSError as error:
+        msg = f"the key {path} cannot be written: {error.strerror}"
+        raise ConfigurationError(msg) from error
+
+
+FILE_BYTES_MAX = 1024 * 1024
+ENDING = ".spoken"
+"""Behind the name of the key's file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The newest word of one database."""
+
+    sequence: int
+    signature: str
+
+
+class Memory:
+    """One file: database -> the newest word that the desk gave it."""
+
+    def __init__(self, path: Path, *, published: Path | None = None) -> None:
+        """Remember in this file, which is made with the first word.
+
+        Args:
+            path: The desk's own file; of a night the published copy.
+            published: Where the desk writes what everybody may read.
+        """
+        self._path = path
+        self._published = published
+
+    def newest(self, database: str) -> Spoken | None:
+        """The newest word; None where the desk never spoke.
+
+        Raises:
+            ConfigurationError: the file cannot be read, or is none of the desk's.
+        """
+        return self._all().get(database)
+
+    def keep(self, database: str, spoken: Spoken) -> None:
+        """Remember a word that is newer than the one before; on the disk when this returns.
+
+        Raises:
+            ConfigurationError: the file cannot be written.
+        """
+        with self._turn():
+            known = self._all()
+            before = known.get(database)
+            newer = before is None or before.sequence < spoken.sequence
+            self._write({**known, database: spoken} if newer else known)
+
+    def forget(self, database: str) -> None:
+        """Begin with what the database has.
+
+        Raises:
+            ConfigurationError: the file cannot be written.
+        """
+        with self._turn():
+            self._write(
+                {name: known_desk for name, known_desk in self._all().items() if name != database}
+            )
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Nobody else writes meanwhile: of two desks with one key the older word would win."""
+        lock = self._path.with_name(f"{self._path.name}.lock")
+        try:
+            descriptor = for_owner(str(lock), os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            msg = f"the desk's memory {self._path} cannot be written: {error.strerror}"
+            raise ConfigurationError(msg) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _all(self) -> dict[str, Spoken]:
+        try:
+            with self._path.open("rb") as file:
+                document = json.loads(file.read(FILE_BYTES_MAX))
+            return {
+                str(name): Spoken(int(desk["sequence"]), str(desk["signature"]))
+                for name, desk in document.items()
+            }
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            msg = f"the desk's memory {self._path} cannot be read: {error.strerror}"
+            raise ConfigurationError(msg) from error
+        except (ValueError, TypeError, KeyError, AttributeError):
+            msg = f"{self._path} is not the desk's memory any more; nothing was changed"
+            raise ConfigurationError(msg) from None
+
+    def _write(self, known: dict[str, Spoken]) -> None:
+        text = json.dumps({name: asdict(desk) for name, desk in known.items()})
+        _replace(self._path, text, opener=for_owner)
+        if self._published is not None:
+            _replace(self._published, text, opener=for_everybody)
+
+
+def _replace(path: Path, text: str, *, opener: Callable[[str, int], int]) -> None:
+    new = path.with_name(f"{path.name}.new.{os.getpid()}")
+    try:
+        with open(new, "w", opener=opener) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+        flush_folder(path.parent)
+    except OSError as error:
+        msg = f"the desk's memory {path} cannot be written: {error.strerror}"
+        raise ConfigurationError(msg) from error
+
 
 CODES_ENDING = ".codes"
 PRIVATE = "RECON_DESK_KEY_FILE"

@@ -1,10 +1,13 @@
-"""The desk on a Unix socket, until somebody ends it: HTTP whose callers the kernel names."""
+"""The desk on a Unix socket, HTTP whose callers the kernel names; and saying something there."""
 
 import asyncio
 import json
 import socket
 import struct
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,60 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from recon.model.errors import ConfigurationError, ReconError
-from recon.privacy import own_sockets
-from recon.privacy.own_servers import Bodies, Impatient, server_config
-from recon.privacy.own_sockets import HeardError, NoSocketError
+from recon.model import errors
+from recon.model.errors import ConfigurationError, ReconError, UsageError
+from recon.privacy import own_servers
+from recon.privacy.own_servers import (
+    Bodies,
+    HeardError,
+    Impatient,
+    NoSocketError,
+    SocketConnection,
+    server_config,
+)
+
+SECONDS_MAX = 120.0
+"""How long the desk may take; it waits for its turn at the database."""
+REPLY_BYTES_MAX = 16 * 1024 * 1024
+_HEADERS = {"Content-Type": "application/json", "Connection": "close"}
+
+
+def ask_desk(path: Path, act: str, *, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the desk replies.
+
+    Raises:
+        ReconError: what the desk refused, in its words and of its kind.
+        UsageError: no desk listens, or it did not reply in time.
+    """
+    with closing(SocketConnection(path, name="desk", seconds_max=SECONDS_MAX)) as connection:
+        try:
+            connection.connect()
+        except OSError as error:
+            msg = f"no desk listens at {path}: start `recon desk serve`; nothing was changed"
+            raise UsageError(msg) from error
+        try:
+            connection.request("POST", f"/{act}", json.dumps(dict(body)), headers=_HEADERS)
+            reply = connection.getresponse()
+            answer: dict[str, Any] = json.loads(reply.read(REPLY_BYTES_MAX))
+        except (HTTPException, OSError, ValueError):
+            # Not chained: a protocol error may quote what was sent, and so a code.
+            msg = (
+                f"the desk at {path} did not reply: look at `recon status` before you say it "
+                "again, for it may have been noted"
+            )
+            raise UsageError(msg) from None
+    if reply.status != HTTPStatus.OK:
+        raise _error_of(answer)
+    return answer
+
+
+def _error_of(answer: Mapping[str, Any]) -> ReconError:
+    """The desk's error of the same kind, so that the command ends as if it had met it itself."""
+    kind = getattr(errors, str(answer.get("kind", "")), UsageError)
+    is_ours = isinstance(kind, type) and issubclass(kind, ReconError)
+    why = str(answer.get("error", "the desk refused"))
+    return kind(why) if is_ours else UsageError(why)
+
 
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """A returned workbook in base64 is the largest."""
@@ -87,7 +140,7 @@ def listening(path: Path) -> socket.socket:
         ConfigurationError: something that is no socket is there, a desk listens, or it cannot be.
     """
     try:
-        return own_sockets.listening(path, mode=own_sockets.WITH_GROUP)
+        return own_servers.listening(path, mode=own_servers.WITH_GROUP)
     except NoSocketError as error:
         msg = f"{error}: name another (RECON_DESK_SOCKET)"
     except HeardError:

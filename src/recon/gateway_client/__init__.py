@@ -40,16 +40,20 @@ from recon.gateway_client.errors import (
     UnsignedError,
 )
 from recon.gateway_client.gateway import AsyncGateway, Connection, Gateway
-from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
-from recon.gateway_client.payment_methods import (
-    MethodsAnswer,
-    MethodsRequest,
-    prepare_methods,
-    read_methods_reply,
+from recon.gateway_client.interface import (
+    Credentials,
+    GatewayInterface,
+    ReplyPolicy,
+    SignatureState,
+    Signer,
 )
 from recon.gateway_client.payment_replies import (
+    MethodsAnswer,
+    MethodsRequest,
     PaymentReply,
     payment_without_reply,
+    prepare_methods,
+    read_methods_reply,
     read_payment_reply,
 )
 from recon.gateway_client.payments import (
@@ -72,7 +76,6 @@ from recon.gateway_client.query_client import (
 from recon.gateway_client.query_records import OrderRecord, RefundRecord
 from recon.gateway_client.replies import BatchReply, FindingKind, ReplyFinding, ReplyOutcome
 from recon.gateway_client.risk_facts import FraudCheck, RiskFacts, RiskReason
-from recon.gateway_client.signing import Credentials, SignatureState, Signer
 from recon.gateway_client.transport import RawReply, Transport
 
 __all__ = [

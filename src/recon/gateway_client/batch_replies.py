@@ -25,6 +25,7 @@ from recon.gateway_client.interface import (
     BatchOperation,
     Refusals,
     ReplyPolicy,
+    SignatureState,
     SingleOperation,
 )
 from recon.gateway_client.payouts import PayoutRecord, PayoutRow, misfit, payout_record
@@ -39,7 +40,6 @@ from recon.gateway_client.replies import (
     envelope_of,
     foreign_row,
 )
-from recon.gateway_client.signing import SignatureState
 from recon.gateway_client.transport import RawReply
 from recon.privacy.foreign_text import code_and_text, scrubbed
 

@@ -23,8 +23,10 @@ from recon.gateway_client.errors import InvalidBatchError, RowProblem
 from recon.gateway_client.interface import (
     BatchOperation,
     CallFormat,
+    Credentials,
     GatewayInterface,
     number_problem,
+    sign,
 )
 from recon.gateway_client.messages import (
     is_blank,
@@ -34,7 +36,6 @@ from recon.gateway_client.messages import (
     wire_value,
 )
 from recon.gateway_client.payouts import PayoutRow, payout_problems
-from recon.gateway_client.signing import Credentials, sign
 from recon.privacy.foreign_text import masked_values, scrubbed, without_values
 
 PATTERNS_KEPT_MAX = 64

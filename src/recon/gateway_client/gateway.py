@@ -39,24 +39,27 @@ from recon.gateway_client.errors import (
     NotSentError,
     UnknownOutcomeError,
 )
-from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.interface import (
+    Credentials,
+    GatewayInterface,
+    ReplyPolicy,
+    Signer,
+    beside,
+)
 from recon.gateway_client.pace import AccountPace, HeldTooLongError, next_turn
-from recon.gateway_client.payment_methods import (
+from recon.gateway_client.payment_replies import (
     MethodsAnswer,
     MethodsRequest,
-    prepare_methods,
-    read_methods_reply,
-)
-from recon.gateway_client.payment_replies import (
     PaymentReply,
     payment_without_reply,
+    prepare_methods,
+    read_methods_reply,
     read_payment_reply,
 )
 from recon.gateway_client.payments import Payment, prepare_payment
 from recon.gateway_client.payouts import PayoutRow
 from recon.gateway_client.query_client import QueryAnswers, QueryClient, QueryLimits, RefundAnswers
 from recon.gateway_client.replies import BatchReply
-from recon.gateway_client.signing import Credentials, Signer, beside
 from recon.gateway_client.transport import (
     CONNECT_SECONDS,
     DEADLINE_SECONDS,

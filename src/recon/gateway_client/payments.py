@@ -24,7 +24,7 @@ from recon.gateway_client.batches import (
 )
 from recon.gateway_client.documents import texts_of
 from recon.gateway_client.errors import InvalidPaymentError
-from recon.gateway_client.interface import GatewayInterface
+from recon.gateway_client.interface import Credentials, GatewayInterface, sign
 from recon.gateway_client.messages import (
     Amount,
     PrivateFields,
@@ -35,7 +35,6 @@ from recon.gateway_client.messages import (
     text_problems,
     wire_value,
 )
-from recon.gateway_client.signing import Credentials, sign
 from recon.privacy.card_numbers import has_check_digit
 
 BETWEEN_ITEMS = "#;#"

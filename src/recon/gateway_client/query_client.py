@@ -18,7 +18,14 @@ from typing import Any, Generic, NamedTuple, Self
 
 from recon.gateway_client import errors
 from recon.gateway_client.batches import refuse_credentials, text_problem
-from recon.gateway_client.interface import GatewayInterface, ReadOperation, ReplyPolicy
+from recon.gateway_client.interface import (
+    Credentials,
+    GatewayInterface,
+    ReadOperation,
+    ReplyPolicy,
+    beside,
+    sign,
+)
 from recon.gateway_client.messages import request_body
 from recon.gateway_client.pace import (
     PATIENCE_SECONDS,
@@ -38,7 +45,6 @@ from recon.gateway_client.query_records import (
     read_group,
 )
 from recon.gateway_client.replies import ReplyContext, ReplyFinding
-from recon.gateway_client.signing import Credentials, beside, sign
 from recon.gateway_client.transport import RawReply, Read, Transport
 
 WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS = 0.5, 10.0

@@ -12,9 +12,15 @@ from typing import Any
 
 from recon.gateway_client.documents import rows_of, text_of, texts_of
 from recon.gateway_client.errors import UnsignedError
-from recon.gateway_client.interface import GatewayInterface, ReplyPolicy
+from recon.gateway_client.interface import (
+    Credentials,
+    GatewayInterface,
+    ReplyPolicy,
+    SignatureState,
+    is_signed,
+    same_signature,
+)
 from recon.gateway_client.payouts import PayoutRecord
-from recon.gateway_client.signing import Credentials, SignatureState, is_signed, same_signature
 from recon.privacy.foreign_text import code_and_text, scrubbed
 
 IDS_SHOWN_CHARACTERS_MAX = 64

@@ -1,19 +1,162 @@
 """The gateway client as one account of ours uses it: interface, credentials, address."""
 
-from dataclasses import dataclass
+import asyncio
+import json
+import time
+from collections.abc import Coroutine, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, NoReturn, Self, TypeVar
 
 from pydantic import SecretStr, ValidationError
 
-from recon.config.mistakes import problems_of
+from recon.config.declared import problems_of
 from recon.config.settings import Settings
-from recon.gateway_client import AsyncGateway, Connection, QueryLimits
+from recon.gateway_client import (
+    AsyncGateway,
+    Connection,
+    GatewayClientError,
+    MethodsAnswer,
+    MethodsRequest,
+    Operation,
+    Payment,
+    QueryLimits,
+    Row,
+)
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
-from recon.gateway_client.errors import AddressError, InterfaceError
-from recon.gateway_client.interface import GatewayInterface
-from recon.gateway_client.signing import Credentials
-from recon.instructions.signer_socket import SignerSocket
-from recon.model.errors import ConfigurationError
+from recon.gateway_client.errors import AddressError, InterfaceError, UnsignedError
+from recon.gateway_client.interface import Credentials, GatewayInterface, Wanted
+from recon.model.errors import ConfigurationError, UsageError
 from recon.model.words import Clock
+from recon.privacy.foreign_text import scrubbed
+from recon.privacy.own_servers import SocketConnection
+
+SIGN_PATH = "/sign"
+MATCHES_PATH = "/matches"
+HEALTH_PATH = "/health"
+CALL_SECONDS = 10.0
+PATIENCE_SECONDS = 20.0
+"""So long a signer that does not answer is asked again, as when it is being started again."""
+PAUSE_SECONDS = 0.25
+REQUEST_BYTES_MAX = 64 * 1024 * 1024
+"""A batch with the endorsements of two people over a list of some hundred thousand."""
+REPLY_BYTES_MAX = 1024 * 1024
+REPEATED_STATUSES = frozenset({429, 500, 502, 503, 504})
+OK_STATUS = 200
+_HEADERS = {"Content-Type": "application/json", "Connection": "close"}
+
+
+@dataclass(frozen=True, slots=True)
+class SignerSocket:
+    """The signer that listens at `path`.
+
+    `grounds` are what is said for what is wanted, such as who approved which row; they are handed
+    on as they are.
+    """
+
+    path: Path
+    patience_seconds: float = PATIENCE_SECONDS
+    grounds: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def on(self, grounds: Mapping[str, Any]) -> Self:
+        """The same signer, asked on these grounds."""
+        return replace(self, grounds=grounds)
+
+    def sign(self, wanted: Wanted) -> str:
+        """The signature of a message.
+
+        Raises:
+            UnsignedError: refused, or nobody answered in time; nothing was signed.
+        """
+        reply = self._asked(SIGN_PATH, message_of(wanted) | {"grounds": self.grounds})
+        signature = reply.get("signature")
+        if not isinstance(signature, str) or not signature:
+            self._gone("its answer cannot be read")
+        return signature
+
+    def matches(self, wanted: Wanted, *, given: str) -> bool:
+        """Whether `given` is the signature of a message.
+
+        Raises:
+            UnsignedError: nobody answered in time.
+        """
+        return self._asked(MATCHES_PATH, message_of(wanted) | {"given": given})["matches"] is True
+
+    def health(self) -> Mapping[str, Any]:
+        """What the signer says of itself; asked once.
+
+        Raises:
+            UnsignedError: nobody answers there.
+        """
+        return replace(self, patience_seconds=0)._asked(HEALTH_PATH)  # noqa: SLF001 - itself
+
+    def _asked(self, path: str, message: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        body = None if message is None else json.dumps(message).encode()
+        if body is not None and len(body) > REQUEST_BYTES_MAX:
+            msg = (
+                f"what a signer would be asked is larger than {REQUEST_BYTES_MAX} bytes; nothing "
+                "was sent: let people approve shorter lists"
+            )
+            raise UnsignedError(msg, final=True)
+        give_up_at = time.monotonic() + self.patience_seconds
+        while True:
+            try:
+                status, reply = self._call(path, body=body)
+                why = f"it answered HTTP {status}"
+            except (HTTPException, OSError, ValueError) as error:
+                # Not chained: a protocol error may quote what was sent.
+                status, reply, why = 0, {}, f"{type(error).__name__}"
+            if status == OK_STATUS:
+                return reply
+            if status and status not in REPEATED_STATUSES:
+                raise _refusal(reply, status=status)
+            if time.monotonic() >= give_up_at:
+                self._gone(why)
+            time.sleep(PAUSE_SECONDS)
+
+    def _call(self, path: str, *, body: bytes | None) -> tuple[int, dict[str, Any]]:
+        with closing(_connection(self.path)) as connection:
+            connection.request("GET" if body is None else "POST", path, body, headers=_HEADERS)
+            reply = connection.getresponse()
+            content = reply.read(REPLY_BYTES_MAX)
+        document = json.loads(content)
+        return reply.status, document if isinstance(document, dict) else {}
+
+    def _gone(self, why: str) -> NoReturn:
+        waited = f" within {self.patience_seconds:g} s" if self.patience_seconds else ""
+        msg = f"the signer at {self.path} did not answer{waited} ({why}); nothing was sent"
+        raise UnsignedError(msg)
+
+
+def _connection(path: Path) -> SocketConnection:
+    return SocketConnection(path, name="signer", seconds_max=CALL_SECONDS)
+
+
+def message_of(wanted: Wanted) -> dict[str, Any]:
+    """A message as it is handed over: its plain fields by name, never more."""
+    return {
+        "template": wanted.template,
+        "merchant_id": wanted.merchant_id,
+        "account_id": wanted.account_id,
+        "fields": _texts(wanted.fields),
+        "rows": [_texts(row) for row in wanted.rows],
+    }
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if isinstance(value, str) and value}
+
+
+def _refusal(reply: Mapping[str, Any], *, status: int) -> UnsignedError:
+    reason = scrubbed(str(reply.get("told") or f"HTTP {status}"))
+    refused = reply.get("refused")
+    rows = refused if isinstance(refused, dict) else {}
+    by_row = {int(row): scrubbed(str(why)) for row, why in rows.items() if row.isdecimal()}
+    msg = f"the signer refused: {reason}; nothing was sent"
+    return UnsignedError(msg, refused=by_row, final=True)
+
 
 MESSAGES = "payment_reply"
 """The template of signature.toml by which notifications are signed (A-13)."""
@@ -102,3 +245,82 @@ def _told(error: InterfaceError | AddressError) -> str:
     if isinstance(error.__cause__, ValidationError):
         return problems_of(error.__cause__, source=str(error).partition(": ")[0])
     return str(error)
+
+
+Reply = TypeVar("Reply")
+
+PAYMENT_FACTS = (
+    *("transaction_id", "card", "order_status", "connector", "threeds_result", "risk_action"),
+    *("risk_score", "recurring_id", "contract_name", "issuer_url"),
+)
+PAYOUT_FACTS = (
+    *("transaction_id", "short_reference_id", "status", "failure_type"),
+    *("amount_beneficiary_receives", "amount_payer_pays", "fee_amount", "fee_currency"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """What one call came to."""
+
+    outcome: str
+    """A word of `ReplyOutcome`."""
+    code: str
+    message: str
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """Filled ones only, in the order in which they are shown."""
+    page: bytes = field(default=b"", repr=False)
+    """The hosted page as it came; it may name the shopper."""
+
+
+def start_payment(payment: Payment, *, account: GatewayAccount, clock: Clock) -> CallResult:
+    """Start one payment; it is sent once, whatever happens.
+
+    Raises:
+        UsageError: the payment must not be sent; names fields, never values.
+    """
+    reply = _run(account.client(clock=clock).pay(payment))
+    facts = {} if reply.record is None else _facts(reply.record, names=PAYMENT_FACTS)
+    if reply.form is not None:
+        facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
+    findings = "; ".join(finding.message for finding in reply.findings)
+    message = reply.message or findings
+    return CallResult(reply.outcome.value, reply.code, message, facts, reply.page)
+
+
+def send_row(
+    operation: Operation, row: Row, *, account: GatewayAccount, clock: Clock
+) -> CallResult:
+    """Send one batch of one row; it is sent once, whatever happens.
+
+    Raises:
+        UsageError: the row must not be sent; names fields, never values.
+    """
+    reply = _run(account.client(clock=clock).send(operation, [row]))
+    result = reply.rows[0]
+    message = result.message or "; ".join(finding.message for finding in reply.findings)
+    facts = {} if result.payout is None else _facts(result.payout, names=PAYOUT_FACTS)
+    return CallResult(result.outcome.value, result.code, message, facts)
+
+
+def best_methods(
+    request: MethodsRequest, *, account: GatewayAccount, clock: Clock
+) -> MethodsAnswer:
+    """Which payment methods suit a shopper; moves nothing.
+
+    Raises:
+        UsageError: the question must not be sent, or the profile does not know it.
+    """
+    return _run(account.client(clock=clock).optimise(request))
+
+
+def _run(call: Coroutine[Any, Any, Reply]) -> Reply:
+    try:
+        return asyncio.run(call)
+    except GatewayClientError as error:
+        raise UsageError(str(error)) from None
+
+
+def _facts(record: Any, *, names: tuple[str, ...]) -> dict[str, str]:
+    values = {name: getattr(record, name) for name in names}
+    return {name: str(value) for name, value in values.items() if value not in {"", None}}

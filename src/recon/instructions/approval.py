@@ -13,9 +13,8 @@ from functools import partial
 from itertools import groupby
 
 from recon.config.approvers import Approver, folded, has_left, person_key
-from recon.instructions.allowance import FIRST_PAYEE
-from recon.instructions.instruction import Instruction
-from recon.instructions.intention import REPEAT
+from recon.instructions.instruction import REPEAT, Instruction
+from recon.instructions.planning import FIRST_PAYEE
 from recon.model.money import exponent
 from recon.model.words import InstructionKind
 

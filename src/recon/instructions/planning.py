@@ -17,14 +17,207 @@ asks for it. Refunds and payouts never come back this way.
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import count
 
-from recon.instructions.allowance import RuleAllowance
-from recon.instructions.instruction import Instruction
-from recon.instructions.intention import REPEAT, Intention, ids_differ, named, plain_id
-from recon.instructions.own_row import OrderRow
-from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState
+from recon.config.limits import CurrencyLimits
+from recon.instructions.instruction import (
+    MOVES_MONEY,
+    REPEAT,
+    Instruction,
+    Intention,
+    ids_differ,
+    named,
+    plain_id,
+)
+from recon.model.money import Money
+from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, OrderStatus
+
+CONTRADICTS = "contradicts its own row"
+"""Begins the sentence about an action that its row does not bear out."""
+
+_S = OrderStatus
+_FITTING: Mapping[InstructionKind, AbstractSet[OrderStatus]] = {
+    InstructionKind.CAPTURE: {_S.AUTHORISED, _S.PENDING, _S.PAID},
+    InstructionKind.REFUND: {_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED},
+    # It gives up money that such an order counts on.
+    InstructionKind.CANCEL: frozenset(_S) - {_S.PAID, _S.PARTIALLY_REFUNDED},
+    # An order file can only accept a payment in review; money follows it.
+    InstructionKind.REVIEW: {_S.AUTHORISED, _S.PENDING, _S.PAID},
+}
+"""Kind -> statuses of a row that may ask for it."""
+_IN_PARTS = frozenset({InstructionKind.CAPTURE, InstructionKind.REFUND})
+"""Kinds that may move a part of the order."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRow:
+    """What an order row says beside its action; amounts are minor units."""
+
+    status: OrderStatus
+    currency: str
+    amount: int
+    expected_captured_amount: int | None = None
+    refund_amount: int | None = None
+
+    def asked(self, kind: InstructionKind, *, before: int = 0) -> int:
+        """What a blank action_amount asks for.
+
+        Of refunds it is what is left after `before`, the sum of those instructed earlier; all of
+        them again where nothing is left.
+        """
+        figure, _ = self._figure(kind)
+        is_rest = kind is InstructionKind.REFUND and self._is_total(kind) and before < figure
+        return figure - before if is_rest else figure
+
+    def against(self, kind: InstructionKind, *, amount: int, before: int = 0) -> str:
+        """Both facts, where the row does not bear out what is asked; "" where it does.
+
+        Args:
+            kind: Of the action.
+            amount: What it would move.
+            before: Sum of the same kind that was instructed earlier for the payment.
+        """
+        asked = f"{CONTRADICTS}: {kind} of {self._money(amount)}, but the row's"
+        if self.status not in _FITTING[kind]:
+            return f"{asked} status is {self.status}"
+        bounds = [self._figure(kind)]
+        if kind in _IN_PARTS:
+            bounds += [self._captured, (self.amount, "amount")]
+        before = before if self._is_total(kind) else 0
+        for bound, column in bounds:
+            if amount > bound - before or (not amount and kind in _IN_PARTS):
+                part = f", of which {self._money(before)} is instructed already" if before else ""
+                return f"{asked} {column} is {self._money(bound)}{part}"
+        return ""
+
+    @property
+    def _captured(self) -> tuple[int, str]:
+        if self.expected_captured_amount is None:
+            return self.amount, "amount"
+        return self.expected_captured_amount, "expected_captured_amount"
+
+    def _figure(self, kind: InstructionKind) -> tuple[int, str]:
+        """The row's own figure for a kind, and its column."""
+        # Many programs write 0 into every paid order: it speaks of no refund.
+        states_refund = self.refund_amount or self.status is not OrderStatus.PAID
+        if kind is InstructionKind.REFUND and self.refund_amount is not None and states_refund:
+            return self.refund_amount, "refund_amount"
+        return self._captured if kind in _IN_PARTS else (self.amount, "amount")
+
+    def _is_total(self, kind: InstructionKind) -> bool:
+        """Whether the figure is the sum of all actions of the kind, not of this one alone."""
+        if kind is InstructionKind.REFUND and self.status is OrderStatus.REFUNDED:
+            return True
+        own = {"refund_amount", "expected_captured_amount"}
+        column = self._figure(kind)[1]
+        return column in own and (kind is InstructionKind.CAPTURE or column == "refund_amount")
+
+    def _money(self, minor_units: int) -> Money:
+        return Money.of_minor_units(minor_units, currency=self.currency)
+
+
+TWO_PEOPLE = "needs approval by two people"
+"""How the hold of every instruction begins that a rule may not approve."""
+
+Bounds = Callable[[str], CurrencyLimits]
+"""Currency -> what is configured for it."""
+
+FIRST_PAYEE = "this is the first to"
+"""Says in a hold that no payout to this payee took effect before."""
+
+
+class RuleAllowance:
+    """What the rule of the order file may still approve in one night."""
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        *,
+        approved: Mapping[str, int],
+        paid_before: AbstractSet[str] = frozenset(),
+        needs_limit: bool = False,
+    ) -> None:
+        self._bounds = bounds
+        self._needs_limit = needs_limit
+        """Real money: where no limit is set for a currency, people decide."""
+        self._approved = dict(approved)
+        """Currency -> minor units that this night's rule approved already."""
+        self._paid_before = paid_before
+        """Digests of payees with a payout that took effect."""
+
+    def hold_on_payout(self, *, payee: str, payee_digest: str) -> str:
+        """Why people must approve it: always, and they see whether the payee is new."""
+        if payee_digest in self._paid_before:
+            known, *from_another = payee.split(", ")
+            what = ", ".join(["every payout does", *from_another])
+            return f"{TWO_PEOPLE}: {what} ({known} was paid before)"
+        return f"{TWO_PEOPLE}: every payout does, and {FIRST_PAYEE} {payee or 'this payee'}"
+
+    def hold_on(self, kind: InstructionKind, *, currency: str, amount: int) -> str:
+        """Why people must approve it; "" when the rule may, which is then counted."""
+        bounds = self._bounds(currency)
+        if self._needs_limit and bounds == CurrencyLimits():
+            return f"{TWO_PEOPLE}: limits.toml sets no limit for {currency}"
+        if kind not in MOVES_MONEY:
+            return ""
+        item = bounds.approved_by_rule
+        if item is not None and _major(amount, currency) > item:
+            return f"{TWO_PEOPLE}: a rule approves at most {item} {currency} at once"
+        after = self._approved.get(currency, 0) + amount
+        night = bounds.approved_by_rule_night
+        if night is not None and _major(after, currency) > night:
+            return (
+                f"{TWO_PEOPLE}: with it the rule would have approved {_told(after, currency)} "
+                f"this night, more than the {night} {currency} it may"
+            )
+        self._approved[currency] = after
+        return ""
+
+
+class SendingAllowance:
+    """What may still be sent on one night and one calendar day of an account."""
+
+    def __init__(self, bounds: Bounds, *, night: Mapping[str, int], day: Mapping[str, int]) -> None:
+        self._bounds = bounds
+        self._night = dict(night)
+        self._day = dict(day)
+
+    def refusal(self, instruction: Instruction) -> str:
+        """Why it is not sent; "" when it may be, which is then counted."""
+        if instruction.kind not in MOVES_MONEY:
+            return ""
+        currency, amount = instruction.currency, instruction.amount
+        bounds = self._bounds(currency)
+        if bounds.item is not None and _major(amount, currency) > bounds.item:
+            return (
+                f"it is above the limit of {bounds.item} {currency} for one instruction and is "
+                "never sent; withdraw it, or raise `item` in limits.toml"
+            )
+        sums = (
+            ("night", bounds.night, self._night.get(currency, 0) + amount),
+            ("day", bounds.day, self._day.get(currency, 0) + amount),
+        )
+        for name, bound, after in sums:
+            if bound is not None and _major(after, currency) > bound:
+                return (
+                    f"with it this {name} would have sent {_told(after, currency)}, more than its "
+                    f"limit of {bound} {currency}; it waits for the next, or raise `{name}` in "
+                    "limits.toml"
+                )
+        self._night[currency] = self._night.get(currency, 0) + amount
+        self._day[currency] = self._day.get(currency, 0) + amount
+        return ""
+
+
+def _major(minor_units: int, currency: str) -> Decimal:
+    return Money.of_minor_units(minor_units, currency=currency).amount
+
+
+def _told(minor_units: int, currency: str) -> str:
+    return str(Money.of_minor_units(minor_units, currency=currency))
 
 
 @dataclass(frozen=True, slots=True)

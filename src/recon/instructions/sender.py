@@ -28,10 +28,9 @@ from recon.gateway_client import (
     UnknownOutcomeError,
     UnsignedError,
 )
-from recon.instructions.eligibility import Cleared
+from recon.instructions.eligibility import Cleared, batches
 from recon.instructions.instruction import NOT_SENT_TRIES_MAX
 from recon.instructions.money_requests import GatewayOfMoney
-from recon.instructions.sending_order import batches
 from recon.model.errors import Defect, ReconError
 from recon.model.headway import Way
 from recon.model.words import Clock

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
-from recon.model.charged_fees import ChargedFees
-from recon.model.gateway_holds import GatewayHolds
+from recon.model.gateway_holds import ChargedFees, GatewayHolds
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import ControlTotal, Quarantined, Reject, SourceFile, SourceKind, Verdict
 

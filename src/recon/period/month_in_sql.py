@@ -23,8 +23,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.cash.batches import Batch, left_of_batches, left_of_reserves
 from recon.matching.frames.arrays import texts_for
 from recon.model.errors import ReconError
-from recon.model.freed_memory import give_back
-from recon.period.business_month import days_around
+from recon.model.uptime import give_back
 from recon.period.month_statement import (
     COUNT,
     JournalNames,
@@ -35,6 +34,7 @@ from recon.period.month_statement import (
     MonthStatement,
     UnknownRefund,
     age_of_month,
+    days_around,
 )
 from recon.proof.night_tables import frame_of_table
 from recon.proof.sql_session import SqlError, SqlSession, quoted, reading

@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recon.privacy.own_programs import program_variables
+from recon.privacy.own_files import program_variables
 
 MEMORY_MB = 512
 """What DuckDB may hold; the rest goes to temporary files."""

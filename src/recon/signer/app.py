@@ -11,12 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from recon.instructions.signer_socket import (
-    HEALTH_PATH,
-    MATCHES_PATH,
-    REQUEST_BYTES_MAX,
-    SIGN_PATH,
-)
+from recon.instructions.account import HEALTH_PATH, MATCHES_PATH, REQUEST_BYTES_MAX, SIGN_PATH
 from recon.model.errors import UsageError
 from recon.privacy.own_servers import Bodies
 from recon.signer.asked_log import AskedLog, shown

@@ -14,7 +14,7 @@ from typing import Any
 from recon.model.errors import ConfigurationError
 from recon.privacy.foreign_text import scrubbed
 from recon.privacy.own_files import for_owner
-from recon.signer.agreement import KINDS
+from recon.signer.judging import KINDS
 from recon.signer.request import Asked
 
 VALUE_CHARACTERS_MAX = 100

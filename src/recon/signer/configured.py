@@ -14,11 +14,10 @@ from typing import Any, Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
-from recon.config.declared import CurrencyCode
+from recon.config.declared import CurrencyCode, problems_of
 from recon.config.keys import key_of_file
-from recon.config.mistakes import problems_of
 from recon.config.settings import GATEWAY_FILES, load_tables
-from recon.desk.key_files import public_key
+from recon.desk.held_keys import public_key
 from recon.gateway_client.errors import InterfaceError
 from recon.gateway_client.interface import GatewayInterface
 from recon.model.errors import ConfigurationError

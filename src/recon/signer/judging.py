@@ -6,26 +6,171 @@ same signature, so that a night that ended in between can go on.
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal, InvalidOperation
 
 from recon.desk.endorsement import Endorsement, is_filled_in, opened, row_problem
-from recon.gateway_client.interface import BatchOperation
-from recon.gateway_client.signing import Wanted, same_signature, signed_with
-from recon.model.errors import EndorsementError
-from recon.model.words import InstructionKind
-from recon.signer.agreement import (
-    KINDS,
-    grammar_problem,
-    moved_units,
-    row_differs,
+from recon.gateway_client.batches import Operation, text_problem
+from recon.gateway_client.interface import (
+    BatchOperation,
+    GatewayInterface,
+    Wanted,
+    same_signature,
+    signed_with,
 )
-from recon.signer.configured import ANY, SignerSettings
-from recon.signer.own_limits import Limits
+from recon.model.errors import AmountError, EndorsementError
+from recon.model.money import Money, exponent
+from recon.model.words import InstructionKind
+from recon.signer.configured import ANY, COUNTS_AS, RuleBounds, SignerFile, SignerSettings
 from recon.signer.request import Asked, AskedRow
 from recon.signer.signed_book import SignedBook, SignedRow
+
+
+class Limits:
+    """What the own limits still allow, counted as the rows of one list go by."""
+
+    def __init__(
+        self,
+        given: SignerFile,
+        book: SignedBook,
+        *,
+        account: str,
+        kind: InstructionKind,
+        at: datetime,
+    ) -> None:
+        """Of one account and kind, as they stand at an instant."""
+        self._account = given.accounts[account]
+        self._name = account
+        self._kind = kind
+        # What uses up the same limit is counted together.
+        self._kinds = [other for other, whose in COUNTS_AS.items() if whose is COUNTS_AS[kind]]
+        self._book = book
+        self._at = at
+        self._used: dict[str, tuple[int, int]] = {}
+
+    def taken(self, row: SignedRow, *, currency: str) -> SignedRow | str:
+        """The row as one that a rule let pass, or why none does."""
+        used = self._account.bounds(self._kind, currency=currency)
+        if used is None:
+            return f"no {self._kind.value} {currency} is signed without people".replace("  ", " ")
+        name, bounds = used
+        if name not in self._used:
+            self._used[name] = self._book.used(
+                self._name, kinds=self._kinds, counts_as=name, at=self._at
+            )
+        count, units = self._used[name]
+        after = (count + 1, units + row.minor_units)
+        if why := _beyond(bounds, row.minor_units, after=after, currency=currency):
+            return why
+        self._used[name] = after
+        return replace(row, counts_as=name, by_rule=True)
+
+
+def _beyond(bounds: RuleBounds, minor_units: int, *, after: tuple[int, int], currency: str) -> str:
+    count, units = after
+    if count > bounds.count:
+        return f"the {bounds.count} of 24 hours are used up"
+    for name, bound, amount in (("one", bounds.item, minor_units), ("24 hours", bounds.day, units)):
+        if bound is not None and Decimal(amount).scaleb(-exponent(currency)) > bound:
+            shown = Money.of_minor_units(amount, currency=currency)
+            return f"the own limit of {name} is {bound} {currency}, not {shown}"
+    return ""
+
+
+Terms = Mapping[str, str | int]
+Wire = Mapping[str, str]
+
+KINDS: Mapping[str, InstructionKind] = {
+    Operation.CAPTURE: InstructionKind.CAPTURE,
+    Operation.REFUND: InstructionKind.REFUND,
+    Operation.CANCEL: InstructionKind.CANCEL,
+    Operation.REVIEW: InstructionKind.REVIEW,
+    Operation.CANCEL_SUBSCRIPTION: InstructionKind.CANCEL_SUBSCRIPTION,
+    Operation.PAYOUT: InstructionKind.PAYOUT,
+}
+"""Template -> what it does; every other template moves nothing that was instructed."""
+
+MOVED_IN: Mapping[InstructionKind, str] = {
+    InstructionKind.CAPTURE: "amount",
+    InstructionKind.REFUND: "refund_amount",
+    InstructionKind.PAYOUT: "payment_amount",
+}
+"""The field of the wire that says how much moves."""
+WHOLE_IN = frozenset({InstructionKind.REFUND, InstructionKind.CANCEL, InstructionKind.REVIEW})
+"""Kinds whose `amount` on the wire is the whole payment's."""
+AMOUNT_NEEDED = frozenset({InstructionKind.CANCEL, InstructionKind.REVIEW})
+"""Kinds that count by that amount, so that it must be one."""
+_K = InstructionKind
+SAME: Mapping[InstructionKind, Mapping[str, str]] = {
+    _K.CAPTURE: {"order_no": "order_no", "currency": "currency"},
+    _K.REFUND: {"order_no": "order_no", "currency": "currency"},
+    _K.CANCEL: {"order_no": "order_no", "currency": "currency"},
+    _K.REVIEW: {"order_no": "order_no", "currency": "currency"},
+    _K.CANCEL_SUBSCRIPTION: {"recurring_id": "recurring_id", "contract_name": "contract_name"},
+    _K.PAYOUT: {"request_id": "gateway_request_id", "payment_currency": "currency"},
+}
+"""Field of the wire -> of the instruction; both say the same."""
+IF_NAMED: Mapping[str, str] = {"transaction_id": "transaction_id", "review_flag": "review_flag"}
+"""The same, where the instruction says anything: which payment of an order is found out later."""
+
+
+AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,4})?", re.ASCII)
+"""An amount as it stands on the wire: no sign, which would give back to a limit what it used."""
+
+
+def row_differs(wire: Wire, *, kind: InstructionKind, account: str, terms: Terms) -> str:
+    """What a row has otherwise than its instruction, in words; "" when they agree."""
+    if terms.get("kind") != kind.value:
+        return f"its instruction is a {terms.get('kind', 'nothing')}, not a {kind.value}"
+    if f"{terms.get('merchant_id')}/{terms.get('account_id')}" != account:
+        return "its instruction is another account's"
+    wanted = dict(SAME[kind]) | {w: t for w, t in IF_NAMED.items() if w in wire and terms.get(t)}
+    for name, term in wanted.items():
+        if wire.get(name, "") != str(terms.get(term, "")):
+            return f"its {name} is not the instruction's"
+    return _amount_differs(wire, kind=kind, terms=terms)
+
+
+def _amount_differs(wire: Wire, *, kind: InstructionKind, terms: Terms) -> str:
+    moved, whole = terms.get("amount", 0), terms.get("payment_amount", 0)
+    currency = str(terms.get("currency", ""))
+    field = MOVED_IN.get(kind)
+    if field and _minor(wire, field, currency=currency) != moved:
+        return f"its {field} is not the instruction's"
+    shown = _minor(wire, "amount", currency=currency)
+    if kind in WHOLE_IN and whole and shown != whole:
+        return "its amount is not that of the instruction's payment"
+    if shown is None and (kind in AMOUNT_NEEDED or wire.get("amount")):
+        return "its amount is none"
+    return ""
+
+
+def grammar_problem(wire: Wire, *, interface: GatewayInterface) -> str:
+    """Why the ids of a row must not be signed: a space that is removed makes another id of one."""
+    for name in ("transaction_id", "order_no", "currency"):
+        if name in wire and (reason := text_problem(name, text=wire[name], interface=interface)):
+            return f"its {name} {reason}"
+    return ""
+
+
+def moved_units(wire: Wire, *, kind: InstructionKind, terms: Terms) -> int:
+    """How much a row moves, minor units; of a cancel what it gives up, of a review all of it."""
+    field = MOVED_IN.get(kind, "amount")
+    return _minor(wire, field, currency=str(terms.get("currency", ""))) or 0
+
+
+def _minor(wire: Wire, field: str, *, currency: str) -> int | None:
+    if not AMOUNT.fullmatch(wire.get(field, "")):
+        return None
+    try:
+        return Money(Decimal(wire.get(field, "")), currency).minor_units
+    except (InvalidOperation, AmountError, ValueError):
+        return None
+
 
 NEVER_SIGNED = frozenset({"payment_reply"})
 """Only the gateway signs these; they are checked."""

@@ -12,9 +12,8 @@ from pathlib import Path
 import uvicorn
 
 from recon.model.errors import ConfigurationError
-from recon.privacy import own_sockets
-from recon.privacy.own_servers import server_config
-from recon.privacy.own_sockets import HeardError, NoSocketError
+from recon.privacy import own_servers
+from recon.privacy.own_servers import HeardError, NoSocketError, server_config
 from recon.signer.app import SignerApp
 from recon.signer.asked_log import AskedLog
 from recon.signer.configured import SignerFile, signer_settings
@@ -88,7 +87,7 @@ def listening(given: SignerFile) -> socket.socket:
     """
     path = given.socket
     try:
-        return own_sockets.listening(path, group=given.group)
+        return own_servers.listening(path, group=given.group)
     except NoSocketError as error:
         msg = f"{error}; nothing was changed"
     except HeardError:

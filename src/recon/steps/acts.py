@@ -18,14 +18,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from recon.config.keys import given
-from recon.desk.asking import ask_desk
 from recon.desk.held_keys import SOCKET
+from recon.desk.server import ask_desk
 from recon.instructions.approval import sums_in_words, told_beside, told_of
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.resolutions import Import
-from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import BusinessMonth
 from recon.privacy.own_files import for_owner
-from recon.steps.care.closed_view import closed_view, differing_lines
+from recon.steps.care.month_closes import closed_view, differing_lines
 from recon.steps.care.signed_closes import (
     CloseWord,
     DrawnClose,
@@ -35,19 +35,23 @@ from recon.steps.care.signed_closes import (
     sign_close,
 )
 from recon.steps.compare.rebuild import run_named
-from recon.steps.files import rejected_rows, words_on_files
-from recon.steps.ground.desk_files import refuse_open_files
-from recon.steps.ground.desk_memory import refuse_lost, remember
-from recon.steps.ground.desk_turn import the_desk
+from recon.steps.files import order_files, words_on_files
+from recon.steps.ground.desk import refuse_lost, refuse_open_files, remember, the_desk
 from recon.steps.ground.environment import Environment, one_account
 from recon.steps.ground.identity import Person, identify, speaker
-from recon.steps.money import approve, restore, sending
+from recon.steps.money import approve, gate
 from recon.steps.money.approve import Narrowing, Waiting
 from recon.steps.night.report import Workbooks, rebuild_answered
-from recon.steps.people import people, returned_answers, set_aside, verdicts
+from recon.steps.people import people, returned_answers, taken_back, verdicts
 from recon.steps.people.returned_answers import Form
-from recon.steps.people.sign_off import Night, answers_of, file_to_sign, sign
-from recon.steps.people.signed_folder import NightToSign, SignedCopy
+from recon.steps.people.sign_off import (
+    Night,
+    NightToSign,
+    SignedCopy,
+    answers_of,
+    file_to_sign,
+    sign,
+)
 from recon.steps.people.taken_back import words_taken_back
 
 TEXT_CHARACTERS_MAX = 4_000
@@ -377,7 +381,7 @@ class ReleaseHold(AboutNight):
         """Note the release."""
         environment = place.environment
         if self.spill_file:
-            kept = set_aside.set_file_aside(
+            kept = taken_back.set_file_aside(
                 Path(self.spill_file), person=person, reason=self.reason, environment=environment
             )
             if kept is None:
@@ -399,7 +403,7 @@ class AllowSending(Act):
 
     def heard(self, person: Person, place: Place) -> Done:
         """Note one of the two words."""
-        if sending.allow_sending(person=person, reason=self.reason, environment=place.environment):
+        if gate.allow_sending(person=person, reason=self.reason, environment=place.environment):
             sentence = "Money may be sent again; the next night sends what waits."
             return Done(sentence=sentence, ending="Allowed")
         sentence = "Noted: a second person must allow it, too. Sending is still stopped."
@@ -417,7 +421,7 @@ class AcceptRestore(Act):
 
     def heard(self, person: Person, place: Place) -> Done:
         """Note one of the two words."""
-        waiting = restore.accept_restore(
+        waiting = gate.accept_restore(
             person=person, reason=self.reason, environment=place.environment
         )
         if waiting is None:
@@ -437,7 +441,7 @@ class DismissRow(Act):
 
     def heard(self, person: Person, place: Place) -> Done:
         """Note it."""
-        reject = rejected_rows.dismiss_row(
+        reject = order_files.dismiss_row(
             self.row, person=person, why=self.reason, environment=place.environment
         )
         which = f"{reject.source} line {reject.line}"
@@ -729,7 +733,7 @@ class StopSending(OneName):
 
     def done(self, name: str, environment: Environment) -> Done:
         """Stop it."""
-        sending.stop_sending(by=name, reason=self.reason, environment=environment)
+        gate.stop_sending(by=name, reason=self.reason, environment=environment)
         sentence = (
             "Sending is stopped for every account, until `recon allow-sending`. Nights still "
             "compare."

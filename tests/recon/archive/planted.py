@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from recon.archive.manifest import About
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Document, Part, Rows, Sealed, write_step
+from recon.archive.step_folder import About, Document, Part, Rows, Sealed, write_step
 from recon.archive.storage import Storage
 
 NIGHT = "nights/100042/100042001/2026-11-20/20261120-1a2b3c4d"

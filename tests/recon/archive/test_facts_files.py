@@ -15,8 +15,7 @@ from recon.archive.facts_files import (
     whole_facts,
     write_facts,
 )
-from recon.archive.fields import field, file
-from recon.archive.schemas import ORDER_FACTS
+from recon.archive.schemas import ORDER_FACTS, field, file
 from recon.archive.storage import LocalStorage, Storage
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from tests.recon.archive.test_remote_storage import bucket, server, storage_of

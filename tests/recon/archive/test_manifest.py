@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from recon.archive.manifest import FileEntry, Manifest, manifest_bytes, manifest_of
+from recon.archive.step_folder import FileEntry, Manifest, manifest_bytes, manifest_of
 from recon.model.errors import ArchiveBrokenError
 from tests.recon.archive.planted import about
 

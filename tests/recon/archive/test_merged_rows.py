@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recon.archive import merged_rows, rows_file
-from recon.archive.fields import FileSchema
 from recon.archive.merged_rows import FileRows, MergedRows, SortedRows, TableRows
 from recon.archive.rows_file import write_ordered
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.step_folder import Rows, write_step
 from recon.archive.storage import LocalStorage
 from recon.model.errors import ArchiveBrokenError, Defect

@@ -5,9 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive.fields import FileSchema
 from recon.archive.rows_file import Ordered, read_rows, sorted_rows, write_ordered, write_rows
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect
 from tests.recon.archive.planted import AT, orders

@@ -3,8 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from recon.archive.fields import MINOR_UNITS, FileSchema
-from recon.archive.schemas import ANSWER_SCHEMAS, SCHEMAS, empty
+from recon.archive.schemas import ANSWER_SCHEMAS, MINOR_UNITS, SCHEMAS, FileSchema, empty
 
 FOLDERS = {"inputs", "compared", "results", "proof"}
 

@@ -14,8 +14,7 @@ from recon.cli.demo_folder import (
     folder_at,
     remember,
 )
-from recon.cli.demo_gateway import demo_gateway, effects, health
-from recon.cli.demo_work import prepared
+from recon.cli.demo_work import demo_gateway, effects, health, prepared
 from recon.config.settings import load_settings
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.night.whole_night import STEP_NAMES

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.demo_delivery import (
+from recon.cli.demo_folder import DemoFolder, recall
+from recon.cli.demo_work import (
     LOOK_SECONDS,
     UNANSWERED_MAX,
     deliver_due,
     deliver_until_stopped,
+    demo_gateway,
+    whole_night,
 )
-from recon.cli.demo_folder import DemoFolder, recall
-from recon.cli.demo_gateway import demo_gateway
-from recon.cli.demo_work import whole_night
 from recon.model.errors import ConfigurationError
 from recon.steps.ground.environment import system_clock
 

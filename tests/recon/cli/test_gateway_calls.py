@@ -4,7 +4,7 @@ import pytest
 
 from recon import cli
 from recon.cli.demo_folder import DemoFolder
-from recon.cli.demo_gateway import effects
+from recon.cli.demo_work import effects
 from tests.recon.cli.test_night_commands import gateway, prepared, prepared_once
 
 __all__ = ["gateway", "prepared", "prepared_once"]

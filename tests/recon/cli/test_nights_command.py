@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from recon.cli import main, nights_command
-from recon.cli.nights_command import tell_missed
+from recon.cli import main, night_commands
+from recon.cli.night_commands import tell_missed
 from recon.steps.night import lookout
 from recon.steps.night.lookout import Watched
 
@@ -93,4 +93,4 @@ def test_a_command_without_settings_says_nothing_of_nights(
     tell_missed("sandbox", tell=told.append)
 
     assert told == []
-    assert "sandbox" not in nights_command.TOLD_BY
+    assert "sandbox" not in night_commands.TOLD_BY

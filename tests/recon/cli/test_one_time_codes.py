@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from recon.cli.commands import app, main
 from recon.cli.people_commands import command_of
-from recon.desk.key_files import make_keys
+from recon.desk.held_keys import make_keys
 
 SECRET = pyotp.random_base32()
 PLACE = ["--merchant", "100042", "--account", "100042001"]

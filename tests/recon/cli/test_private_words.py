@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main
-from recon.cli.endings import ending_of
+from recon.cli.commands import ending_of
 from recon.cli.speaking import complain, telling
 from recon.model.errors import OutputError
 from recon.telling import night_log

@@ -15,7 +15,7 @@ import psycopg
 import pyotp
 import pytest
 
-from recon.desk.key_files import make_keys
+from recon.desk.held_keys import make_keys
 
 RECON = str(Path(sys.executable).with_name("recon"))
 SECRET = pyotp.random_base32()

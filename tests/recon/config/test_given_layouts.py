@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.config.file_layouts import STANDARD
-from recon.config.given_layouts import given_layouts
+from recon.config.file_layouts import STANDARD, given_layouts
 from recon.model.errors import ConfigurationError
 from recon.model.words import SourceKind
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from recon.config.file_layouts import FileLayout, Trailer
-from recon.config.settlement_folder import SettlementFolder
+from recon.config.file_sources import SettlementFolder
 
 
 def test_a_trailer_may_count_rows_but_not_add_amounts() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.desk.asking import ask_desk
+from recon.desk.server import ask_desk
 from recon.model.errors import GateClosedError, UsageError
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.desk.held_keys import NO_KEYS, PRIVATE, PUBLIC, SANDBOX_KEYS, held_keys
-from recon.desk.key_files import make_keys
+from recon.desk.held_keys import NO_KEYS, PRIVATE, PUBLIC, SANDBOX_KEYS, held_keys, make_keys
 from recon.model.errors import ConfigurationError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recon.desk.endorsement import key_id
-from recon.desk.key_files import make_keys, private_key, public_key
+from recon.desk.held_keys import make_keys, private_key, public_key
 from recon.model.errors import ConfigurationError
 
 

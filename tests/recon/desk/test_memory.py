@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.desk.memory import Memory, Spoken
+from recon.desk.held_keys import Memory, Spoken
 from recon.model.errors import ConfigurationError
 
 

@@ -22,7 +22,7 @@ from recon.gateway_client import (
     prepare_payment,
 )
 from recon.gateway_client.documents import element_texts, xml_root
-from recon.gateway_client.signing import sign
+from recon.gateway_client.interface import sign
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,

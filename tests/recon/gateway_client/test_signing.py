@@ -7,7 +7,7 @@ import pytest
 
 import recon.gateway_client
 from recon.gateway_client import Credentials, GatewayInterface
-from recon.gateway_client.signing import same_signature, sign
+from recon.gateway_client.interface import same_signature, sign
 
 
 def signed_with(interface: GatewayInterface, credentials: Credentials, **changes: object) -> str:

@@ -4,8 +4,8 @@ from decimal import Decimal
 import pytest
 
 from recon.config.limits import CurrencyLimits
-from recon.instructions.allowance import RuleAllowance, SendingAllowance
 from recon.instructions.instruction import Instruction
+from recon.instructions.planning import RuleAllowance, SendingAllowance
 from recon.model.words import InstructionKind
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from recon.config.approvers import Approver, person_key
 from recon.config.limits import CurrencyLimits
-from recon.instructions.allowance import RuleAllowance
 from recon.instructions.approval import (
     decides_on,
     list_of,
@@ -20,6 +19,7 @@ from recon.instructions.approval import (
     told_beside,
 )
 from recon.instructions.instruction import Instruction
+from recon.instructions.planning import RuleAllowance
 from recon.model.words import InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 

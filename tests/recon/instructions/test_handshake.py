@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recon.gateway_client.addresses import Route
-from recon.instructions.probe import Handshake, shake_hands
+from recon.steps.care.gateway_doctor import Handshake, shake_hands
 
 SELF_SIGNED = Path(__file__).parents[1] / "gateway_client" / "loopback.pem"
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from recon.instructions.intention import Intention, ids_differ, told_repeats, unagreed
+from recon.instructions.instruction import Intention, ids_differ, told_repeats, unagreed
 from recon.model.words import InstructionKind, InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 

@@ -4,8 +4,7 @@ import pytest
 
 from recon.config.settings import load_settings
 from recon.gateway_client import CancelSubscriptionRow, Operation
-from recon.instructions.account import GatewayAccount, gateway_account
-from recon.instructions.one_call import send_row, start_payment
+from recon.instructions.account import GatewayAccount, gateway_account, send_row, start_payment
 from recon.model.errors import UsageError
 from tests.recon.cli.played_gateway import played_gateway
 from tests.recon.gateway_client.sample_payments import (

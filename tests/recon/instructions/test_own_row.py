@@ -1,6 +1,6 @@
 import pytest
 
-from recon.instructions.own_row import CONTRADICTS, OrderRow
+from recon.instructions.planning import CONTRADICTS, OrderRow
 from recon.model.words import InstructionKind, OrderStatus
 
 CAPTURE, REFUND, CANCEL, REVIEW = (

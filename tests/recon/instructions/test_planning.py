@@ -5,10 +5,17 @@ from typing import Any
 import pytest
 
 from recon.config.limits import CurrencyLimits
-from recon.instructions.allowance import RuleAllowance
-from recon.instructions.intention import Intention
-from recon.instructions.own_row import CONTRADICTS, OrderRow
-from recon.instructions.planning import Action, Earlier, Known, Plan, plan
+from recon.instructions.instruction import Intention
+from recon.instructions.planning import (
+    CONTRADICTS,
+    Action,
+    Earlier,
+    Known,
+    OrderRow,
+    Plan,
+    RuleAllowance,
+    plan,
+)
 from recon.model.words import InstructionKind, InstructionState, OrderStatus
 
 REFUND = Action(

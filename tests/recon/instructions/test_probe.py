@@ -3,11 +3,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recon.config.settings import load_settings
+from recon.gateway_client.interface import SignatureState
 from recon.gateway_client.query_records import QUERY
-from recon.gateway_client.signing import SignatureState
 from recon.instructions.account import GatewayAccount, gateway_account
-from recon.instructions.probe import probe, rules_to_try
 from recon.sandbox import SandboxOptions, serving
+from recon.steps.care.gateway_doctor import probe, rules_to_try
 
 
 def place_of(base_url: str, **variables: str) -> GatewayAccount:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from recon.config.limits import CurrencyLimits
-from recon.instructions.allowance import RuleAllowance
 from recon.instructions.instruction import Instruction
-from recon.instructions.planning import RULE_APPROVER, plan_again
+from recon.instructions.planning import RULE_APPROVER, RuleAllowance, plan_again
 from recon.model.words import InstructionKind, InstructionState
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 

@@ -6,9 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.instructions.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
+from recon.instructions.eligibility import (
+    Baseline,
+    Cleared,
+    Refused,
+    ShownPayment,
+    batches,
+    clear,
+    planned_batches,
+    queue,
+)
 from recon.instructions.instruction import ROWS_PER_BATCH_MAX, Instruction
-from recon.instructions.sending_order import batches, planned_batches, queue
 from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 

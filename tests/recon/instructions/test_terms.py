@@ -1,7 +1,6 @@
 from dataclasses import fields, replace
 
-from recon.instructions.instruction import Instruction
-from recon.instructions.terms import BOUND, NOT_SENT, terms_of
+from recon.instructions.instruction import BOUND, NOT_SENT, Instruction, terms_of
 from recon.model.words import InstructionKind
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recon.model.collecting import OBJECTS_BETWEEN, collect_seldom, look_past_loaded
+from recon.model.uptime import OBJECTS_BETWEEN, collect_seldom, look_past_loaded
 
 
 class Knot:

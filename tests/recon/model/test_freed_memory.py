@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from recon.model import freed_memory
-from recon.model.freed_memory import LARGE_BYTES, POOL, POOL_VARIABLE, give_back
+from recon.model import uptime
+from recon.model.uptime import LARGE_BYTES, POOL, POOL_VARIABLE, give_back
 
 PAGE_BYTES = 4096
 TEXTS = 2_000_000
@@ -54,7 +54,7 @@ def test_frames_that_only_hold_themselves_go_where_the_process_is_large(
 ) -> None:
     """A small month is not looked through for them: that took longer than much of its work."""
     bound = held() // 2 if is_large else held() * 2
-    monkeypatch.setattr(freed_memory, "LOOKED_FROM_BYTES", bound)
+    monkeypatch.setattr(uptime, "LOOKED_FROM_BYTES", bound)
     circle = weakref.ref(Circle())
     give_back(frames=True)
     assert (circle() is None) is is_large

@@ -5,7 +5,7 @@ from pydantic import SecretStr
 
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import Credentials, GatewayInterface
-from recon.notifications.message import MessageRefusal, VerifiedMessage, kept_fields, read_message
+from recon.notifications.receiver import MessageRefusal, VerifiedMessage, kept_fields, read_message
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
 
 INTERFACE = GatewayInterface.of(

@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 
 from recon.model.errors import UsageError
-from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import BusinessMonth
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-1", "november", "2026-11-01", ""])

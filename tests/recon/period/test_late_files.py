@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.business_date import BusinessCalendar
-from recon.period.business_month import BusinessMonth
 from recon.period.month_in_sql import asked_earlier, statement_of
 from recon.period.month_statement import (
     WAITS,
+    BusinessMonth,
     ClosedPeriod,
     JournalNames,
     MonthFrame,

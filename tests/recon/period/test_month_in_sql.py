@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar
-from recon.period.business_month import BusinessMonth, days_around
 from recon.period.month_in_sql import MonthInSql, month_in_sql
 from recon.period.month_statement import (
+    BusinessMonth,
     ClosedPeriod,
     MonthFrame,
     MonthNight,
     UnknownRefund,
+    days_around,
     untold_refunds,
 )
 from tests.recon.period.month_folders import Row, table_of_rows

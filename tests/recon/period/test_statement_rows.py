@@ -3,7 +3,6 @@ from datetime import date
 import pytest
 
 from recon.model.business_date import BusinessCalendar
-from recon.period.business_month import BusinessMonth
 from recon.period.month_in_sql import statement_of
 from recon.period.month_statement import (
     DIFFERENCES,
@@ -11,6 +10,7 @@ from recon.period.month_statement import (
     MOVEMENTS,
     STRADDLES,
     TRANSIT,
+    BusinessMonth,
     MonthFrame,
     MonthStatement,
     blocks_of,

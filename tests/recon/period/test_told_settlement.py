@@ -11,9 +11,14 @@ import pytest
 from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar
 from recon.period import month_in_sql as in_sql
-from recon.period.business_month import BusinessMonth
 from recon.period.month_in_sql import month_in_sql, statement_of
-from recon.period.month_statement import ALONE, MonthFrame, MonthNight, MonthStatement
+from recon.period.month_statement import (
+    ALONE,
+    BusinessMonth,
+    MonthFrame,
+    MonthNight,
+    MonthStatement,
+)
 from tests.recon.period.month_folders import nights_of, table_of_rows
 from tests.recon.period.month_truth import PLACE, MonthTruth
 

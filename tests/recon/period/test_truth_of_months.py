@@ -13,16 +13,16 @@ import pytest
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ReconError
 from recon.period import month_in_sql as in_sql
-from recon.period.business_month import BusinessMonth
 from recon.period.month_in_sql import equations_of, month_in_sql, statement_of
 from recon.period.month_statement import (
     WAITS,
+    BusinessMonth,
     JournalNames,
     MonthFrame,
     MonthNight,
     MonthStatement,
 )
-from recon.steps.care.month_files import month_files
+from recon.steps.care.month_closes import month_files
 from recon.steps.care.month_statements import StatedMonth
 from tests.recon.period.month_folders import (
     CLEARING,

@@ -1,6 +1,6 @@
 """What programs of ours take over from whoever starts them."""
 
-from recon.privacy.own_programs import program_variables
+from recon.privacy.own_files import program_variables
 
 
 def test_a_program_takes_over_what_python_needs_and_no_secret() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.privacy.own_sockets import (
+from recon.privacy.own_servers import (
     OWNER_ONLY,
     PATH_BYTES_MAX,
     WITH_GROUP,

@@ -19,9 +19,9 @@ import uvicorn
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from recon.desk.endorsement import Endorsement, Kind, Signed, endorse, instant, terms_digest
-from recon.desk.key_files import public_text
-from recon.gateway_client.signing import Wanted
-from recon.instructions.signer_socket import SignerSocket
+from recon.desk.held_keys import public_text
+from recon.gateway_client.interface import Wanted
+from recon.instructions.account import SignerSocket
 from recon.signer.app import SignerApp
 from recon.signer.asked_log import AskedLog
 from recon.signer.configured import signer_settings

@@ -11,7 +11,7 @@ import pytest
 
 from recon import cli
 from recon.gateway_client import UnsignedError
-from recon.instructions.signer_socket import SignerSocket
+from recon.instructions.account import SignerSocket
 from tests.recon.signer.conftest import (
     ACCOUNT,
     BY_RULE,

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recon.archive.manifest import MANIFEST
+from recon.archive.step_folder import MANIFEST
 from recon.steps.compare import in_parts, reconcile
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, IN_PARTS, RESULTS, folder_of, storage_of

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pytest
 
 from recon.archive import merged_rows, rows_file
-from recon.archive.manifest import About
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import write_step
+from recon.archive.step_folder import About, write_step
 from recon.archive.storage import LocalStorage
-from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
-from recon.steps.ground.sealed_night import SealedNight
+from recon.steps.ground.night_folder import COMPARED, INPUTS, SealedNight, rows_of
 from tests.arrow_memory import counted
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -5,8 +5,7 @@ from zipfile import is_zipfile
 
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
-from recon.steps.people.sign_off import Night, file_to_sign, sign
-from recon.steps.people.signed_folder import NightToSign
+from recon.steps.people.sign_off import Night, NightToSign, file_to_sign, sign
 from reports.reading.signed_copy import signed_bytes
 
 

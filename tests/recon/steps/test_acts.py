@@ -13,7 +13,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
-from recon.desk.key_files import make_keys
+from recon.desk.held_keys import make_keys
 from recon.model.errors import UsageError
 from recon.steps.acts import (
     HEARD,

@@ -14,7 +14,7 @@ from recon.model.words import Verdict
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.files.words_on_files import dismiss, files_of
 from recon.steps.ground.identity import speaker
-from recon.store.database import head_file
+from recon.store.database import outside_heads
 from reports.handed import workbooks
 from tests.recon.resting import resting
 
@@ -154,4 +154,4 @@ def test_a_night_of_a_worker_leaves_nothing_to_strangers(merchant: Merchant) -> 
     made += merchant.folder.glob("*.lock")
     assert len(made) > 2
     assert [path.name for path in made if path.stat().st_mode & 0o007] == []
-    assert {path.name for path in made if path.stat().st_mode & 0o020} == {head_file.FILE_NAME}
+    assert {path.name for path in made if path.stat().st_mode & 0o020} == {outside_heads.FILE_NAME}

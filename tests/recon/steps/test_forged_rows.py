@@ -22,7 +22,7 @@ from recon.steps.files.ingest import ingest
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.money import gate
 from recon.steps.money.gate import gate_of
-from recon.store.database.bound_tables import BEFORE_MONEY, BOUND_TABLES, Bound
+from recon.store.database.record import BEFORE_MONEY, BOUND_TABLES, Bound
 from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon import cli
-from recon.instructions.allowance import TWO_PEOPLE
+from recon.instructions.planning import TWO_PEOPLE
 from recon.sandbox import SandboxOptions
 from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, opened
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from recon.notifications.receiver import Receiver
-from recon.steps.ground.order_numbers import order_numbers
+from recon.steps.ground.kept_answers import order_numbers
 from recon.steps.night import query
 from recon.steps.night import query as asking
 from recon.steps.people import people

@@ -13,8 +13,8 @@ import pytest
 from recon.model.errors import HistoryBrokenError
 from recon.steps.ground.environment import Environment
 from recon.steps.night import whole_night as night
-from recon.store.database.head_file import HeadFile
 from recon.store.database.history import Head
+from recon.store.database.outside_heads import HeadFile
 
 
 def copied(merchant: Any) -> Any:

@@ -9,7 +9,7 @@ from recon.model.nights import Mode, NightRequest
 from recon.store.database.engine import Store, open_store
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import runs
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import archive_of
 

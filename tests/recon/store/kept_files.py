@@ -9,7 +9,7 @@ from recon.archive.storage import LocalStorage
 from recon.model.words import Reject, SourceFile
 from recon.store.database.engine import Store
 from recon.store.nights import order_rows
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)

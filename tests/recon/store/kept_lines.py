@@ -7,7 +7,7 @@ import pandas as pd
 from recon.model.words import Reject, SourceFile
 from recon.store.database.engine import Store
 from recon.store.nights import settlement_rows
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import AT
 

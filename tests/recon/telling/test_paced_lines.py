@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 from recon.model.headway import Headway
-from recon.telling.paced_lines import LINE_EVERY, PacedLines
+from recon.telling.night_log import LINE_EVERY, PacedLines
 
 SECOND = timedelta(seconds=1)
 

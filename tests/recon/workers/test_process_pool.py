@@ -11,8 +11,7 @@ import pytest
 
 from recon.config.cluster import ClusterSettings, Workers
 from recon.model.errors import ArchiveError, ClusterError
-from recon.workers.dask_workers import workers_of
-from recon.workers.process_pool import ProcessPool
+from recon.workers.dask_workers import ProcessPool, workers_of
 
 pytestmark = pytest.mark.process
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pytest
 
 from recon.model.errors import OutputError
-from reports.drawing.in_place import VERSIONS_MAX, put_in_place, written_in_place
+from reports.drawing.blocks import VERSIONS_MAX, put_in_place, written_in_place
 
 
 @pytest.mark.parametrize("lock", ["~$night.xlsx", ".~lock.night.xlsx#"])
@@ -68,7 +68,7 @@ def test_a_process_killed_while_it_writes_leaves_no_file_of_that_name(tmp_path: 
     """What it had staged stands under a hidden name; the next writer takes the place."""
     program = (
         "import os, pathlib, signal, sys\n"
-        "from reports.drawing.in_place import written_in_place\n"
+        "from reports.drawing.blocks import written_in_place\n"
         "def write(file):\n"
         "    file.write(b'half')\n"
         "    file.flush()\n"

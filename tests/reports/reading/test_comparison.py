@@ -8,7 +8,7 @@ from typing import Any
 import openpyxl
 
 from recon.model.figures import ListFile, NightFigures
-from reports.reading.comparison import differences, run_of
+from reports.reading.workbook_check import differences, run_of
 from reports.sheets.breaks_sheet import COLUMNS
 from reports.workbook import write_workbook
 

@@ -7,8 +7,7 @@ from recon.model.nights import Mode
 from recon.model.words import ControlTotal
 from recon.steps.care.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
 from recon.store.database.history import Head
-from recon.store.nights.let_go_rows import LetGo
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import LetGo, Run
 from reports.reading.evidence_workbook import evidence_index
 
 NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)

@@ -4,7 +4,7 @@ from pathlib import Path
 from python_calamine import CalamineWorkbook
 
 from recon.model.resolutions import BreakAnswer, Import, Taken, WorkbookRefusal
-from reports.reading.import_workbook import write_import
+from reports.reading.read_back import write_import
 
 DONE = Import(
     name="answered.xlsx",

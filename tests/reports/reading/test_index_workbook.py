@@ -8,7 +8,7 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.model.errors import OutputError
-from recon.steps.night.night_index import IndexLine
+from recon.steps.night.lookout import IndexLine
 from recon.steps.people.sign_off import Night
 from recon.store.nights.sign_off_rows import Signature
 from reports.reading.index_workbook import write_index

@@ -8,8 +8,8 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.model.errors import OutputError
-from recon.period.business_month import BusinessMonth
-from recon.steps.care.month_index import AccountMonth
+from recon.period.month_statement import BusinessMonth
+from recon.steps.care.month_closes import AccountMonth
 from reports.reading.months_index import write_months_index
 from tests.recon.steps.care.test_month_index import FIRST, SECOND, WITHOUT_BOOKS
 

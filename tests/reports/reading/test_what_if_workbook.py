@@ -9,8 +9,7 @@ from openpyxl import load_workbook
 
 from recon.model.errors import OutputError
 from recon.model.words import Verdict
-from recon.steps.compare.changed_sets import Change
-from recon.steps.compare.rules_change import ChangedRule
+from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.what_if import JudgedAgain, NeverRaised, WhatIf
 from reports.reading import what_if_workbook
 from reports.reading.what_if_workbook import write_what_if

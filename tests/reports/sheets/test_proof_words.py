@@ -1,6 +1,6 @@
 import pytest
 
-from reports.sheets.proof_words import proof_words
+from reports.sheets.words import proof_words
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from recon.model.errors import OutputError
-from reports.sheets.run_sheet import BESIDE, beside_of
+from reports.sheets.totals import BESIDE, beside_of
 
 DIGEST = "0" * 64
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from recon.config.file_layouts import FileLayout
-from recon.config.given_layouts import GivenLayouts
+from recon.config.file_layouts import FileLayout, GivenLayouts
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.typing.layout_check import refuse_wrong_layout
 from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDER_FILE, SETTLEMENT_FILE

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from recon.config.file_layouts import FileLayout
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.typing.layout_check import refuse_wrong_layout
 from recon.files.typing.mapped_columns import names_of, read_of

@@ -26,7 +26,7 @@ from recon.files.reader import child, parcel
 from recon.files.reader.bounds import MIB, Bounds, bounds_of, size_of
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 from recon.model.headway import Way
-from recon.privacy.own_programs import WITHOUT_PLUGINS, program_variables
+from recon.privacy.own_files import WITHOUT_PLUGINS, program_variables
 from recon.privacy.shown_text import scrubbed, shown_name
 
 OWN_VARIABLES = {
@@ -39,7 +39,7 @@ OWN_VARIABLES = {
 """No thread before the fork, and no pool that takes memory before it is needed. What is let go of a
 file goes back to the system from 256 KiB on: a million rows took 525 MiB, and take 450."""
 START = (
-    "from recon.model.collecting import collect_seldom; collect_seldom(); "
+    "from recon.model.uptime import collect_seldom; collect_seldom(); "
     f"import sys; from {child.__name__} import serve; serve(int(sys.argv[1]))"
 )
 """Collecting seldom begins before the first import; a module of the reader would come after it."""

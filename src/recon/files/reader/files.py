@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.bank_batches import ENTRY_SCHEMA
 from recon.files.kinds.instruction_file import NO_TABLES, sealed
@@ -28,7 +28,7 @@ from recon.files.typing.table_schema import (
     TableSchema,
     schema_of,
 )
-from recon.instructions.sealing import Seal
+from recon.instructions.money_requests import Seal
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, no_entries
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError

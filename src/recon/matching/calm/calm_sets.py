@@ -44,7 +44,7 @@ from recon.matching.sets.residuals import legs
 from recon.matching.sets.sets import NO_SET
 from recon.matching.sides.exchange import unrated_rows
 from recon.matching.sides.settlement_side import first_days_told, of_payments
-from recon.model.freed_memory import YOUNG, give_back
+from recon.model.uptime import YOUNG, give_back
 from recon.model.words import EntryType, Flag, SetState
 
 SETS_PER_PART = 32_000

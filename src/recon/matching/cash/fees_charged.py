@@ -17,7 +17,7 @@ from recon.matching.sides.contract_lines import NOT_COVERED
 from recon.matching.sides.fee_volumes import Volumes, month_sums, span, volumes_of
 from recon.matching.sides.settlement_side import pay_outs
 from recon.matching.sides.summed_lines import one_by_one
-from recon.model.charged_fees import (
+from recon.model.gateway_holds import (
     BY_LINE_COLUMNS,
     DIFFERING_COLUMNS,
     MONTHS_COLUMNS,

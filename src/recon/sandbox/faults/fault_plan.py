@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from recon.config.mistakes import UNKNOWN_KEY, mistakes_of
+from recon.config.declared import UNKNOWN_KEY, mistakes_of
 from recon.model.errors import ConfigurationError
 from recon.sandbox.faults.fault_rule import (
     ANY_OPERATION,

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from recon.config.mistakes import problems_of
+from recon.config.declared import problems_of
 from recon.config.settings import load_tables
 from recon.model.errors import ConfigurationError
 from recon.model.words import GatewayState

@@ -15,8 +15,7 @@ from typing import Any
 
 from recon import __version__
 from recon.archive.facts_files import whole_facts
-from recon.archive.manifest import MANIFEST
-from recon.archive.step_folder import Sealed
+from recon.archive.step_folder import MANIFEST, Sealed
 from recon.archive.storage import Storage, reachable
 from recon.model.durable import flush_folder
 from recon.model.errors import (
@@ -31,23 +30,22 @@ from recon.privacy.own_files import for_group, make_folder
 from recon.steps.care.close_folders import closed_folder
 from recon.steps.care.verify import folder_problems
 from recon.steps.ground.environment import Environment, account_of
-from recon.steps.ground.kept_decisions import kept_decisions
-from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import (
     PROOF,
     folder_of,
     is_attempt,
+    is_kept,
+    kept_decisions,
+    sealed_night,
+    sealed_totals,
     storage_of,
     storages_of,
 )
-from recon.steps.ground.sealed_night import sealed_night
-from recon.steps.ground.sealed_totals import sealed_totals
 from recon.steps.night.sealed_proof import RULES
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.nights import facts_rows, results, rules_rows, runs, sign_off_rows
-from recon.store.nights.let_go_rows import LetGo, all_let_go, let_go_of
-from recon.store.nights.runs import Run
+from recon.store.nights import facts_rows, results, runs, sign_off_rows
+from recon.store.nights.runs import LetGo, Run, all_let_go, let_go_of
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
@@ -516,12 +514,10 @@ def _expected(steps: Iterable[Sealed]) -> dict[str, str]:
 
 def _rules(connection: Connection, run: Run, *, digest: str, environment: Environment) -> object:
     """The document with a digest, of the folder or of the database: the digest tells it."""
-    texts = [rules_rows.text_of(connection, digest)]
+    texts = [runs.text_of(connection, digest)]
     try:
         night = sealed_night(connection, run, environment=environment)
         texts += [night.as_sealed(f"{PROOF}/{RULES}").decode()] if PROOF in night.steps else []
     except (ArchiveError, ConfigurationError, UnicodeDecodeError):
         pass  # a fault of the folder, which whoever copies it names
-    return next(
-        (json.loads(text) for text in texts if rules_rows.digest_of_text(text) == digest), None
-    )
+    return next((json.loads(text) for text in texts if runs.digest_of_text(text) == digest), None)

@@ -37,34 +37,25 @@ from recon.steps.care.close_folders import close_problems
 from recon.steps.care.verify import folder_problems, forgotten_folders
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import (
     RESULTS,
     folder_of,
     is_attempt,
+    is_kept,
+    sealed_night,
     storage_of,
 )
-from recon.steps.ground.sealed_night import sealed_night
 from recon.steps.ground.stages import FOLDER as METRICS
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock
-from recon.store.money import retention_rows
-from recon.store.money.spill import ASIDE
-from recon.store.money.spill import FOLDER as SPILL
-from recon.store.nights import (
-    answer_parts,
-    bank_rows,
-    journal_rows,
-    ledger_rows,
-    let_go_rows,
-    runs,
-    sign_off_rows,
-)
-from recon.store.nights.let_go_rows import LetGo
-from recon.store.nights.runs import Run
+from recon.store.money import instruction_rows
+from recon.store.money.lasting_journal import ASIDE
+from recon.store.money.lasting_journal import FOLDER as SPILL
+from recon.store.nights import answer_parts, bank_rows, journal_rows, runs, sign_off_rows
+from recon.store.nights.runs import LetGo, Run
 from recon.store.people import closed_months
-from recon.store.schema.account_filter import OfAccount
+from recon.store.schema.columns import OfAccount
 from recon.telling.night_log import LOG_VARIABLE
 
 
@@ -138,7 +129,7 @@ def housekeeping(environment: Environment) -> tuple[Spared, ...]:
     if keeps.replies_days is not None:
         with environment.store.reading() as connection:
             before = _before(keeps.replies_days, environment=environment)
-            old = retention_rows.old_replies(connection, before=before)
+            old = instruction_rows.old_replies(connection, before=before)
         days = keeps.replies_days
         spared.append(Spared(REPLIES, days, old.count, old.size_bytes, old.oldest))
     if keeps.nights_days is not None:
@@ -166,7 +157,7 @@ def delete(
         for kind in wanted:
             if kind.kind == REPLIES:
                 before = _before(kind.days, environment=environment)
-                retention_rows.forget_replies(connection, before=before)
+                instruction_rows.forget_replies(connection, before=before)
     stayed = [*_unlinked(path for kind in wanted for path in kind.files)]
     gone: list[Spared] = []
     for kind in spared:
@@ -248,7 +239,7 @@ def _replaced(environment: Environment) -> list[Path]:
     """Workbooks of replaced runs that nobody signed, where they lie in a declared folder."""
     folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
     with environment.store.reading() as connection:
-        paths = [Path(path) for path in retention_rows.replaced_workbooks(connection)]
+        paths = [Path(path) for path in instruction_rows.replaced_workbooks(connection)]
     return sorted(path for path in paths if path.resolve().parent in folders)
 
 
@@ -341,7 +332,7 @@ class _Account:
         """Run -> what still reads its folder."""
         out = journal_rows.not_seen_in_the_books(self.connection)
         needed = {each.run_id: "a journal of it is not in the books yet" for each in out}
-        if (reader := ledger_rows.newest_reader(self.connection, self.like)) is not None:
+        if (reader := journal_rows.newest_reader(self.connection, self.like)) is not None:
             needed[reader] = "its books are the newest that were read"
         newest = self._live[max(self._live)]
         needed[newest.run_id] = "it is the newest of its account"
@@ -368,7 +359,7 @@ class _Account:
             ArchiveError: the newest night cannot be read.
         """
         name, month = (self.like.merchant_id, self.like.account_id), month_of(run.business_date)
-        if let_go_rows.let_go_of(self.connection, run.run_id) is not None:
+        if runs.let_go_of(self.connection, run.run_id) is not None:
             return "somebody let it go at the same time"
         if closed_months.state_of(self.connection, name, month=month).closed is None:
             return f"{month} of {'/'.join(name)} is not closed (`recon close {month}`)"
@@ -387,7 +378,7 @@ class _Account:
         asked = {(part.merchant_id, part.account_id): part for part in parts}
         owners: tuple[OfAccount, ...] = (run, *asked.values())
         for owner in owners:
-            if retention_rows.open_money(self.connection, owner, before=max(before, newest)):
+            if instruction_rows.open_money(self.connection, owner, before=max(before, newest)):
                 which = f"{owner.merchant_id}/{owner.account_id}"
                 return (
                     f"an instruction or a case of {which} from before is still open (`recon "
@@ -427,7 +418,7 @@ def old_nights(environment: Environment, *, days: int) -> OldNights:
     why: dict[str, list[date]] = {}
     accounts: dict[tuple[str, str], _Account] = {}
     with environment.store.reading() as connection:
-        half_gone = let_go_rows.half_gone(connection)
+        half_gone = runs.half_gone(connection)
         older = _older(connection, days=days, environment=environment)
         problem = _unsafe(connection, environment=environment) if older else ""
         for run in older:
@@ -481,7 +472,7 @@ def _under_lock(of: OfAccount, go: Callable[[], str], *, environment: Environmen
 def _older(connection: Connection, *, days: int, environment: Environment) -> list[Run]:
     """Finished runs of nights that are older, and were not let go yet; the oldest first."""
     before = environment.clock() - timedelta(days=days)
-    gone = {each.run_id for each in let_go_rows.all_let_go(connection)}
+    gone = {each.run_id for each in runs.all_let_go(connection)}
     named = [
         each.run_id
         for each in runs.finished(connection)
@@ -574,7 +565,7 @@ def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment
             hashlib.sha256(listed.encode()).hexdigest(),
         )
         details = {"days": days, "folder": folder_of(run), "names": names}
-        let_go_rows.note_let_go(connection, going, details=details)
+        runs.note_let_go(connection, going, details=details)
     environment.crash_point("let a night go")
     _remove(run, names=sizes, environment=environment)
     return ""
@@ -583,7 +574,7 @@ def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment
 def _finish_one(going: LetGo, *, environment: Environment) -> str:
     """Remove what is left of a folder, and nothing that is not what was let go; why it stays."""
     with environment.store.reading() as connection:
-        if going not in let_go_rows.half_gone(connection):
+        if going not in runs.half_gone(connection):
             return ""
         run = runs.get(connection, going.run_id)
         sizes, problems = _going(connection, run, environment=environment)
@@ -604,7 +595,7 @@ def _remove(run: Run, *, names: Iterable[str], environment: Environment) -> None
             storage.remove(name)
             environment.crash_point("removed a file of a night")
     with environment.store.writing() as connection:
-        let_go_rows.note_gone(connection, run.run_id, at=environment.clock())
+        runs.note_gone(connection, run.run_id, at=environment.clock())
 
 
 def _span(days: Sequence[date]) -> str:

@@ -27,8 +27,7 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.period.book_files.book_formats import WantedBooks, book_files
 from recon.period.book_files.book_lines import BookCodes, BookLine, DatevBooks, journals_of
-from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import PERMANENT
+from recon.period.month_statement import PERMANENT, BusinessMonth
 from recon.steps.care.close_folders import closed_folder
 from recon.steps.compare.journals import (
     WRITTEN_OFF,
@@ -43,9 +42,8 @@ from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.nights import journal_rows, runs
 from recon.store.nights.runs import Run
-from recon.store.people import closed_months, month_journal_rows
-from recon.store.people.closed_months import ClosedMonth
-from recon.store.people.month_journal_rows import MonthJournal
+from recon.store.people import closed_months
+from recon.store.people.closed_months import ClosedMonth, MonthJournal
 
 JOURNALS = "journals.csv"
 JournalSums = dict[str, dict[tuple[str, str], list[int]]]
@@ -184,7 +182,7 @@ def _choice(connection: Connection, sealed: _Sealed, *, again: Sequence[str]) ->
     proposed = {line.journal_id for line in lines if line.kind == PERMANENT}
     others = {line.journal_id for line in lines} - proposed
     known = journal_rows.states(connection, proposed)
-    out = month_journal_rows.handed_out_of_closes(connection, closed.account, others)
+    out = closed_months.handed_out_of_closes(connection, closed.account, others)
     if again:
         _refuse_strange(again, known={*known, *out})
         return _Choice([line for line in lines if line.journal_id in again], 0, {})
@@ -306,7 +304,7 @@ def _note(
             written_as=wanted.format,
             at=at,
         )
-    month_journal_rows.note_handed_out(
+    closed_months.note_handed_out(
         connection,
         sealed.closed,
         journals=_own_journals(choice.lines),

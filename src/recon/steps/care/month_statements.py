@@ -22,9 +22,9 @@ from recon.model.business_date import BusinessCalendar, Grace, midnight
 from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import SourceKind, Verdict
-from recon.period.business_month import BusinessMonth
 from recon.period.month_in_sql import EARLIER_READ, NEWEST_ONLY, READ, asked_earlier, statement_of
 from recon.period.month_statement import (
+    BusinessMonth,
     ClosedPeriod,
     JournalNames,
     MonthFrame,
@@ -32,9 +32,15 @@ from recon.period.month_statement import (
     MonthStatement,
 )
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import PROOF, RESULTS, folder_of
+from recon.steps.ground.night_folder import (
+    PROOF,
+    RESULTS,
+    UNREAD,
+    SealedNight,
+    folder_of,
+    sealed_night,
+)
 from recon.steps.ground.predecessor import MISSING, standing_without_a_night
-from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
 from recon.steps.ground.window import ledger_start
 from recon.steps.night.sealed_proof import RULES
 from recon.store.nights import runs

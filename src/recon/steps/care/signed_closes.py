@@ -12,27 +12,24 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recon import __version__
-from recon.archive.manifest import About
-from recon.archive.step_folder import Document, Sealed, write_step
+from recon.archive.step_folder import About, Document, Sealed, write_step
 from recon.archive.storage import reachable
 from recon.model.business_date import Grace
 from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import DIGITS_READ
-from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import BusinessMonth
 from recon.steps.care.close_folders import DOCUMENT, period_folder
 from recon.steps.care.month_closes import (
     CloseSignature,
     CloseVerdict,
     PreparedClose,
-    basis_of,
-    prepared_close,
-)
-from recon.steps.care.month_files import (
     SeenClose,
+    basis_of,
     close_document,
     close_name,
     moved_since,
+    prepared_close,
     seen_close,
 )
 from recon.steps.ground.environment import Environment

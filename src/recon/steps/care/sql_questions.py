@@ -11,13 +11,16 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_decisions import kept_decisions
-from recon.steps.ground.let_go_nights import is_kept
-from recon.steps.ground.night_folder import PROOF, folder_of, storage_of
-from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.night_folder import (
+    PROOF,
+    folder_of,
+    is_kept,
+    kept_decisions,
+    sealed_night,
+    storage_of,
+)
 from recon.store.nights import runs
-from recon.store.nights.let_go_rows import all_let_go
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import Run, all_let_go
 
 
 def answer(statement: str, *, environment: Environment) -> Answered:

@@ -33,30 +33,29 @@ from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.second_proof import proven_again
 from recon.steps.files.file_endorsements import unendorsed_files
 from recon.steps.ground import kept_results
-from recon.steps.ground.desk_memory import lost_word
+from recon.steps.ground.desk import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment, account_of
-from recon.steps.ground.let_go_nights import is_kept
 from recon.steps.ground.night_folder import (
     INPUTS,
+    changed_summary,
+    changed_totals,
+    is_kept,
     links,
     storage_at,
     storage_of,
     storages_of,
 )
-from recon.steps.ground.sealed_totals import changed_summary, changed_totals
-from recon.steps.money.restore import given_up, link_missing, unendorsed_restores
+from recon.steps.money.gate import given_up, link_missing, unendorsed_restores
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.database.bound_tables import BOUND_TABLES, RUN
-from recon.store.database.record import PROBLEMS_MAX, changed, changed_in
+from recon.store.database.record import BOUND_TABLES, PROBLEMS_MAX, RUN, changed, changed_in
 from recon.store.money.endorsement_rows import Endorsed, override
-from recon.store.nights import bound_actions, facts_rows, rules_rows, runs, sign_off_rows
-from recon.store.nights.let_go_rows import all_let_go, let_go_of
-from recon.store.nights.order_facts import facts_problems
-from recon.store.nights.runs import FinishedRun, Run
+from recon.store.nights import facts_rows, order_rows, runs, sign_off_rows
+from recon.store.nights.facts_rows import facts_problems
+from recon.store.nights.runs import FinishedRun, Run, all_let_go, let_go_of
 from recon.store.people import agreement_rows, approval_rows, closed_months, resolution_rows
 
 
@@ -113,9 +112,9 @@ def verify(
         problems = [
             *filter(None, (broken, *cut)),
             *changed_in(connection, BOUND_TABLES),
-            *bound_actions.all_changed_actions(connection),
+            *order_rows.all_changed_actions(connection),
             *facts_rows.changed(connection),
-            *rules_rows.changed_rules(connection),
+            *runs.changed_rules(connection),
         ]
         problems += unendorsed(connection, environment=environment)
         problems += close_problems(connection, environment=environment)
@@ -170,7 +169,7 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
         problems += changed(connection, RUN)
         problems += changed_summary(connection, run.run_id)
         problems += facts_rows.changed(connection)
-        problems += rules_rows.changed_rules(connection)
+        problems += runs.changed_rules(connection)
         files, storages = facts_rows.of_night(connection, run), storages_of(environment)
         problems += facts_problems(files, storages=storages)
     problems += [broken] if broken else []

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from recon.model.errors import InputsGoneError, UsageError
 from recon.proof.engine import reconcile as compare
-from recon.steps.compare.changed_sets import Change, compared
 from recon.steps.compare.rebuild import rebuilt, run_named
-from recon.steps.compare.rules_change import ChangedRule, changed_rules, told_of
+from recon.steps.compare.rules_change import Change, ChangedRule, changed_rules, compared, told_of
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.store.nights import runs

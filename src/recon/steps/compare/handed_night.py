@@ -15,8 +15,7 @@ from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveBrokenError
 from recon.steps.ground.environment import Environment, machine_patience
-from recon.steps.ground.night_folder import archive_of_account
-from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
+from recon.steps.ground.night_folder import UNREAD, SealedNight, archive_of_account, sealed_night
 from recon.store.nights.runs import Run
 
 

@@ -25,8 +25,8 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.calm.elsewhere import Elsewhere
 from recon.matching.frames.digest import Columns
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.freed_memory import give_back
 from recon.model.headway import Way
+from recon.model.uptime import give_back
 from recon.proof.books_bridge import Books
 from recon.proof.night_parts import Gathering, Merged, reconcile_rest, settled_of_parts
 from recon.proof.night_tables import (
@@ -45,8 +45,7 @@ from recon.steps.compare.rules_change import is_under_signed_rules
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch, stretches
 from recon.steps.files.incomplete import RowsInParts
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import INPUTS
-from recon.steps.ground.sealed_night import UNREAD, SealedNight, sealed_night
+from recon.steps.ground.night_folder import INPUTS, UNREAD, SealedNight, sealed_night
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 

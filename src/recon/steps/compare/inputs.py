@@ -4,46 +4,142 @@ Before it compares, a run keeps how far it read. Everything is then read up to t
 so that files, answers and instructions of later nights leave the night as it was.
 """
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.reopened import split_ends
 from recon.matching.breaks.write_offs import TYPES, booked_write_offs
+from recon.matching.frames.fingerprints import are_among, numbers_of
+from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import (
+    VANISHED_COLUMNS,
     AgreedWriteOffs,
     Previous,
+    frame_of,
 )
+from recon.model.errors import NightLetGoError
+from recon.model.money import format_minor_units
 from recon.model.words import (
     DOUBTFUL_STATES,
     InstructionKind,
 )
+from recon.privacy.shown_text import scrubbed
+from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import siblings_of
-from recon.steps.compare.vanished_entries import vanished_entries
 from recon.steps.ground import kept_results, shown_answers
-from recon.steps.ground.answer_rows import chargeback_codes
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import entries_of_types
-from recon.steps.ground.night_folder import COMPARED
+from recon.steps.ground.kept_answers import asked_keys, chargeback_codes
+from recon.steps.ground.kept_books import entries_of_types, entry_batches
+from recon.steps.ground.night_folder import COMPARED, SealedNight, sealed_night
 from recon.steps.ground.predecessor import previous_night
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.nights import (
-    break_rows,
-    input_rows,
-    journal_rows,
-    quarantine_rows,
-    rules_rows,
-    runs,
-)
+from recon.store.nights import input_rows, journal_rows, order_rows, results, runs
+from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
+
+EARLIER_NIGHTS_MAX = 31
+"""How many nights without whole books may lie between tonight's and those that are looked into."""
+TOLD_MAX = 3
+"""So many entries are named on page one; of more, how many there are."""
+
+
+def vanished_entries(
+    connection: Connection, run: Run, *, before: Run, rules: Rules, environment: Environment
+) -> pd.DataFrame:
+    """VANISHED_COLUMNS of the entries that an earlier night read and this one has no more.
+
+    None where a row of tonight's books was refused, which may be one of them, or where the earlier
+    night was let go.
+
+    Args:
+        connection: the store.
+        run: this night.
+        before: the night that it carries forward.
+        rules: the window of the ledger.
+        environment: where the archive is.
+
+    Raises:
+        ArchiveError: the books of one of both cannot be read.
+    """
+    gone = [frame_of((), columns=VANISHED_COLUMNS)]
+    earlier = _newest_whole(connection, before)
+    if earlier is None or not journal_rows.is_read_whole(connection, run.run_id):
+        return gone[0]
+    read = partial(_entries, run=run, environment=environment)
+    names = ("entry_id", "reverses_entry_id")
+    here = [numbers_of(frame[name]) for frame in read(connection, run, names) for name in names]
+    known = np.sort(np.concatenate([np.zeros(0, np.uint64), *here]))
+    since = ledger_start(run, rules=rules)
+    asked: list[str] | None = None
+    try:
+        for frame in read(connection, earlier, (*VANISHED_COLUMNS, "booked_at")):
+            rows = frame[~are_among(numbers_of(frame["entry_id"]), known)]
+            is_old = rows["booked_at"].lt(since)
+            if is_old.any():
+                if asked is None:
+                    keys = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
+                    asked = keys.to_pylist()
+                rows = rows[~is_old | is_among(rows["order_no"], asked)]
+            gone.append(rows[[*VANISHED_COLUMNS]])
+    except NightLetGoError:
+        return gone[0]
+    # Of two contents under one number neither counted.
+    every = pd.concat(gone, ignore_index=True).drop_duplicates()
+    return every.drop_duplicates("entry_id", keep=False, ignore_index=True)
+
+
+def vanished_told(entries: pd.DataFrame) -> list[str]:
+    """A sentence for page one where entries are no longer there (VANISHED_COLUMNS)."""
+    if entries.empty:
+        return []
+    named = [
+        f"{scrubbed(row['entry_id'])} ({scrubbed(row['order_no']) or 'no order'}, "
+        f"{format_minor_units(row['amount'], currency=row['currency'])} {row['currency']})"
+        for row in entries.sort_values("entry_id").head(TOLD_MAX).to_dict("records")
+    ]
+    more = f" and {len(entries) - TOLD_MAX:,} more" if len(entries) > TOLD_MAX else ""
+    sentence = (
+        "Ledger entries that an earlier night counted are no longer there, and nothing reverses "
+        f"them: {', '.join(named)}{more}. Book a reversal where an entry was wrong; what is "
+        "deleted is taken back in the month by tonight's date."
+    )
+    return [sentence]
+
+
+def _newest_whole(connection: Connection, before: Run) -> Run | None:
+    """The newest night from `before` back whose books were read whole."""
+    for number, run_id in enumerate(results.nights_before(connection, before)):
+        if number < EARLIER_NIGHTS_MAX and journal_rows.is_read_whole(connection, run_id):
+            return runs.get(connection, run_id)
+    return None
+
+
+def _entries(
+    connection: Connection,
+    night: Run,
+    columns: Sequence[str],
+    *,
+    run: Run,
+    environment: Environment,
+) -> Iterator[pd.DataFrame]:
+    """Entries of the account in the books of a night, some at a time."""
+    named = ("merchant_id", "account_id")
+    columns = [*{**dict.fromkeys(named), **dict.fromkeys(columns)}]
+    for table in entry_batches(connection, night, columns=columns, environment=environment):
+        frame = frame_of_table(table)
+        yield frame[frame[named[0]].eq(run.merchant_id) & frame[named[1]].eq(run.account_id)]
 
 
 def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
@@ -51,7 +147,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
     rules = environment.settings.rules
     before = previous_night(run, environment=environment)
     with environment.store.writing() as connection:
-        rules_rows.keep(connection, rules, at=environment.clock())
+        runs.keep(connection, rules, at=environment.clock())
         last_file, last_observation = input_rows.last_rows(connection)
         return Inputs(
             rules_digest=rules.digest,
@@ -61,7 +157,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             product_version=__version__,
             siblings=siblings_of(run, environment=environment),
             settlement=_has_settlement(run, environment=environment),
-            last_reject_end=quarantine_rows.last_end(connection),
+            last_reject_end=order_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
             agreed_write_offs=_agreed_write_offs(
                 connection, run, words=endorsed(environment), environment=environment
@@ -152,7 +248,7 @@ def previous_of(
         left_open = kept_results.open_breaks(connection, before.run_id, environment=environment)
         if left_open is None:
             return None
-        closed, away = split_ends(break_rows.ends_until(connection, before), breaks=left_open)
+        closed, away = split_ends(results.ends_until(connection, before), breaks=left_open)
         return Previous(
             as_of=before.as_of,
             breaks=left_open,

@@ -15,8 +15,7 @@ from recon.model.errors import UsageError
 from recon.model.figures import HandedOut
 from recon.model.nights import Mode
 from recon.model.words import Verdict
-from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import PERMANENT
+from recon.period.month_statement import PERMANENT, BusinessMonth
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
@@ -25,7 +24,7 @@ from recon.store.nights import journal_rows, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.journal_rows import LeftAs
 from recon.store.nights.runs import Run
-from recon.store.people import closed_months, month_journal_rows, resolution_rows
+from recon.store.people import closed_months, resolution_rows
 
 WRITTEN_OFF = "its break is written off, or waits for a second person to agree"
 
@@ -202,7 +201,7 @@ def journals_out(environment: Environment) -> list[OutJournal]:
 
 
 def _of_closes(connection: Connection) -> Iterator[OutJournal]:
-    for out in month_journal_rows.out_of_closes(connection):
+    for out in closed_months.out_of_closes(connection):
         month = BusinessMonth.named(out.month)
         after = f"{month.last + timedelta(days=1):%Y-%m}"
         if closed_months.state_of(connection, out.account, month=after).closed is None:

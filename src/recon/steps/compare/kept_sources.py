@@ -11,8 +11,7 @@ from recon.proof.compared_tables import previous_of_tables, sources_of_tables
 from recon.proof.night_tables import FRAMES, TARIFFS, frames_of_inputs
 from recon.steps.compare.stretches import IN_STRETCHES
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import COMPARED, INPUTS, links
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.night_folder import COMPARED, INPUTS, SealedNight, links, sealed_night
 from recon.store import Connection
 from recon.store.nights.runs import Run
 

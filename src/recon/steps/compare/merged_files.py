@@ -17,8 +17,7 @@ from recon.proof.night_parts import MERGED, Merged
 from recon.steps.compare.handed_night import HandedNight, keys_needed, opened_night
 from recon.steps.compare.part_files import write_files
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import rows_of
-from recon.steps.ground.sealed_night import UNREAD
+from recon.steps.ground.night_folder import UNREAD, rows_of
 
 REST = "rest"
 

@@ -13,8 +13,7 @@ from dataclasses import replace
 from recon.archive.step_folder import Rows, Sealed, write_step
 from recon.archive.storage import reachable
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import COMPARED, IN_PARTS, folder_of, storage_of
-from recon.steps.ground.sealed_night import SealedNight
+from recon.steps.ground.night_folder import COMPARED, IN_PARTS, SealedNight, folder_of, storage_of
 from recon.store.nights.runs import Run
 
 UNWRITTEN = (

@@ -4,62 +4,74 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pandas as pd
 import pyarrow as pa
 
-from recon.config.given_layouts import GivenLayouts, given_layouts
+from recon.config.file_layouts import GivenLayouts, given_layouts
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
+from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
+    INSTANT,
     INSTRUCTION_COLUMNS,
     LEDGER_COLUMNS,
+    MINOR_UNITS,
     ORDER_COLUMNS,
     SETTLEMENT_COLUMNS,
+    TEXT,
     Previous,
     Sources,
 )
 from recon.matching.sides.instruction_versions import with_each_instruction_once
 from recon.model.errors import OutputError, UsageError
-from recon.model.figures import NightFigures
-from recon.model.words import Clock, ControlTotal, SourceKind
+from recon.model.figures import (
+    BANK_DAYS_AHEAD,
+    BATCH_COLUMNS,
+    INSTRUCTION_SHEET_COLUMNS,
+    PLAIN_FILES,
+    Attention,
+    NightFigures,
+    matched_of,
+)
+from recon.model.words import DOUBTFUL_STATES, Clock, ControlTotal, SourceKind
+from recon.privacy.shown_text import scrubbed
 from recon.proof.books_bridge import Books, books_of, books_totals
+from recon.proof.bridge import bridge_of
 from recon.steps.compare.carried import (
+    CARRIED_BANK_FILES,
     CARRIED_FILES,
     Carried,
+    CarriedBank,
     Tables,
     as_compared,
+    bank_handed_on,
+    by_carried_statements,
     carried_files,
     lines_totals,
     read_carried,
+    read_carried_bank,
     refuse_known,
     remove_others,
     told_again,
     with_carried,
-)
-from recon.steps.compare.carried_bank import (
-    CARRIED_BANK_FILES,
-    CarriedBank,
-    bank_handed_on,
-    by_carried_statements,
-    read_carried_bank,
     with_carried_bank,
 )
 from recon.steps.compare.earlier_run import read_earlier_run
-from recon.steps.compare.fee_claims import FEE_CLAIMS, claims_csv
 from recon.steps.compare.more_totals import with_totals
-from recon.steps.compare.plain_figures import plain_figures
-from recon.steps.compare.plain_notes import ignored_columns, incomplete_told
 from recon.steps.compare.result_files import (
+    FEE_CLAIMS,
     WORKBOOK,
     Content,
+    claims_csv,
     files_of_lists,
     output_folder,
     publish,
@@ -67,7 +79,128 @@ from recon.steps.compare.result_files import (
     stage,
 )
 from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13
+from recon.steps.compare.shown_breaks import grave_breaks
 from recon.steps.files.bank_files import BankFiles, read_bank_files
+from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
+
+SEVERAL = "several"
+"""Stands for the merchant or account where the files hold more than one."""
+
+_INSTANTS = frozenset({"sent_at", "outcome_at", "in_doubt_since"})
+_COUNTS = frozenset({"amount", "attempt"})
+
+
+def plain_figures(
+    result: Reconciliation, *, sources: Sources, business_date: date, clock: Clock, rules: Rules
+) -> NightFigures:
+    """Everything the workbook shows of plain files; no database knows this run."""
+    matches = result.matches  # before the digest, which is of the same rows
+    doubtful = _attention(sources.instructions, as_of=result.as_of)
+    grave = grave_breaks(result.breaks, answers={}, calendar=rules.business_calendar)
+    return NightFigures(
+        merchant_id=_only(sources, "merchant_id"),
+        account_id=_only(sources, "account_id"),
+        merchant_name="",
+        business_date=business_date,
+        run_id=result.digest[:12],
+        mode=PLAIN_FILES,
+        as_of=result.as_of,
+        generated_at=clock(),
+        timezone=rules.calendar.timezone,
+        bank_until=rules.bank_calendar.business_day_after(business_date, days=BANK_DAYS_AHEAD),
+        verdict=result.verdict,
+        breaks=with_reopened(result),
+        effects=result.effects,
+        matches=matched_of(matches),
+        pending=result.pending,
+        unverified=result.unverified,
+        sides=result.sides,
+        movements=result.movements,
+        journals=result.journals,
+        bank=result.bank,
+        gateway_holds=result.gateway_holds,
+        fees=charged_fees(sources, contract=rules.fee_contract),
+        control_totals=result.control_totals,
+        instructions=_instructions(sources.instructions),
+        batches=pd.DataFrame({name: pd.Series(dtype=TEXT) for name in BATCH_COLUMNS}),
+        files=sources.files,
+        rejects=sources.rejects,
+        bridge=bridge_of(sources),
+        attention=(*doubtful, *grave),
+        not_covered=result.not_covered,
+        unmapped_codes=result.unmapped_codes,
+        scope_of_assurance=result.scope_of_assurance,
+        rules_digest=result.rules_digest,
+        ledger_covered=sources.ledger is not None,
+    )
+
+
+def _only(sources: Sources, name: str) -> str:
+    names = sorted({*sources.orders[name].unique(), *sources.gateway[name].unique()} - {""})
+    if len(names) > 1:
+        return SEVERAL
+    return names[0] if names else ""
+
+
+def _instructions(frame: pd.DataFrame | None) -> pd.DataFrame:
+    """INSTRUCTION_SHEET_COLUMNS; what a file cannot say stays blank."""
+    rows = 0 if frame is None else len(frame)
+    known = set() if frame is None else set(frame.columns)
+    return pd.DataFrame(
+        {
+            name: frame[name].reset_index(drop=True)
+            if frame is not None and name in known
+            else _blank(name, rows=rows)
+            for name in INSTRUCTION_SHEET_COLUMNS
+        }
+    )
+
+
+def _blank(name: str, *, rows: int) -> "pd.Series[Any]":
+    if name in _INSTANTS:
+        return pd.Series([pd.NaT] * rows, dtype=INSTANT)
+    if name in _COUNTS:
+        return pd.Series([0] * rows, dtype=MINOR_UNITS)
+    return pd.Series([""] * rows, dtype=TEXT)
+
+
+def _attention(frame: pd.DataFrame | None, *, as_of: datetime) -> tuple[Attention, ...]:
+    """Every instruction whose money may or may not have moved."""
+    if frame is None:
+        return ()
+    doubtful = frame[frame["state"].isin([str(state) for state in DOUBTFUL_STATES])]
+    return tuple(
+        Attention(
+            what=f"{row['kind']} in doubt",
+            order_no=row["order_no"],
+            transaction_id=row["transaction_id"],
+            currency=row["currency"],
+            amount=int(row["amount"]),
+            since=as_of if pd.isna(row["sent_at"]) else row["sent_at"].to_pydatetime(),
+            next_step="Look the payment up at the gateway and settle the instruction by hand.",
+            is_urgent=True,
+        )
+        for row in doubtful.to_dict("records")
+    )
+
+
+def incomplete_told(result: Reconciliation, *, sources: Sources, rules: Rules) -> tuple[str, ...]:
+    """What an INCOMPLETE result of plain files lacks, each as a sentence for page one."""
+    lacking = why_incomplete(result, sources=sources, rules=rules)
+    given = ("no ledger was given (--ledger)" if each == NO_LEDGER else each for each in lacking)
+    return tuple(f"Incomplete: {each.rstrip('.')}." for each in given)
+
+
+def ignored_columns(tables: Tables) -> tuple[str, ...]:
+    """Columns that nobody read, by file."""
+    return tuple(
+        f"{scrubbed(table.facts.source_file.name)}: nothing was read from the unknown columns "
+        f"{', '.join(map(scrubbed, table.facts.ignored_columns))}."
+        for several in tables.values()
+        for table in several
+        if table.facts.ignored_columns
+    )
+
 
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]

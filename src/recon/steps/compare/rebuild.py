@@ -16,7 +16,7 @@ from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
-from recon.store.nights import input_rows, rules_rows, runs
+from recon.store.nights import input_rows, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
@@ -132,7 +132,7 @@ def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, s
             raise InputsGoneError(NOT_KEPT.format(run.run_id))
         digest_then = runs.digests_of(connection, run.run_id)["result_digest"]
         try:
-            rules = rules_rows.load(connection, inputs.rules_digest)
+            rules = runs.load(connection, inputs.rules_digest)
         except ConfigurationError as error:
             msg = f"run {run.run_id} cannot be rebuilt by this version of recon: {error}"
             raise InputsGoneError(msg) from error

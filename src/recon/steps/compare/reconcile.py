@@ -8,9 +8,9 @@ from recon.matching.breaks.reopened import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
+from recon.model.uptime import give_back
 from recon.model.words import SetState, Verdict
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.engine import reconcile as compare
@@ -51,8 +51,8 @@ from recon.steps.ground.night_end import not_verified
 from recon.steps.ground.night_folder import bind, rows_of
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.database.bound_tables import SUMMARY
-from recon.store.nights import break_rows, input_rows, journal_rows, results, runs
+from recon.store.database.record import SUMMARY
+from recon.store.nights import input_rows, journal_rows, results, runs
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run, Stop
@@ -281,7 +281,7 @@ def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Even
     result = compared.result
     summary = results.save(connection, run.run_id, result=result)
     input_rows.save(connection, run.run_id, inputs=compared.inputs)
-    break_rows.save_ends(connection, run.run_id, ends=compared.ends)
+    results.save_ends(connection, run.run_id, ends=compared.ends)
     shown = shown_in_the_books(result.effects, exported=compared.inputs.exported)
     journal_rows.note_booked(connection, run, shown=shown)
     lacking = compared.lacking if result.verdict is Verdict.INCOMPLETE else ()

@@ -30,7 +30,14 @@ from recon.matching.frames.sources import Previous
 from recon.model.durable import flush_folder
 from recon.model.errors import FolderError, OutputError
 from recon.model.figures import LISTS_IN_FILES, ListFile
-from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
+from recon.model.gateway_holds import (
+    DIFFERING_COLUMNS,
+    ChargedFees,
+    FeesTaken,
+    GatewayHolds,
+    HeldPart,
+    Holding,
+)
 from recon.model.money import format_minor_units
 from recon.model.words import ControlTotal, Reject, SourceFile
 from recon.privacy.own_files import for_group, make_folder
@@ -300,3 +307,44 @@ def _described(staged: Mapping[Path, Path], name: str, rows: pd.DataFrame, /) ->
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return ListFile(name, len(rows), path.stat().st_size, digest)
+
+
+FEE_CLAIMS = "fee-claims.csv"
+CLAIM_COLUMNS = ("claim_id", *(name for name in DIFFERING_COLUMNS if name != "difference"))
+_AMOUNTS = ("base", "expected", "charged", "given_back", "claimed")
+_NAMES = (
+    *("merchant_id", "account_id", "currency", "batch_id", "transaction_id", "order_no"),
+    *("reference_no", "entry_type", "settled_on"),
+)
+_DIGITS = 16
+
+
+def claims_csv(fees: ChargedFees) -> Content:
+    """One row per claimed settlement line, amounts in major units; the header alone for none."""
+    claims = fees.claims
+    cells = claims[[*_NAMES]].itertuples(index=False, name=None)
+    own = pd.Series(_ids([*cells]), index=claims.index, dtype="str")
+    return csv_parts(claims.assign(claim_id=own), columns=CLAIM_COLUMNS, amounts=_AMOUNTS)
+
+
+def _ids(lines: list[tuple[str, ...]]) -> list[str]:
+    """The same for the same line on every night; equal lines are counted."""
+    seen: dict[tuple[str, ...], int] = {}
+    ids = []
+    for names in lines:
+        seen[names] = seen.get(names, 0) + 1
+        text = "\x1f".join((*names, str(seen[names])))
+        ids.append(hashlib.sha256(text.encode()).hexdigest()[:_DIGITS])
+    return ids
+
+
+def write_claims(fees: ChargedFees | None, *, folder: Path, name: str) -> Path | None:
+    """Write the claims of a night beside its workbook, in the place of an earlier run's.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    if fees is None:
+        return None
+    publish(stage(folder, files={name: claims_csv(fees)}))
+    return folder / name

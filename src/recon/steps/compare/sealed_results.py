@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from recon.archive.manifest import About, Manifest
-from recon.archive.step_folder import BegunStep, Part, Parts, Rows, Sealed
+from recon.archive.step_folder import About, BegunStep, Manifest, Part, Parts, Rows, Sealed
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books
 from recon.proof.compared_tables import compared_tables
@@ -20,6 +19,7 @@ from recon.steps.ground.night_folder import (
     COMPARED,
     INPUTS,
     RESULTS,
+    SealedNight,
     Terms,
     about_of,
     answer_steps,
@@ -29,9 +29,9 @@ from recon.steps.ground.night_folder import (
     links,
     newest,
     rows_of,
+    sealed_night,
     write,
 )
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
 from recon.store.nights.runs import Run
 
 Tables = Callable[[], Iterable[tuple[str, pa.Table]]]

@@ -17,9 +17,14 @@ from recon.proof.night_tables import totals_of
 from recon.proof.second_engine import SHEETS_READ, proven_in_sql, sheets_in_sql
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.let_go_nights import refuse_let_go
-from recon.steps.ground.night_folder import COMPARED, RESULTS, STEPS, folder_of
-from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.night_folder import (
+    COMPARED,
+    RESULTS,
+    STEPS,
+    folder_of,
+    refuse_let_go,
+    sealed_night,
+)
 from recon.store.nights.runs import Run
 
 

@@ -36,7 +36,7 @@ from recon.steps.ground.window import (
     left_out,
 )
 from recon.store import Connection
-from recon.store.nights import ledger_rows
+from recon.store.nights import journal_rows
 from recon.store.nights.runs import Run
 
 _Read = Callable[..., Iterator[pd.DataFrame]]
@@ -177,7 +177,7 @@ def arrived_ledger(
     kept = np.sort(rows)
     every = ours = recent = compared = BookRows(0, {})
     # Refused entries count on both sides: here as the database adds them up.
-    in_file = Counter(ledger_rows.rejected_sums(connection, run.run_id))
+    in_file = Counter(journal_rows.rejected_sums(connection, run.run_id))
     batches = entry_batches(connection, run, columns=_IN_MONEY, environment=environment)
     for at, table in _placed(batches):
         frame = frame_of_table(table)

@@ -14,9 +14,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.fields import INSTANT
 from recon.archive.rows_file import row_batches
-from recon.archive.schemas import ANSWERS, REPLIES, SCHEMAS
+from recon.archive.schemas import ANSWERS, INSTANT, REPLIES, SCHEMAS
 from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
@@ -36,7 +35,7 @@ from recon.matching.frames.sources import (
 from recon.matching.sides.contract_lines import PRICED
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.settlement_side import PAY_OUT
-from recon.model.freed_memory import give_back
+from recon.model.uptime import give_back
 from recon.model.words import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.bridge import FROM_OTHERS
 from recon.proof.night_tables import (
@@ -55,18 +54,29 @@ from recon.steps.compare.selected_entries import (
     ledger_table,
     older_entries,
 )
-from recon.steps.compare.settled import lines_of_night, month_volumes, settled_days, settled_since
-from recon.steps.compare.siblings import SIBLING_KEYS_MAX, with_siblings
-from recon.steps.files.arrived_rows import order_steps, with_steps, with_taken
+from recon.steps.compare.siblings import (
+    SIBLING_KEYS_MAX,
+    lines_of_night,
+    month_volumes,
+    settled_days,
+    settled_since,
+    with_siblings,
+)
+from recon.steps.files.arrived_rows import order_steps, orders_lack_since, with_steps, with_taken
+from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.keep_ledger import unread_files
-from recon.steps.files.never_read import WHOLE_FILE
-from recon.steps.files.short_files import orders_lack_since
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import asked_keys
+from recon.steps.ground.kept_answers import asked_keys, newest_of_run
 from recon.steps.ground.kept_books import LEDGER
-from recon.steps.ground.newest_answers import newest_of_run
-from recon.steps.ground.night_folder import BOOKS, INPUTS, links, newest, storages_of
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.night_folder import (
+    BOOKS,
+    INPUTS,
+    SealedNight,
+    links,
+    newest,
+    sealed_night,
+    storages_of,
+)
 from recon.steps.ground.window import (
     NOTHING_BEFORE,
     PAYMENTS,
@@ -80,22 +90,16 @@ from recon.store import Connection
 from recon.store.nights import (
     bank_rows,
     facts_rows,
-    ledger_rows,
+    journal_rows,
     order_rows,
-    quarantine_rows,
     settlement_rows,
     stored_orders,
 )
 from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
-from recon.store.nights.order_bridge import OrderSteps
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import (
-    NO_ROWS,
-    AskedFor,
-    NightLines,
-    frame_of_lines,
-)
+from recon.store.nights.settlement_rows import NO_ROWS, AskedFor, NightLines, frame_of_lines
+from recon.store.nights.stored_orders import OrderSteps
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ def _small_sources(
     files, rejects = of_this_account(
         loaded, rejected, run=run, siblings=inputs.siblings, waiting=waiting
     )
-    source = ledger_rows.source_of(connection, run.run_id)
+    source = journal_rows.source_of(connection, run.run_id)
     sources = Sources(
         orders=frame_of((), columns=ORDER_COLUMNS),
         gateway=frame_of((), columns=GATEWAY_COLUMNS),
@@ -317,7 +321,7 @@ def _small_sources(
         volumes=settled.volumes if settled else None,
         bank=bank_source(connection, run, until=until, environment=environment),
     )
-    if source is None or ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
+    if source is None or journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
         return replace(sources, ledger=None), None
     entries = chosen_entries(
         connection, run, sources=sources, moves=moves, asked=names, environment=environment
@@ -346,7 +350,7 @@ def quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Qu
     if inputs.last_reject_end is None:
         return ()
     ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
-    return quarantine_rows.outstanding(connection, run, **ends)
+    return order_rows.outstanding(connection, run, **ends)
 
 
 def of_this_account(

@@ -7,27 +7,93 @@ WRONG_ACCOUNT once instead of telling of two unrelated breaks.
 """
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date, timedelta
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.config.rules import Rules
 from recon.instructions.queries import PERSONS_PATIENCE_SECONDS, ask, pace_of
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.sources import SettledDays, Sources
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
+from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.ground import shown_answers
-from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
-from recon.steps.ground.ending import seconds_left
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import keep, table_of_run
+from recon.steps.ground.environment import Environment, seconds_left
+from recon.steps.ground.kept_answers import (
+    OrderNumbers,
+    Replies,
+    keep,
+    order_numbers,
+    reply_rows,
+    table_of_run,
+    this_moment,
+)
 from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.order_numbers import OrderNumbers, order_numbers
-from recon.steps.ground.window import window_start
-from recon.store.nights import stored_orders
+from recon.steps.ground.window import ledger_start, window_start
+from recon.store import Connection
+from recon.store.nights import settlement_rows, stored_orders
 from recon.store.nights.answer_parts import BASELINE, sibling_phase
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import AskedFor, NightLines, volumes_of
+
+
+def settled_since(run: Run, *, rules: Rules) -> str:
+    """The first day whose lines a night compares; older ones only of payments it asks about."""
+    return ledger_start(run, rules=rules).date().isoformat()
+
+
+def settled_days(connection: Connection, run: Run, *, until: int) -> SettledDays | None:
+    """Which days the files prove; None where none has ever told of the account."""
+    first, last = settlement_rows.days_told(connection, run, until=until)
+    if not first:
+        return None
+    missing = settlement_rows.missing(connection, run, whole_file=WHOLE_FILE, until=until)
+    waits_for = ""
+    if missing:
+        business_date, waits_for = missing[0]
+        last = min(last, (business_date - timedelta(days=1)).isoformat())
+    return SettledDays(first, last, waits_for)
+
+
+def lines_of_night(
+    connection: Connection,
+    run: Run,
+    *,
+    asked: AskedFor,
+    until: int,
+    rules: Rules,
+    storages: StorageOf,
+) -> NightLines:
+    """Which lines a night compares, as of the last file that counts.
+
+    Raises:
+        ArchiveError: they cannot be read.
+    """
+    return NightLines.of(
+        connection,
+        run,
+        since=settled_since(run, rules=rules),
+        asked=replace(asked, by_payment=rules.ledger.fees_per == "payment"),
+        storages=storages,
+        until=until,
+    )
+
+
+def month_volumes(
+    connection: Connection, lines: NightLines, *, days: Iterable[str], until: int
+) -> pd.DataFrame:
+    """What the months came to that price the lines of some days."""
+    run, storages = lines.run, lines.storages
+    first = min(days, default=run.business_date.isoformat())
+    oldest = date.fromisoformat(first).replace(day=1)
+    since = (oldest - timedelta(days=1)).replace(day=1)
+    return volumes_of(connection, run, since=since.isoformat(), storages=storages, until=until)
+
 
 SIBLING_KEYS_MAX = 10_000
 """More lonely keys than this have one cause that is not a wrong account."""

@@ -26,8 +26,7 @@ from recon.proof.night_tables import (
     with_tariffs,
 )
 from recon.steps.ground.kept_books import LEDGER
-from recon.steps.ground.night_folder import COMPARED, INPUTS
-from recon.steps.ground.sealed_night import SealedNight
+from recon.steps.ground.night_folder import COMPARED, INPUTS, SealedNight
 
 ORDER_NO = "order_no"
 IN_STRETCHES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)

@@ -21,12 +21,19 @@ from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
 from recon.proof.engine import reconcile as compare
-from recon.steps.compare.changed_sets import Change, compared, unverified_sets
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs
 from recon.steps.compare.reconcile import with_missing_sources, with_stopped_sending
-from recon.steps.compare.rules_change import ChangedRule, changed_rules
-from recon.steps.compare.tried_rules import EVENT, TRIED, tried
+from recon.steps.compare.rules_change import (
+    EVENT,
+    TRIED,
+    Change,
+    ChangedRule,
+    changed_rules,
+    compared,
+    tried,
+    unverified_sets,
+)
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.store.database import history

@@ -6,7 +6,7 @@ run of the same night succeeds, a version without rejects takes their place.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -14,22 +14,51 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from recon.config.file_layouts import FileLayout
+from recon.config.file_layouts import FileLayout, layout_of
 from recon.config.file_sources import S3, ExpectedFile, RemoteSource, moment_after
+from recon.config.settings import AccountSettings
 from recon.files.formats.raw_reader import SUFFIXES
 from recon.files.inbox.arrived_files import NOT_TOLD, WAITS_FOR, inbox
 from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
+from recon.files.inbox.quiet_files import LOOKS_MAX, unsettled
 from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.steps.files.file_endorsements import counting
-from recon.steps.files.never_read import ABSENT, WHOLE_FILE, absent_sha256
+from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database.engine import Turn
 from recon.store.nights import bank_rows, file_words, order_rows, settlement_rows
 from recon.store.nights.runs import Run
+
+
+def still_written(
+    paths: Iterable[Path],
+    *,
+    account: AccountSettings,
+    layouts: tuple[FileLayout, ...] = (),
+    environment: Environment,
+) -> Mapping[Path, str]:
+    """Files that kept changing however long they were waited for, and the reason in words.
+
+    A file whose layout names a `done_file` is complete when that is there, and is not waited for.
+    """
+    settle = timedelta(seconds=account.settle_seconds)
+    unsettled_paths = unsettled(
+        (path for path in paths if not layout_of(path.name, layouts=layouts).done_file),
+        settle=settle,
+        clock=environment.clock,
+        pause=environment.pause,
+    )
+    waited = LOOKS_MAX * account.settle_seconds
+    why = (
+        f"is still being written: it was waited for over {waited} seconds and never left alone for "
+        f"{account.settle_seconds}; nothing of it was taken: run again when it is complete"
+    )
+    return dict.fromkeys(unsettled_paths, why)
+
 
 LOOK_AGAIN_SECONDS = 60
 UNREAD_TOLD_MAX = 10

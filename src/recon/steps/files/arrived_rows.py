@@ -1,25 +1,163 @@
 """How many rows went where between the files of a night and what it compares."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from statistics import median
 from typing import NamedTuple
 
 import pandas as pd
 
+from recon.config.file_layouts import FileLayout, layout_of
 from recon.matching.frames.sources import LoadCounts, Sources
+from recon.model.business_date import BusinessCalendar
 from recon.model.words import SourceFile, SourceKind
 from recon.proof.books_bridge import FileMoney, Sums, arrived_books, sums_by_type
 from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
-from recon.steps.files.short_files import cut_files_told
+from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
-from recon.store.nights import order_bridge
+from recon.store.nights import file_words, order_rows, stored_orders
 from recon.store.nights.facts_rows import Account
-from recon.store.nights.order_bridge import InView, OrderSteps
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import InView, OrderSteps
+
+USUAL_FILES_MAX = 10
+"""Nights whose files say what is usual."""
+USUAL_FILES_MIN = 3
+"""With fewer nobody knows what is usual."""
+UNJUDGED_SHOWN_MAX = 3
+"""Senders that a sentence names."""
+SHORT_SHARE = 0.5
+"""Fewer rows than this share of the usual number are told."""
+_DIGITS = re.compile(r"[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """A file with fewer rows than its sender's last ones had."""
+
+    name: str
+    rows: int
+    usual: tuple[int, ...]
+    """Rows of the sender's last files, each of another night."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} has {self.rows:,} rows; its sender's last {len(self.usual)} files had "
+            f"{min(self.usual):,} to {max(self.usual):,}, and neither a trailer nor a control or "
+            "done file says that it is whole: ask the sender whether it was cut"
+        )
+
+
+def short_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
+    """A sentence for each order file of the night that looks cut."""
+    files, earlier = _without_an_end(run, until=until, environment=environment)
+    return _short(files, earlier=earlier)
+
+
+def cut_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
+    """The same, and which senders nobody can judge yet."""
+    files, earlier = _without_an_end(run, until=until, environment=environment)
+    return [*_short(files, earlier=earlier), *_unjudged(files, earlier=earlier)]
+
+
+def _short(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
+    shorts = (short_of(file, earlier=earlier) for file in files)
+    return [f"{short}." for short in shorts if short is not None]
+
+
+def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
+    """A sentence where too few nights had files of a sender to know what is usual."""
+    known = {sender_of(file.name): len(_usual(file.name, earlier=earlier)) for file in files}
+    few = {sender: nights for sender, nights in sorted(known.items()) if nights < USUAL_FILES_MIN}
+    if not few:
+        return []
+    named = [f"{sender} has {nights}" for sender, nights in [*few.items()][:UNJUDGED_SHOWN_MAX]]
+    more = [f"{len(few) - len(named)} more"] if len(few) > len(named) else []
+    sentence = (
+        f"Whether an order file was cut is not judged yet: that needs {USUAL_FILES_MIN} earlier "
+        f"nights with files of its sender ({', '.join([*named, *more])}), or a trailer, a control "
+        "or a done file."
+    )
+    return [sentence]
+
+
+def _without_an_end(
+    run: Run, *, until: int | None, environment: Environment
+) -> tuple[list[SourceFile], list[tuple[str, int]]]:
+    """The order files of the night that do not say that they are whole; rows of earlier files."""
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    with environment.store.reading() as connection:
+        files = [file for file, _ in order_rows.files_of_night(connection, run, until=until)]
+        earlier = file_words.rows_before(connection, run)
+    orders = [file for file in files if file.kind is SourceKind.ORDERS]
+    return [file for file in orders if not _says_its_end(file.name, account.layouts)], earlier
+
+
+def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> Short | None:
+    """What a file lacks beside its sender's last ones; None where it is as usual.
+
+    Args:
+        file: The file.
+        earlier: Name and rows read of files of earlier nights, one a night and name, newest first.
+    """
+    usual = _usual(file.name, earlier=earlier)
+    if len(usual) < USUAL_FILES_MIN or file.rows_read >= SHORT_SHARE * median(usual):
+        return None
+    return Short(file.name, file.rows_read, usual)
+
+
+def _usual(name: str, *, earlier: Sequence[tuple[str, int]]) -> tuple[int, ...]:
+    """Rows of the last files of the same sender."""
+    rows = [rows for other, rows in earlier if sender_of(other) == sender_of(name) and rows]
+    return tuple(rows[:USUAL_FILES_MAX])
+
+
+def sender_of(name: str) -> str:
+    """Who sends files of such a name: what is a number in it may be another one."""
+    return _DIGITS.sub("#", name)
+
+
+def _says_its_end(name: str, layouts: tuple[FileLayout, ...]) -> bool:
+    layout = layout_of(name, layouts=layouts)
+    return bool(layout.trailer or layout.control_file or layout.done_file)
+
+
+EVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""Nothing was complete before."""
+
+
+def orders_lack_since(
+    connection: Connection, run: Run, *, until: int, calendar: BusinessCalendar
+) -> datetime | None:
+    """The end of what the last complete files cover, where tonight one is lacking; else None.
+
+    A refused file is lacking until its sender gives a complete one; one of nobody who ever gave a
+    complete one, on its night only.
+    """
+    files = order_rows.versions_until(connection, run, until=until, whole_file=WHOLE_FILE)
+    complete = [(sender_of(file.name), day) for file, day, is_refused in files if not is_refused]
+    newest = {file.name: (file, day, is_refused) for file, day, is_refused in files}
+    covered: list[date | None] = []
+    for file, refused_on, is_refused in newest.values():
+        if not is_refused:
+            continue
+        own = [day for sender, day in complete if sender == sender_of(file.name)]
+        if not own and file.sha256.startswith(ABSENT):  # a folder elsewhere, whoever sends it
+            own = [day for _, day in complete]
+        before = max((day for day in own if day < refused_on), default=None)
+        since_then = any(day > refused_on for day in own)
+        if refused_on == run.business_date or (before is not None and not since_then):
+            covered.append(before)
+    if all(day != run.business_date for _, day, _ in files):
+        covered.append(max((day for _, day in complete), default=None))
+    if not covered:
+        return None
+    return min(EVER if day is None else calendar.closes_at(day) for day in covered)
 
 
 def order_steps(
@@ -32,7 +170,7 @@ def order_steps(
     environment: Environment,
 ) -> OrderSteps:
     """What became of the order rows of tonight's files (see store.order_bridge)."""
-    return order_bridge.order_steps(
+    return stored_orders.order_steps(
         connection,
         run,
         view=InView(since, older),
@@ -114,7 +252,7 @@ def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
 def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:
     """A sentence when order rows name accounts that nobody declared: no night compares them."""
     with environment.store.reading() as connection:
-        undeclared = order_bridge.undeclared_accounts(
+        undeclared = stored_orders.undeclared_accounts(
             connection, run, until=until, declared=declared_accounts(environment)
         )
     if not undeclared:

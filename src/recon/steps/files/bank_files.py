@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from recon.config.given_layouts import OURS, GivenLayouts
+from recon.config.file_layouts import OURS, GivenLayouts
 from recon.config.rules import Rules
 from recon.files.reader import bank_facts, bank_file
 from recon.matching.bank.statements import JudgedStatements, judge_statements, told_again

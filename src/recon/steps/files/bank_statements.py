@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from recon.config.bank_folder import BankFolder
 from recon.config.file_layouts import layout_of
+from recon.config.file_sources import BankFolder
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
@@ -22,9 +22,8 @@ from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
-from recon.steps.files.arrivals import arrivals, left, note_absent, unreadable
-from recon.steps.files.breaking_files import guarded
-from recon.steps.files.settling import still_written
+from recon.steps.files.arrivals import arrivals, left, note_absent, still_written, unreadable
+from recon.steps.files.words_on_files import guarded
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store.database.engine import Turn

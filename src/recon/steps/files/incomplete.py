@@ -1,5 +1,6 @@
 """Which source or group of answers a night lacks: INCOMPLETE names its cause."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +10,17 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.model.words import KeyAnswer, SetState, SourceKind, Verdict
 from recon.proof.verdict import allowance
-from recon.steps.files.never_read import ABSENT, WHOLE_FILE
+
+WHOLE_FILE = "(whole file)"
+"""Column of a reject that stands for something which could not be read at all."""
+ABSENT = "00000000"
+"""How the hash of something that was never read begins."""
+
+
+def absent_sha256(*identity: str) -> str:
+    """What stands as the hash of something that was never read."""
+    return ABSENT + hashlib.sha256("\x1f".join(identity).encode()).hexdigest()[len(ABSENT) :]
+
 
 NO_ORDER_FILE = "no order file has arrived for this business date"
 NO_ANSWER = "the gateway gave no usable answer for any order"

@@ -21,22 +21,27 @@ from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.kinds.spooled_file import SpooledRows
 from recon.files.reader import OrderRead, instruction_file, order_file
-from recon.instructions.sealing import Seal
+from recon.instructions.money_requests import Seal
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.headway import Way
 from recon.model.nights import Mode, StepSummary
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
-from recon.steps.files.arrivals import arrivals, left, unreadable, unreadable_identity
+from recon.steps.files.arrivals import (
+    arrivals,
+    left,
+    still_written,
+    unreadable,
+    unreadable_identity,
+)
+from recon.steps.files.arrived_rows import short_files_told
 from recon.steps.files.bank_statements import ingest_banks
-from recon.steps.files.breaking_files import guarded
 from recon.steps.files.file_endorsements import counting
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.order_files import refused_actions
 from recon.steps.files.settlement_files import ingest_settlement
-from recon.steps.files.settling import still_written
-from recon.steps.files.short_files import short_files_told
+from recon.steps.files.words_on_files import guarded
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from recon.config.file_layouts import STANDARD
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.archive import keep, keep_read
@@ -16,13 +16,13 @@ from recon.files.reader import ledger_file
 from recon.model.errors import ReconError, SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of, table_of_parts
-from recon.steps.files.breaking_files import guarded
-from recon.steps.files.never_read import WHOLE_FILE, absent_sha256
-from recon.steps.files.settling import still_written
+from recon.steps.files.arrivals import still_written
+from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
+from recon.steps.files.words_on_files import guarded
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER, write_books
 from recon.steps.ground.night_folder import bind
-from recon.store.nights import ledger_rows, order_rows
+from recon.store.nights import journal_rows, order_rows
 from recon.store.nights.runs import Run
 
 EXTRACT_NAME = "ledger.jsonl"
@@ -61,7 +61,7 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
         return f" The ledger could not be read: {error}."
     sealed = write_books(run, entries=books.entries, environment=environment)
     with environment.store.writing() as connection:
-        ledger_rows.save(connection, run.run_id, source=books.source_file)
+        journal_rows.save(connection, run.run_id, source=books.source_file)
         order_rows.insert_rejects(connection, books.rejects, run_id=run.run_id, file_id=None)
         bind(connection, run, sealed=[sealed], environment=environment)
     name, private = books.source_file.name, books.private

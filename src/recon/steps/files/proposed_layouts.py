@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from recon.config.declared import mistakes_of
 from recon.config.file_layouts import FileLayout
-from recon.config.ledger_source import LedgerSource
-from recon.config.mistakes import mistakes_of
+from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from recon.config.file_layouts import layout_of
-from recon.config.settlement_folder import SettlementFolder
+from recon.config.file_sources import SettlementFolder
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
@@ -23,9 +23,8 @@ from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
-from recon.steps.files.arrivals import arrivals, left, unreadable
-from recon.steps.files.breaking_files import guarded
-from recon.steps.files.settling import still_written
+from recon.steps.files.arrivals import arrivals, left, still_written, unreadable
+from recon.steps.files.words_on_files import guarded
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_of
 from recon.store.database.engine import Turn

@@ -4,16 +4,60 @@ A file whose layout was corrected is the same bytes, so a night would call it kn
 that cannot be read would make its night INCOMPLETE for ever. Name and reason stand in the history.
 """
 
-from recon.model.errors import UsageError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from recon.files.formats.named_bytes import sha256_of
+from recon.model.errors import ReaderBrokenError, SourceUnreadableError, UsageError
 from recon.model.words import SourceFile, SourceKind
-from recon.steps.files.file_endorsements import note_file_word
-from recon.steps.files.never_read import WHOLE_FILE, absent_sha256
+from recon.privacy.shown_text import shown_name
+from recon.steps.files.file_endorsements import counting, note_file_word
+from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.store.database.engine import Turn
-from recon.store.nights import broken_files, file_words
+from recon.store.nights import file_words
 from recon.store.nights.file_words import KnownFile
+from recon.store.nights.runs import Run
 from recon.store.schema.columns import REASON_CHARACTERS
+
+UNTIL = "no night tries it again, under whatever name, until somebody says `recon file again`"
+
+
+@contextmanager
+def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "") -> Iterator[str]:
+    """The content's hash, for a block that reads the file; one that broke its reader is not read.
+
+    Raises:
+        SourceMissingError: there is no such file.
+        SourceUnreadableError: it was set aside before, or is now.
+    """
+    sha256 = sha256 or sha256_of(path)
+    shown = shown_name(path.name)
+    name = (run.merchant_id, run.account_id, shown)
+    with environment.store.reading() as connection:
+        known = file_words.set_aside_content(
+            connection, sha256, counts=counting(connection, environment=environment)
+        )
+    if known is not None:
+        if name not in known.names:
+            with environment.store.writing() as connection:
+                file_words.note_met(connection, sha256, name=name, at=environment.clock())
+        msg = f"{shown} was not read: this content is set aside ({known.why}); {UNTIL}"
+        raise SourceUnreadableError(msg)
+    try:
+        yield sha256
+    except ReaderBrokenError as error:
+        if sha256_of(path) != sha256:
+            raise  # it was exchanged meanwhile: nobody knows which content it was
+        with environment.store.writing() as connection:
+            file_words.set_aside(
+                connection, sha256, why=str(error), name=name, at=environment.clock()
+            )
+        msg = f"{error}; its content is set aside: {UNTIL}"
+        raise SourceUnreadableError(msg) from None
+
 
 REASON_WORDS_MIN = 2
 
@@ -43,13 +87,13 @@ def read_again(
     _refuse_unsaid(reason=reason)
     known = {file.source.name: file for file in files_of(account, environment=environment)}
     with environment.store.reading() as connection:
-        set_aside = broken_files.contents_of(connection, (*account, name))
+        set_aside = file_words.contents_of(connection, (*account, name))
     if name not in known and not set_aside:
         raise _unknown(name, account=account)
     details = {"by": person.declared.name, "reason": reason.strip()}
     with environment.store.writing() as connection:
         at = environment.clock()
-        words = broken_files.let_read_again(
+        words = file_words.let_read_again(
             connection, set_aside, name=(*account, name), at=at, **details
         )
         if name in known:

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
 from recon.desk.held_keys import SET_UP
-from recon.instructions.instruction import Instruction
+from recon.instructions.instruction import Instruction, terms_of
 from recon.instructions.money_requests import InstructionWords, WordsOf
-from recon.instructions.terms import terms_of
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person

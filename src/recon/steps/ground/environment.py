@@ -7,6 +7,7 @@ a night irreproducible is in here and can be replaced.
 import os
 import random
 import signal
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -28,9 +29,9 @@ from recon.model.uptime import UNKNOWN_BOOT, Uptime, uptime_of
 from recon.model.words import Clock
 from recon.privacy.this_machine import is_loopback
 from recon.store.database.engine import Store, open_store
-from recon.store.database.head_file import HeadFile
 from recon.store.database.migrate import check_revision
-from recon.store.database.outside_heads import OutsideHeads
+from recon.store.database.outside_heads import HeadFile, OutsideHeads
+from recon.store.nights.runs import Run
 from recon.telling.night_log import open_log
 from recon.workers.dask_workers import workers_of
 
@@ -276,3 +277,60 @@ def crash_point_of(wanted: str) -> Callable[[str], None]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return pass_by
+
+
+TOLD_TO_END = (signal.SIGTERM, signal.SIGINT)
+
+
+def seconds_left(run: Run, *, environment: Environment) -> float:
+    """For how long a run may still ask the gateway and send; never more than a whole night.
+
+    From here on a clock that nobody can set counts: the time that is given may be put back.
+    """
+    limit = environment.settings.gateway.night_deadline_seconds
+    passed = (environment.clock() - run.started_at).total_seconds()
+    return limit - max(passed, 0.0)
+
+
+@contextmanager
+def held_back() -> Iterator[Callable[[], str]]:
+    """Note such a signal only; yields what tells its name, "" while none came.
+
+    Outside the main thread nothing can be held back, and nothing is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: ""
+        return
+    came: list[int] = []
+    before = {
+        signal_: signal.signal(signal_, lambda number, _: came.append(number))
+        for signal_ in TOLD_TO_END
+    }
+    try:
+        yield lambda: signal.Signals(came[0]).name if came else ""
+    finally:
+        for signal_, listener in before.items():
+            signal.signal(signal_, listener)
+        if came:
+            signal.raise_signal(came[0])
+
+
+@contextmanager
+def ending_in_order() -> Iterator[None]:
+    """Let SIGTERM end this process as Ctrl-C does, so that what is open is closed.
+
+    Where somebody listens already (Prefect does), it stays theirs.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)

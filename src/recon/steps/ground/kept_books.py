@@ -18,23 +18,25 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, opened_file, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
-from recon.model.errors import ArchiveBrokenError
+from recon.model.errors import (
+    ArchiveBrokenError,
+)
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.let_go_nights import refuse_let_go
 from recon.steps.ground.night_folder import (
     BOOKS,
     NOT_READ,
     Terms,
     bound_step,
     links,
+    refuse_let_go,
     rows_of,
     storage_of,
     write,
 )
 from recon.store import Connection
-from recon.store.nights import ledger_rows, runs
+from recon.store.nights import journal_rows, runs
 from recon.store.nights.runs import Run
 
 LEDGER = "ledger"
@@ -102,7 +104,7 @@ def books_of_run(connection: Connection, run: Run, *, environment: Environment) 
     Raises:
         ArchiveError: the file cannot be reached, or is not the one that the history binds.
     """
-    source = ledger_rows.source_of(connection, run.run_id)
+    source = journal_rows.source_of(connection, run.run_id)
     if source is None:
         return None
     return KeptBooks(entries_of_run(connection, run, environment=environment), source)
@@ -177,7 +179,7 @@ def entries_of_types(
     Raises:
         ArchiveError: see `books_of_run`.
     """
-    if ledger_rows.source_of(connection, run.run_id) is None:
+    if journal_rows.source_of(connection, run.run_id) is None:
         return None
     read = partial(entry_batches, connection, run, environment=environment)
     words, ids = pa.array([*types], pa.string()), set[str]()
@@ -220,5 +222,5 @@ def _newest_reader(connection: Connection, run: Run) -> Run | None:
     """The run whose books count: a row that hides that this very run read some changes nothing."""
     if any(link.step == BOOKS for link in links(connection, run.run_id)):
         return run
-    run_id = ledger_rows.newest_reader(connection, run)
+    run_id = journal_rows.newest_reader(connection, run)
     return None if run_id is None else runs.get(connection, run_id)

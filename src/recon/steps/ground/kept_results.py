@@ -17,7 +17,7 @@ from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.proof.night_tables import frame_of_table, plain_table
 from recon.proof.second_engine import BY_RULE
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.night_folder import SealedNight, sealed_night
 from recon.store import Connection
 from recon.store.nights import results, runs
 from recon.store.nights.results import SECTIONS

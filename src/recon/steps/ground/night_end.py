@@ -11,8 +11,8 @@ from recon.instructions.approval import sums_in_words
 from recon.model.nights import Mode
 from recon.model.words import End, Verdict
 from recon.steps.ground.environment import Environment
-from recon.store.money import instruction_sheet, open_money
-from recon.store.money.open_money import OpenMoney
+from recon.store.money import instruction_sheet, sending_rows
+from recon.store.money.sending_rows import OpenMoney
 from recon.store.nights import runs
 from recon.store.nights.runs import Run, Stop
 
@@ -111,7 +111,7 @@ def undone_by(run: Run, *, environment: Environment) -> Undone:
         return Undone()
     with environment.store.reading() as connection:
         return Undone(
-            open_money.doubtful(connection, run),
-            open_money.unsent(connection, run),
+            sending_rows.doubtful(connection, run),
+            sending_rows.unsent(connection, run),
             runs.stop_of(connection, run.run_id),
         )

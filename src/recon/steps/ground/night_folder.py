@@ -4,19 +4,27 @@ Each step's files are written first, its manifest last; then the manifest's hash
 the history, in the transaction that ends the step. A step without its link counts for nothing.
 """
 
+import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import BinaryIO
 
+import pandas as pd
 import pyarrow as pa
 
 from recon import __version__
-from recon.archive.manifest import About
+from recon.archive.rows_file import read_rows, row_batches
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import (
     ASIDE,
+    MANIFEST,
+    About,
     BegunStep,
+    FileEntry,
     Part,
     Parts,
     Rows,
@@ -24,17 +32,36 @@ from recon.archive.step_folder import (
     begin_step,
     end_step,
     find_sealed,
+    opened_file,
+    whole_file,
     write_step,
 )
 from recon.archive.storage import MAKE_WRITABLE, Storage, open_storage, reachable
 from recon.config.night_archive import BESIDE, ArchiveSettings
-from recon.model.errors import ArchiveBrokenError
+from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.model.nights import Mode
+from recon.model.words import ControlTotal
+from recon.proof.night_tables import frame_of_table, plain_table, totals_of
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.nights.order_facts import StorageOf
-from recon.store.nights.runs import Run
+from recon.store.database.record import SUMMARY, changed
+from recon.store.nights import results
+from recon.store.nights.facts_rows import StorageOf
+from recon.store.nights.runs import LetGo, Run, let_go_of
+
+DECISIONS = "decisions.jsonl.gz"
+
+
+def packed_lines(lines: str) -> bytes:
+    """The file of these lines: without a time of packing, so that the same lines are the same."""
+    return gzip.compress(lines.encode(), mtime=0)
+
+
+def kept_decisions(read: Callable[[str], bytes]) -> list[str]:
+    """The decisions of a night, one a line; `read` gives the content of a file of its proof."""
+    return gzip.decompress(read(DECISIONS)).decode().splitlines()
+
 
 SEALED = "sealed"
 """The event that binds a manifest."""
@@ -315,3 +342,259 @@ def _not_done(run: Run, *, step: str) -> str:
         "money and answers of the night are kept in the database, only its folder could not be "
         f"written: make the archive writable, then run `{again}`"
     )
+
+
+KEPT_FILES = frozenset(
+    {"results/breaks.parquet", "proof/totals.parquet", f"proof/{DECISIONS}", "proof/rules.json"}
+)
+"""Of a night that is let go, beside every manifest and what people put their names under."""
+SIGNED_FILES = ("proof/workbook.xlsx", SIGNED)
+"""Beginnings of what is kept too, where somebody signed the night."""
+
+
+def is_kept(path: str, *, is_signed: bool = False) -> bool:
+    """Whether a file stays when its night goes; `path` is from the night's folder."""
+    name = path.rpartition("/")[2]
+    return name == MANIFEST or path in KEPT_FILES or (is_signed and path.startswith(SIGNED_FILES))
+
+
+def refuse_let_go(connection: Connection, run_id: str) -> None:
+    """Refuse to read what went with the folder of a night.
+
+    Raises:
+        NightLetGoError: it was let go; the sentence says when and by whom.
+    """
+    going = let_go_of(connection, run_id)
+    if going is not None:
+        raise NightLetGoError(str(going))
+
+
+UNREAD = "the folder of a night could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class SealedNight:
+    """The steps of one run that the history binds, each by its newest link."""
+
+    run_id: str
+    storage: Storage
+    steps: Mapping[str, Sealed]
+    let_go: LetGo | None = None
+    """How its folder was let go; None while it is kept."""
+
+    @property
+    def moved(self) -> dict[str, str]:
+        """Files that lie elsewhere than their schema says: path -> path, from the night's folder.
+
+        They were compared in another version than before money, or their step was written anew.
+        """
+        return self._elsewhere(lambda path: path)
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """Files whose step was set aside since: path as the sealed statements have it -> path now.
+
+        A step that was written anew takes the place of the one that this night compared.
+        """
+        return self._elsewhere(self._compared)
+
+    def has(self, name: str) -> bool:
+        """Whether the night sealed such a table; not every night has every one.
+
+        Raises:
+            ArchiveBrokenError: its step is not in the archive.
+        """
+        sealed, file = self._place(name)
+        return any(entry.name == file for entry in sealed.manifest.files)
+
+    def rows(self, name: str) -> int:
+        """How many rows a table has, by its manifest alone; 0 for one that was not sealed.
+
+        Raises:
+            ArchiveBrokenError: its step is not in the archive.
+        """
+        sealed, file = self._place(name)
+        return sum(entry.rows for entry in sealed.manifest.files if entry.name == file)
+
+    def entry(self, name: str) -> tuple[str, FileEntry]:
+        """The step of a table that was sealed, and what its manifest says of it.
+
+        Raises:
+            ArchiveBrokenError: its step is not in the archive.
+        """
+        sealed, file = self._place(name)
+        entry = next(entry for entry in sealed.manifest.files if entry.name == file)
+        return sealed.manifest.about.step, entry
+
+    def content(self, name: str) -> tuple[bytes, str]:
+        """The bytes of a table as they were sealed, and the file's name for sentences.
+
+        Raises:
+            ArchiveError: it cannot be reached, is not as it was sealed, or was let go.
+        """
+        sealed, file = self._place(name)
+        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
+            raise NightLetGoError(str(self.let_go))
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, sealed, name=file), f"{sealed.folder}/{file}"
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[tuple[BinaryIO, str]]:
+        """As `content`, of a table of which only parts are read."""
+        sealed, file = self._place(name)
+        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
+            raise NightLetGoError(str(self.let_go))
+        with reachable(self.storage, doing=UNREAD), ExitStack() as stack:
+            opened = stack.enter_context(opened_file(self.storage, sealed, name=file))
+            yield opened, f"{sealed.folder}/{file}"
+
+    def table(self, name: str) -> pa.Table:
+        """A table by the name of its schema; see `content`."""
+        content, path = self.content(name)
+        return plain_table(read_rows(content, name=path), name=name)
+
+    def batches(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of a file as it lies there, some rows at a time; see `content`."""
+        content, path = self.content(name)
+        yield from row_batches(content, name=path, columns=columns)
+
+    def as_sealed(self, file: str) -> bytes:
+        """The bytes of a file by its place in the night's folder; see `content`."""
+        step, _, name = file.partition("/")
+        sealed = self._step(step)
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, sealed, name=name)
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """A table as the frame that it was made of, its rows by key; see `content`."""
+        return frame_of_table(self.table(name))
+
+    def statements(self) -> dict[str, str]:
+        """The SQL that was sealed with the night, by name, byte for byte as it was.
+
+        Raises:
+            ArchiveError: it cannot be reached, or is not as it was sealed.
+        """
+        sealed = self.steps[PROOF]
+        names = [entry.name for entry in sealed.manifest.files if entry.name.endswith(".sql")]
+        with reachable(self.storage, doing=UNREAD):
+            return {name: whole_file(self.storage, sealed, name=name).decode() for name in names}
+
+    def _place(self, name: str) -> tuple[Sealed, str]:
+        step, _, file = self._compared(SCHEMAS[name].path).partition("/")
+        return self._step(step), file
+
+    def _step(self, step: str) -> Sealed:
+        if step not in self.steps:
+            msg = (
+                f"the step {step} of run {self.run_id} is not in the archive {self.storage.shown}, "
+                "or is not the one whose hash the history keeps: put the night's folder back from "
+                "a backup of the archive"
+            )
+            raise ArchiveBrokenError(msg)
+        return self.steps[step]
+
+    def _elsewhere(self, named: Callable[[str], str]) -> dict[str, str]:
+        """Path as files are named -> path now, of those that lie elsewhere."""
+        lies = {named(schema.path): self._path(schema.path) for schema in SCHEMAS.values()}
+        return {path: other for path, other in lies.items() if other != path}
+
+    def _path(self, path: str) -> str:
+        step, _, file = self._compared(path).partition("/")
+        folder = self.steps[step].folder.rpartition("/")[2] if step in self.steps else step
+        return f"{folder}/{file}"
+
+    def _compared(self, path: str) -> str:
+        """The file that was compared in place of one of the inputs; what came last says it."""
+        for sealed in reversed([*self.steps.values()]):
+            path = sealed.manifest.about.compared.get(path, path)
+        return path
+
+
+def sealed_night(connection: Connection, run: Run, *, environment: Environment) -> SealedNight:
+    """The sealed steps of a run; one that is gone from the archive is not among them.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or a manifest is none.
+    """
+    storage = storage_of(run, environment=environment)
+    bound = {link.step: link for link in links(connection, run.run_id)}
+    with reachable(storage, doing=UNREAD):
+        each_step = {
+            step: find_sealed(
+                storage, night=link.folder.rpartition("/")[0], step=step, sha256=link.sha256
+            )
+            for step, link in bound.items()
+        }
+        inputs = each_step.get(INPUTS)
+        meant = inputs.manifest.about.after.get(BOOKS) if inputs else None
+        if meant is not None:
+            # Books that were read anew since, in a run that was started again, say nothing of it.
+            each_step[BOOKS] = find_sealed(storage, night=folder_of(run), step=BOOKS, sha256=meant)
+    steps = {step: sealed for step, sealed in each_step.items() if sealed is not None}
+    return SealedNight(run.run_id, storage, steps, let_go_of(connection, run.run_id))
+
+
+def sealed_totals(
+    connection: Connection, run: Run, *, environment: Environment
+) -> tuple[ControlTotal, ...] | None:
+    """The totals that a run sealed, by their key; None where the archive has no proof of it.
+
+    Raises:
+        ArchiveError: its folder cannot be reached, or they are not as they were sealed.
+    """
+    night = sealed_night(connection, run, environment=environment)
+    return totals_of(night.table("totals")) if PROOF in night.steps else None
+
+
+def changed_totals(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
+    """Every control total of a run that the database has otherwise than its folder, in words.
+
+    Raises:
+        ArchiveError: see `sealed_totals`.
+    """
+    sealed = sealed_totals(connection, run, environment=environment)
+    if sealed is None:
+        return  # it was never sealed, or what is gone is named of the folder
+    kept = results.load_totals(connection, run.run_id)
+    more, fewer = Counter(kept) - Counter(sealed), Counter(sealed) - Counter(kept)
+    for total in sorted({*map(_which, more), *map(_which, fewer)}, key=str):
+        yield (
+            f"run {run.run_id}: the database says {_sides(more, of=total)} of {_shown(total)}, "
+            f"the night sealed {_sides(fewer, of=total)}; it was changed past the code"
+        )
+
+
+def changed_summary(connection: Connection, run_id: str) -> Iterator[str]:
+    """What the database says of a run's verdict, rows and exposure that the night did not bind."""
+    return changed(connection, SUMMARY, of=run_id)
+
+
+def refuse_changed_result(connection: Connection, run: Run, *, environment: Environment) -> None:
+    """Refuse to go on from totals that the run did not seal, or from a summary it did not bind.
+
+    Raises:
+        ArchiveError: see `sealed_totals`; or the database has others, and which.
+    """
+    changed = next(changed_totals(connection, run, environment=environment), "")
+    if changed:
+        msg = f"a control total was changed past the code, so no workbook is made of it: {changed}"
+        raise ArchiveBrokenError(msg)
+    if changed := next(changed_summary(connection, run.run_id), ""):
+        msg = f"a result was changed past the code, so no workbook is made of it: {changed}"
+        raise ArchiveBrokenError(msg)
+
+
+def _which(total: ControlTotal) -> ControlTotal:
+    """Which equation it is, whatever its sides."""
+    return replace(total, left=0, right=0)
+
+
+def _sides(totals: Iterable[ControlTotal], *, of: ControlTotal) -> str:
+    sides = sorted(f"{each.left} = {each.right}" for each in totals if _which(each) == of)
+    return " and ".join(sides) or "nothing"
+
+
+def _shown(total: ControlTotal) -> str:
+    words = (total.id, total.name, total.merchant_id, total.account_id, total.currency)
+    return " ".join(word for word in (*words, total.measure) if word)

@@ -8,17 +8,74 @@ The first night of an account is its opening: the rules name the opening date, o
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
+from recon.config.approvers import has_left
 from recon.config.rules import Rules
-from recon.model.business_date import BusinessCalendar
+from recon.instructions.approval import problem_of_people
+from recon.model.business_date import BusinessCalendar, month_of
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
-from recon.store.nights import (
-    runs,
-)
+from recon.store.nights import runs
 from recon.store.nights.runs import Run
+from recon.store.people import approval_rows, closed_months
 from recon.store.schema.columns import REASON_CHARACTERS
+
+
+def refuse_closed(
+    connection: Connection,
+    account: tuple[str, str],
+    *,
+    business_date: date,
+    kept: str,
+    environment: Environment,
+) -> None:
+    """Refuse what would change a closed month, or one before it; `kept` says what was not done.
+
+    Raises:
+        UsageError: the month of the date, or a later one, is closed; the sentence says by whom,
+            when, and what to do.
+    """
+    month = month_of(business_date)
+    today = environment.clock().date()
+    closed = closed_months.closed_since(connection, account, month=month, until=today)
+    if closed is None:
+        return
+    lies = "in" if closed.month == month else "before"
+    msg = (
+        f"{business_date} lies {lies} {closed.month}, which is CLOSED ({closed.by}, "
+        f"{closed.at:%Y-%m-%d %H:%M} UTC); {kept}: what came since stands in the open month; to "
+        f"change {closed.month}, two people say `recon reopen {closed.month} --reason WHY`"
+    )
+    raise UsageError(msg)
+
+
+def held_nights(
+    connection: Connection, account: tuple[str, str], *, environment: Environment
+) -> dict[date, str]:
+    """Business dates that hold refunds -> why their release counts no more, "" without one."""
+
+    def problem_of(run_id: str) -> str:
+        return release_ended(connection, run_id, environment=environment)
+
+    return runs.not_proven(
+        connection, merchant_id=account[0], account_id=account[1], problem_of=problem_of
+    )
+
+
+def release_ended(connection: Connection, run_id: str, *, environment: Environment) -> str:
+    """Why what was said to release a run counts no more; "" while it does, or nothing was said."""
+    words = approval_rows.release_of(connection, run_id)
+    if words is None:
+        return ""
+    declared = environment.settings.approvers
+    if words.second_by:
+        both = (words.first_by, words.second_by)
+        return problem_of_people(both, did="released", declared=declared)
+    if has_left(words.first_by, declared=declared):
+        return f"{words.first_by} released it, whom approvers.toml does not declare any more"
+    return ""
+
 
 OPENING = "opening"
 SKIPPED = "skipped: "

@@ -24,17 +24,17 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
     answers_in,
     files_of_run,
+    newest_of_run,
     parts_table,
     rows_where,
     still_kept,
     table_of_run,
 )
-from recon.steps.ground.newest_answers import newest_of_run
 from recon.store import Connection
 from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import BASELINE, OF_ACCOUNT, OWN_PHASES
-from recon.store.nights.order_keys import hashes_of
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import hashes_of
 
 RUNS_LOOKED_BACK_MAX = 40
 """So many runs are looked through for an order of which the newest answers say nothing."""

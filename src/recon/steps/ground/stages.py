@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from recon.model.errors import ReconError
-from recon.model.freed_memory import give_back
 from recon.model.nights import StepSummary
+from recon.model.uptime import give_back
 from recon.privacy.own_files import make_folder, replace_result, tell_kernel
 from recon.privacy.shown_text import for_people
 from recon.steps.ground.environment import Environment

@@ -20,8 +20,7 @@ from recon.instructions.approval import (
     problem_since,
     requesters_of,
 )
-from recon.instructions.instruction import Instruction
-from recon.instructions.terms import terms_of
+from recon.instructions.instruction import Instruction, terms_of
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState
@@ -30,8 +29,8 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended
 from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
 from recon.store import Connection
-from recon.store.database.bound_tables import ROW
 from recon.store.database.history import append
+from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
 from recon.store.money.bound_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move

@@ -23,18 +23,22 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.privacy.own_files import make_folder
-from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import key_of
-from recon.steps.ground.kept_answers import keep, note_asked, seal
-from recon.steps.money.baselines import PaymentOf, payment_reader, payments_by_order
+from recon.steps.ground.kept_answers import Replies, keep, note_asked, reply_rows, seal, this_moment
 from recon.steps.money.doubt import note_refund_numbers
-from recon.steps.money.gate import Gate
-from recon.steps.money.restore import restored_since
-from recon.steps.money.sending import sending_stopped
-from recon.steps.money.settle import WITHDRAW_IT, journal_of, queue_of, send
+from recon.steps.money.gate import Gate, restored_since, sending_stopped
+from recon.steps.money.settle import (
+    WITHDRAW_IT,
+    PaymentOf,
+    journal_of,
+    payment_reader,
+    payments_by_order,
+    queue_of,
+    send,
+)
 from recon.store.database.night_lock import account_lock
-from recon.store.money import instruction_rows, planning_rows
+from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import BY_HAND, Run, this_process
@@ -311,7 +315,7 @@ def _planned(
         request_id=request.request_id,
     )
     with environment.store.reading() as connection:
-        known = planning_rows.known(connection, run, shown={})
+        known = instruction_rows.known(connection, run, shown={})
     made = plan(
         [action],
         known=known,

@@ -49,7 +49,7 @@ from recon.steps.ground.kept_answers import evidence
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.history import append
-from recon.store.money import case_rows, evidence_rows, instruction_rows
+from recon.store.money import case_rows, instruction_rows
 from recon.store.money.instruction_rows import OpenBatch, move
 from recon.store.money.journal import StoredJournal
 from recon.store.nights import facts_rows, notification_rows, runs, settlement_rows
@@ -143,7 +143,7 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
             if resolution.state in FINAL_STATES:
                 values["outcome_at"] = environment.clock()
             event = move(connection, item, to=resolution.state, values=values)
-            read = evidence_rows.clock_event(item.instruction_id, uptime=environment.uptime())
+            read = case_rows.clock_event(item.instruction_id, uptime=environment.uptime())
             append(connection, [event, read], at=environment.clock())
             ended[resolution.state] = ended.get(resolution.state, 0) + 1
     return ended
@@ -156,7 +156,7 @@ def note_doubts(connection: Connection, run: Run, *, environment: Environment) -
     """
     doubtful = instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
     ids = [item.instruction_id for item in doubtful]
-    evidence_rows.note_clocks(connection, ids, uptime=environment.uptime(), at=environment.clock())
+    case_rows.note_clocks(connection, ids, uptime=environment.uptime(), at=environment.clock())
     return len(ids)
 
 
@@ -169,7 +169,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
         return {}
     with environment.store.reading() as connection:
         doubtful = instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
-        known = evidence_rows.known_refund(connection, run)
+        known = case_rows.known_refund(connection, run)
     refunds = {
         item.instruction_id: item for item in doubtful if item.kind is InstructionKind.REFUND
     }
@@ -197,7 +197,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
                 at = answer.queried_at or environment.clock()
                 asked = replace(uptime, gateway_at=answer.gateway_at)
                 searched[wanted] = SearchedRefund(reference, at, shown, asked)
-                evidence_rows.save_search(connection, wanted, search=searched[wanted])
+                case_rows.save_search(connection, wanted, search=searched[wanted])
     return searched
 
 
@@ -236,7 +236,7 @@ def _settled(
     about = lines_about(item, lines=lines)
     if not about:
         return None
-    refunds = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
+    refunds = case_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
     return by_settlement(item, lines=about, known={*refunds})
 
 
@@ -254,10 +254,10 @@ def _resolution_of(
         return None
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    doubted = evidence_rows.last_change(connection, item.instruction_id)
+    doubted = case_rows.last_change(connection, item.instruction_id)
     rows = evidence(connection, run, order_no=item.order_no, after=doubted, environment=environment)
     seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
-    noted = evidence_rows.readings(connection, item.instruction_id)
+    noted = case_rows.readings(connection, item.instruction_id)
     return resolve(
         item,
         evidence=DoubtEvidence(
@@ -285,7 +285,7 @@ def _searches_until(
     """
     if last is None:
         return []
-    stored = evidence_rows.searches(connection, item.instruction_id)
+    stored = case_rows.searches(connection, item.instruction_id)
     earlier = (each for each in stored if not each.refund_reference_id and each != last)
     return [*earlier, last]
 
@@ -300,7 +300,7 @@ def _told(connection: Connection, item: Instruction, *, run: Run) -> tuple[str, 
         account_id=run.account_id,
         transaction_ids={item.transaction_id} - {""},
     )
-    known = evidence_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
+    known = case_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
     skipped = number_unexplained(
         known=known, refund_ids=(message.reference for message in evidence)
     )
@@ -407,7 +407,7 @@ def _shown(
             continue
         if item.state not in CONFIRMED_STATES and status == item.baseline_status:
             continue  # it stood so before anything was sent
-        end = evidence_rows.last_change(connection, item.instruction_id)
+        end = case_rows.last_change(connection, item.instruction_id)
         rows = evidence(
             connection,
             run,
@@ -416,7 +416,7 @@ def _shown(
             environment=environment,
         )
         seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
-        noted = evidence_rows.readings(connection, item.instruction_id, after=end)
+        noted = case_rows.readings(connection, item.instruction_id, after=end)
         if opposite := shown_against(
             item,
             seen=[one for one in seen if one.state is not GatewayState.NONE],

@@ -5,37 +5,304 @@ that could not be read, hold refunds and payouts, while captures and cancels go 
 lapse).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
-from recon.model.words import ControlTotal, InstructionKind
-from recon.steps.files.never_read import WHOLE_FILE
-from recon.steps.ground.desk_memory import lost_word
+from recon.config.limits import CurrencyLimits
+from recon.desk.endorsement import Kind
+from recon.instructions.instruction import Instruction
+from recon.instructions.planning import RULE_APPROVER, TWO_PEOPLE, RuleAllowance, SendingAllowance
+from recon.model.business_date import BusinessCalendar, midnight
+from recon.model.errors import HistoryBrokenError, UsageError
+from recon.model.words import ControlTotal, InstructionKind, InstructionState
+from recon.privacy.own_files import make_folder
+from recon.steps.files.incomplete import WHOLE_FILE
+from recon.steps.ground.desk import lost_word
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import Person
 from recon.steps.ground.kept_answers import unbound
 from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.releases import release_ended
-from recon.steps.money.restore import resolve_pending, restored_since
+from recon.steps.ground.predecessor import release_ended
+from recon.steps.ground.two_words import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, agreed
 from recon.store import Connection
 from recon.store.database import history, record
-from recon.store.database.bound_tables import BEFORE_MONEY, INSTRUCTION
-from recon.store.database.record import changed_in
-from recon.store.database.verified_head import NOTHING, keep_verified, verified
-from recon.store.money import bound_rows
-from recon.store.money.endorsement_rows import Endorsed
-from recon.store.nights import (
-    answer_parts,
-    bound_actions,
-    facts_rows,
-    ledger_rows,
-    order_facts,
-    proofs,
-    runs,
+from recon.store.database.engine import Store
+from recon.store.database.history import NOTHING, Event, Head, keep_verified, verified
+from recon.store.database.outside_heads import (
+    ACCEPTED_RESTORE,
+    HeadFile,
+    first_foreign,
+    missing,
+    problem_of,
 )
+from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, strayed
+from recon.store.money import bound_rows, case_rows, instruction_rows, sending_rows
+from recon.store.money.endorsement_rows import ALLOW_SENDING, Endorsed, override
+from recon.store.money.instruction_rows import move
+from recon.store.money.sending_rows import Stopped
+from recon.store.nights import answer_parts, facts_rows, journal_rows, order_rows, proofs, runs
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
+
+ENTITY = "database"
+ACCEPTED = ACCEPTED_RESTORE
+SUBJECT_DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """What one acceptance is about."""
+
+    lost: Mapping[str, str]
+    """Account -> the newest noted link that the database lacks; an account that lacks none is not
+    in it."""
+    after: int
+    """The link of the acceptance before; 0: there was none."""
+
+    @property
+    def subject(self) -> str:
+        """The digest of it."""
+        document = json.dumps([dict(self.lost), self.after], sort_keys=True)
+        return hashlib.sha256(document.encode()).hexdigest()[:SUBJECT_DIGITS]
+
+    @property
+    def says(self) -> dict[str, str]:
+        """As a word says it."""
+        return {"lost": json.dumps(dict(self.lost), sort_keys=True), "after": str(self.after)}
+
+
+def noted(head: Head) -> str:
+    """A link as a note names it."""
+    return f"{head.sequence}:{head.hash}"
+
+
+def what_is_lost(connection: Connection, *, environment: Environment) -> Accepts:
+    """What whoever accepts this database now gives up."""
+    lost = {}
+    for name, account in sorted(environment.settings.accounts.items()):
+        notes = HeadFile(account.reports).standing().notes
+        if notes and first_foreign(connection, notes) is not None:
+            lost[name] = noted(notes[-1].head)
+    return Accepts(lost, max((link for link, _ in _events(connection)), default=0))
+
+
+def given_up(connection: Connection, *, account: str) -> int:
+    """The newest link of an account that was accepted as lost; 0 where none was."""
+    lost = (str(data.get("lost", {}).get(account, "0:")) for _, data in _events(connection))
+    return max((int(link.partition(":")[0]) for link in lost), default=0)
+
+
+def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environment) -> str:
+    """Why the acceptance that a head file rests on is nobody's word, in words; "" when it is."""
+    accepted = file.accepted()
+    if accepted is None:
+        return ""
+    acceptance, before = accepted
+    name = "/".join(account)
+    words = endorsed(environment)
+    with environment.store.reading() as connection:
+        data = dict(_events(connection)).get(acceptance.head.sequence)
+        if data is None:
+            return f"{file.path} says that a restore was accepted, and the history does not"
+        if problem := _unendorsed_restore(
+            connection, words, link=acceptance.head.sequence, data=data
+        ):
+            return f"{problem}; nothing is sent (`recon db accept-restore`)"
+        lacks = before is not None and first_foreign(connection, [before]) is not None
+        if lacks and before is not None and data.get("lost", {}).get(name) != noted(before.head):
+            return (
+                f"{file.path} has link {before.head.sequence} before the restore that was "
+                "accepted, and nobody accepted that it is lost (`recon db accept-restore`)"
+            )
+    return ""
+
+
+def unendorsed_restores(connection: Connection, words: Endorsed) -> Iterator[str]:
+    """Acceptances that two people are said to have given, and did not."""
+    for link, data in _events(connection):
+        if problem := _unendorsed_restore(connection, words, link=link, data=data):
+            yield problem
+
+
+def _unendorsed_restore(
+    connection: Connection, words: Endorsed, *, link: int, data: Mapping[str, Any]
+) -> str:
+    accepts = Accepts(data.get("lost", {}), int(data.get("after", 0)))
+    subject = override(ACCEPT_RESTORE, subject=accepts.subject)
+    problem = words.problem(connection, Kind.OVERRIDE, subject=subject)
+    return f"the restore of link {link} counts as accepted, but {problem}" if problem else ""
+
+
+def _events(connection: Connection) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for row in history.of_entity(connection, ENTITY):
+        if row["event"] == ACCEPTED:
+            yield int(str(row["sequence"])), json.loads(str(row["data"]))
+
+
+_UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
+TOLD = "the database was restored: it may have been sent after the backup was made"
+
+
+def restored_since(run: Run, *, environment: Environment) -> str:
+    """Why the database is older than it once was, in words; "" when it is not."""
+    account, file = (run.merchant_id, run.account_id), _file_of(run, environment=environment)
+    missing_link = link_missing(environment.store, reports=file.path.parent, account=account)
+    return missing_link or unagreed(file, account=account, environment=environment)
+
+
+def resolve_pending(run: Run, *, environment: Environment) -> None:
+    """Find out about a note whose process ended between it and the end of its commit.
+
+    Its link is in this database: noted for good, with the newest. It is not: it never happened.
+    """
+    if _file_of(run, environment=environment).standing().unresolved:
+        note_head(run, environment=environment)
+
+
+def link_missing(store: Store, *, reports: Path, account: tuple[str, str]) -> str:
+    """What the head file beside the reports knows and this database does not; "" for nothing."""
+    return problem_of(HeadFile(reports), accounts=[account], reading=store.reading)
+
+
+def note_head(run: Run, *, environment: Environment) -> None:
+    """Write the newest link beside the reports, on the disk when this returns.
+
+    Raises:
+        HistoryBrokenError: the file has a link that this database lacks. Such a database notes
+            nothing: its own link would vouch for it in the next night, and make the newest one look
+            restored when it is put back. Only people accept it.
+        OutputError: the file cannot be written.
+    """
+    Notes(run, environment=environment).note()
+
+
+class Notes:
+    """Heads noted while one run sends; what it read of the file before is not read again."""
+
+    def __init__(self, run: Run, *, environment: Environment) -> None:
+        self._side = _file_of(run, environment=environment)
+        self._run = run
+        self._environment = environment
+        self._seen = 0
+
+    def note(self) -> None:
+        """As `note_head`."""
+        foreign = self._side.note(
+            self._own_head, of=f"run {self._run.run_id}", at=self._environment.clock()
+        )
+        if foreign:
+            msg = f"{foreign}. This run sends nothing more"
+            raise HistoryBrokenError(msg)
+
+    def _own_head(self) -> Head | str:
+        """The newest link of the database, or why it must not be noted; nobody else notes now."""
+        standing = self._side.standing(after=self._seen)
+        account = (self._run.merchant_id, self._run.account_id)
+        # Only now: what the file has must be in this snapshot.
+        with self._environment.store.reading() as connection:
+            if standing.notes or not self._seen:
+                problem = missing(connection, self._side, standing=standing, accounts=[account])
+                if problem:
+                    return problem
+            self._seen = standing.end
+            return history.head(connection)
+
+
+def _file_of(run: Run, *, environment: Environment) -> HeadFile:
+    return HeadFile(
+        environment.settings.account(run.merchant_id, account_id=run.account_id).reports
+    )
+
+
+def accepted_at(connection: Connection) -> datetime | None:
+    """When the newest restore was accepted; None when there never was one."""
+    moments = [
+        row["at"]
+        for row in history.of_entity(connection, ENTITY)
+        if row["event"] == ACCEPTED and isinstance(row["at"], datetime)
+    ]
+    return max(moments, default=None)
+
+
+def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalendar) -> bool:
+    """Whether the run may find files that the restored database once knew and has forgotten.
+
+    So it is for every business date up to the one that was open when people accepted, and for the
+    account's first whole night after that, whatever its date: it reads what lay there by then.
+    """
+    moment = accepted_at(connection)
+    if moment is None:
+        return False
+    open_then = calendar.business_date_of(moment)
+    return run.business_date <= open_then or not runs.any_finished_since(
+        connection, merchant_id=run.merchant_id, account_id=run.account_id, since=moment
+    )
+
+
+def accept_restore(*, person: Person, reason: str, environment: Environment) -> int | None:
+    """One person's word to go on with a restored database.
+
+    Returns:
+        How many instructions now wait for people; None when a second person must say the same.
+
+    Raises:
+        UsageError: the word does not count (`steps.agreement`).
+        HistoryBrokenError: the restored chain itself does not close.
+    """
+    with environment.store.writing() as connection:
+        now = environment.clock()
+        _refuse_broken(connection)
+        accepts = what_is_lost(connection, environment=environment)
+        both = agreed(
+            connection,
+            ACCEPT_RESTORE,
+            subject=accepts.subject,
+            reason=reason,
+            person=person,
+            environment=environment,
+            says={"head": noted(history.head(connection)), **accepts.says},
+        )
+        if not both:
+            return None
+        waiting = instruction_rows.find(connection, state=_UNSENT)
+        events = [
+            move(
+                connection,
+                item,
+                to=InstructionState.NEEDS_HUMAN,
+                values={"message": TOLD, "hold": "", "in_doubt_since": now},
+            )
+            for item in waiting
+        ]
+        waiting_ids = [item.instruction_id for item in waiting]
+        case_rows.note_clocks(connection, waiting_ids, uptime=environment.uptime(), at=now)
+        details = {"by": both, "reason": reason.strip(), "instructions": len(waiting)}
+        details |= {"lost": accepts.lost, "after": accepts.after}
+        head = history.append(
+            connection, [*events, Event(ENTITY, ENTITY, ACCEPTED, details)], at=now
+        )
+    for account in environment.settings.accounts.values():
+        make_folder(account.reports)
+        HeadFile(account.reports).note(lambda: head, of=ACCEPTED_RESTORE, at=now)
+    return len(waiting)
+
+
+def _refuse_broken(connection: Connection) -> None:
+    """Nobody's word makes a history whole that does not close."""
+    _, problem = history.verify(connection)
+    if problem := problem or next(strayed(connection, INSTRUCTION), ""):
+        msg = (
+            f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
+            "restore another backup, and run `recon verify` on that one"
+        )
+        raise HistoryBrokenError(msg)
+
 
 HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
 
@@ -119,7 +386,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         totals = proofs.before_money(
             connection, run, in_files=stored, universe=asked, phase=BASELINE
         )
-        unread = ledger_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
+        unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return judge(
         totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
     )
@@ -128,7 +395,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
 def _stored(connection: Connection, run: Run, *, environment: Environment) -> int:
     """Rows of the night's order and settlement files, counted by their files of facts."""
     files = facts_rows.of_night(connection, run)
-    return order_facts.stored_rows(files, storages=storages_of(environment))
+    return facts_rows.stored_rows(files, storages=storages_of(environment))
 
 
 def _unendorsed(connection: Connection, words: Endorsed, *, environment: Environment) -> str:
@@ -158,6 +425,148 @@ def _history_problem(connection: Connection, run: Run, *, environment: Environme
         or next(bound_rows.back_again(connection), "")
         or next(record.changed(connection, INSTRUCTION, where=bound_rows.MAY_LEAVE), "")
         or next(changed_in(connection, BEFORE_MONEY), "")
-        or next(bound_actions.changed_actions(connection, run), "")
+        or next(order_rows.changed_actions(connection, run), "")
         or next(facts_rows.changed(connection), "")
     )
+
+
+NAME_CHARACTERS_MAX = 100
+NOT_BY_RULE = f"{TWO_PEOPLE}: a rule approved it earlier, and no rule approves for it now"
+
+
+def stop_sending(*, by: str, reason: str, environment: Environment) -> None:
+    """From now on nobody sends money: a running night ends before its next batch.
+
+    Raises:
+        UsageError: name or reason is missing or too long, or sending is stopped already.
+    """
+    name, why = by.strip(), reason.strip()
+    if not name or not why:
+        msg = "say who does it (--as) and why (--reason); nothing was changed"
+        raise UsageError(msg)
+    if len(name) > NAME_CHARACTERS_MAX or len(why) > REASON_CHARACTERS_MAX:
+        msg = (
+            f"a name has at most {NAME_CHARACTERS_MAX} characters and a reason "
+            f"{REASON_CHARACTERS_MAX}; nothing was changed"
+        )
+        raise UsageError(msg)
+    with environment.store.writing() as connection:
+        stop = sending_rows.stopped(connection)
+        if stop is not None:
+            msg = f"{stop}; nothing was changed"
+            raise UsageError(msg)
+        sending_rows.turn_switch(connection, stop=True, by=name, reason=why, at=environment.clock())
+
+
+def allow_sending(*, person: Person, reason: str, environment: Environment) -> bool:
+    """One person's word that money may be sent again; True when it is the second, and it may.
+
+    Raises:
+        UsageError: sending is not stopped, or the word does not count (`steps.agreement`).
+    """
+    with environment.store.writing() as connection:
+        stop = sending_rows.stopped(connection)
+        if stop is None:
+            msg = "sending is not stopped; nothing was changed"
+            raise UsageError(msg)
+        both = agreed(
+            connection,
+            ALLOW_SENDING,
+            subject=str(stop.turn),
+            reason=reason,
+            person=person,
+            environment=environment,
+        )
+        if both:
+            at = environment.clock()
+            sending_rows.turn_switch(connection, stop=False, by=both, reason=reason.strip(), at=at)
+    return bool(both)
+
+
+def sending_stopped(environment: Environment) -> Stopped | None:
+    """Who stopped all sending; None while money may be sent."""
+    with environment.store.reading() as connection:
+        return sending_rows.stopped(connection)
+
+
+def halted(gate: Gate, *, environment: Environment) -> Gate:
+    """The gate, closed for everything while sending is stopped."""
+    stop = sending_stopped(environment)
+    if stop is None:
+        return gate
+    reasons = "; ".join(part for part in (str(stop), gate.closed_because) if part)
+    return replace(gate, closed_because=reasons)
+
+
+def rule_allowance(connection: Connection, run: Run, *, environment: Environment) -> RuleAllowance:
+    """What planning may approve by rule, less what it approved earlier in this night."""
+    return RuleAllowance(
+        lambda currency: _bounds(run, currency=currency, environment=environment),
+        approved=sending_rows.approved_by_rule(connection, run),
+        paid_before=sending_rows.paid_payees(connection, run),
+        needs_limit=not environment.settings.is_sandbox,
+    )
+
+
+def rule_approves(connection: Connection, run: Run, *, environment: Environment) -> bool:
+    """Whether a rule may approve at all tonight; else everything waits for people."""
+    settings = environment.settings
+    account = settings.account(run.merchant_id, account_id=run.account_id)
+    return account.auto_approve and not by_people_only(
+        connection, run, calendar=settings.rules.business_calendar
+    )
+
+
+def no_longer_by_rule(
+    connection: Connection, run: Run, *, approved: Iterable[Instruction], environment: Environment
+) -> dict[str, str]:
+    """Instruction id -> why its rule, asked again, does not approve it any more.
+
+    What an earlier night approved by rule, a dry run too, goes only as far as the rule goes now:
+    each night's sum is counted again under the bounds that hold now, what was sent of it first.
+    """
+    by_rule = [item for item in approved if item.approved_by == RULE_APPROVER]
+    if not by_rule:
+        return {}
+    if not rule_approves(connection, run, environment=environment):
+        return dict.fromkeys((item.instruction_id for item in by_rule), NOT_BY_RULE)
+    nights = sending_rows.nights_planned(connection, run)
+    used = sending_rows.used_by_rule(connection, run, nights=nights.values())
+    allowances: dict[date, RuleAllowance] = {}
+    reasons = {}
+    for item in by_rule:
+        night = nights.get(item.instruction_id, run.business_date)
+        if night not in allowances:
+            allowances[night] = RuleAllowance(
+                lambda currency: _bounds(run, currency=currency, environment=environment),
+                approved=used.get(night, {}),
+                needs_limit=not environment.settings.is_sandbox,
+            )
+        if because := allowances[night].hold_on(
+            item.kind, currency=item.currency, amount=item.amount
+        ):
+            reasons[item.instruction_id] = because
+    return reasons
+
+
+def sending_allowance(
+    connection: Connection, run: Run, *, environment: Environment
+) -> SendingAllowance:
+    """What may still be sent tonight and on this calendar day."""
+    calendar = environment.settings.rules.business_calendar
+    today = calendar.local_date(environment.clock())
+    return SendingAllowance(
+        lambda currency: _bounds(run, currency=currency, environment=environment),
+        night=sending_rows.sent_this_night(connection, run),
+        day=sending_rows.sent_between(
+            connection,
+            run,
+            start=midnight(today, zone=calendar.zone),
+            end=midnight(today + timedelta(days=1), zone=calendar.zone),
+        ),
+    )
+
+
+def _bounds(run: Run, *, currency: str, environment: Environment) -> CurrencyLimits:
+    account = f"{run.merchant_id}/{run.account_id}"
+    return environment.settings.limits.of(account, currency=currency)

@@ -10,58 +10,154 @@ does not fit ends the night, for a guess would cost money.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from recon.instructions.eligibility import (
+    ALONE,
     Baseline,
     Cleared,
+    Queue,
     Refused,
+    ShownPayment,
     clear,
     clear_alone,
+    planned_batches,
+    queue,
+    shown_twice,
 )
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
-from recon.instructions.own_row import OrderRow
-from recon.instructions.planning import IF_MEANT, RULE_APPROVER, Known, plan, plan_again
+from recon.instructions.planning import IF_MEANT, RULE_APPROVER, Known, OrderRow, plan, plan_again
 from recon.instructions.sender import Sender, Sent
-from recon.instructions.sending_order import ALONE, Queue, planned_batches, queue
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode, Part, StepSummary
 from recon.model.words import InstructionKind, InstructionState, KeyAnswer, OrderStatus
-from recon.steps.ground import shown_answers
-from recon.steps.ground.ending import held_back, seconds_left
+from recon.steps.ground import kept_books, shown_answers
 from recon.steps.ground.endorsed import words_for_signer
-from recon.steps.ground.environment import Environment
+from recon.steps.ground.environment import Environment, held_back, seconds_left
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.money import doubt
 from recon.steps.money.approve import lapse
-from recon.steps.money.baselines import payment_reader, payments_by_order
 from recon.steps.money.doubt import note_contradictions, note_refund_numbers
-from recon.steps.money.gate import Gate, gate_of
-from recon.steps.money.restore import Notes, note_head
-from recon.steps.money.sending import (
+from recon.steps.money.gate import (
+    Gate,
+    Notes,
+    gate_of,
     halted,
     no_longer_by_rule,
+    note_head,
     rule_allowance,
     rule_approves,
     sending_allowance,
 )
 from recon.store import Connection
-from recon.store.money import (
-    instruction_rows,
-    open_money,
-    planning_rows,
-    sending_rows,
-)
+from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.bound_rows import events_of
 from recon.store.money.journal import StoredJournal
-from recon.store.money.lasting_journal import LastingJournal
-from recon.store.money.spill import FOLDER, REPLY, Spill, Spilled, is_to_release, put_reply, remove
-from recon.store.nights import bound_actions, runs, stored_orders
+from recon.store.money.lasting_journal import (
+    FOLDER,
+    REPLY,
+    LastingJournal,
+    Spill,
+    Spilled,
+    is_to_release,
+    put_reply,
+    remove,
+)
+from recon.store.nights import order_rows, runs, settlement_rows, stored_orders
 from recon.store.nights.runs import Run, Stop
+
+_PAYMENT = ("order_no", "transaction_id", "currency", "amount")
+
+PaymentOf = Callable[[Mapping[Any, Any]], ShownPayment]
+"""One row of an answer -> the payment, closed and charged back as far as we know."""
+ChargedBack = Callable[[str, str, str, int], int]
+"""Order, transaction, currency and amount of a payment -> minor units charged back of it."""
+
+
+def payment_reader(connection: Connection, run: Run, *, environment: Environment) -> PaymentOf:
+    """Reads rows of answers with the account's cases and chargebacks, each looked up once.
+
+    Raises:
+        ArchiveError: the books, or lines of settlement files, cannot be reached, or are not those
+            that the history binds.
+    """
+    rules = environment.settings.rules
+    closed = case_rows.closed_payments(connection, run)
+    taken_back = charged_back(connection, run, environment=environment)
+
+    def payment_of(row: Mapping[Any, Any]) -> ShownPayment:
+        return ShownPayment(
+            transaction_id=row["transaction_id"],
+            state=rules.state_of(row["payment_status"]),
+            payment_status=row["payment_status"],
+            currency=row["currency"],
+            amount=row["amount"],
+            dated=row["transaction_date"],
+            closed_because=closed.get(row["transaction_id"], ""),
+            charged_back=taken_back(*(row[name] for name in _PAYMENT)),
+        )
+
+    return payment_of
+
+
+def payments_by_order(
+    rows: Iterable[Mapping[Any, Any]], *, payment_of: PaymentOf
+) -> dict[str, tuple[ShownPayment, ...]]:
+    """The payments of the answers by the order they were shown for."""
+    payments = [(row["order_no"], payment_of(row)) for row in rows]
+    twice = shown_twice(payment for _, payment in payments)
+    payments_of: dict[str, tuple[ShownPayment, ...]] = {}
+    for order_no, payment in payments:
+        because = payment.closed_because or twice.get(payment.transaction_id, "")
+        known = payments_of.get(order_no, ())
+        payments_of[order_no] = (*known, replace(payment, closed_because=because))
+    return payments_of
+
+
+def charged_back(connection: Connection, run: Run, *, environment: Environment) -> ChargedBack:
+    """What the account's settlement files and its books know, each read once."""
+    settled = settlement_rows.charged_back(connection, run, storages=storages_of(environment))
+    booked = kept_books.charged_back(connection, run, environment=environment)
+    return larger_of(settled, booked=booked)
+
+
+def larger_of(
+    settled: Mapping[tuple[str, str], int], *, booked: Mapping[tuple[str, str, str], int]
+) -> ChargedBack:
+    """By the larger of two sources; what is in another currency counts as the whole payment.
+
+    Args:
+        settled: by transaction and currency.
+        booked: by order, transaction ("" where the books have none) and currency.
+    """
+    in_files: dict[str, dict[str, int]] = defaultdict(dict)
+    for (transaction_id, currency), amount in settled.items():
+        in_files[transaction_id][currency] = amount
+    in_books: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for (order_no, transaction_id, currency), amount in booked.items():
+        sums = in_books["" if transaction_id else order_no, transaction_id]
+        sums[currency] = sums.get(currency, 0) + amount
+
+    def of_payment(order_no: str, transaction_id: str, currency: str, amount: int) -> int:
+        account_currency = (currency, amount)
+        named = _of(in_books.get(("", transaction_id), {}), account_currency)
+        unnamed = _of(in_books.get((order_no, ""), {}), account_currency)
+        return max(_of(in_files.get(transaction_id, {}), account_currency), named + unnamed)
+
+    return of_payment
+
+
+def _of(sums: Mapping[str, int], currency_amount: tuple[str, int]) -> int:
+    currency, whole = currency_amount
+    if any(amount > 0 for other, amount in sums.items() if other != currency):
+        return whole
+    return max(sums.get(currency, 0), 0)
 
 
 def spill_of(run: Run, *, environment: Environment) -> Spill:
@@ -188,8 +284,8 @@ def settle(
 def _unsent(run: Run, *, environment: Environment) -> tuple[int, int]:
     """How many instructions of the account are not sent, and how many of those not approved."""
     with environment.store.reading() as connection:
-        unapproved = open_money.unapproved(connection, run).count
-        return unapproved + open_money.unsent(connection, run).count, unapproved
+        unapproved = sending_rows.unapproved(connection, run).count
+        return unapproved + sending_rows.unsent(connection, run).count, unapproved
 
 
 def _sent(
@@ -232,9 +328,9 @@ def _note_end(
             instruction_rows.note_hold(connection, instruction_id, hold=reason)
         runs.note_step(connection, run.run_id, step=STEP)
         if is_stopped:
-            stop = Stop(stopped, open_money.unsent(connection, run).in_words)
+            stop = Stop(stopped, sending_rows.unsent(connection, run).in_words)
             runs.note_stop(connection, run.run_id, stop=stop, now=environment.clock())
-        return open_money.doubtful(connection, run).count
+        return sending_rows.doubtful(connection, run).count
 
 
 def send(
@@ -287,8 +383,8 @@ def _plan(run: Run, *, environment: Environment) -> int:
         allowance = rule_allowance(connection, run, environment=environment)
         by_rule = rule_approves(connection, run, environment=environment)
         # What was changed since it arrived waits as it is; the gate says so, and nothing leaves.
-        is_changed = any(bound_actions.changed_actions(connection, run))
-        actions = [] if is_changed else planning_rows.unplanned_actions(connection, run)
+        is_changed = any(order_rows.changed_actions(connection, run))
+        actions = [] if is_changed else instruction_rows.unplanned_actions(connection, run)
         made = plan(
             actions,
             known=_known(connection, run, environment=environment) if actions else Known(),
@@ -314,9 +410,9 @@ def _plan(run: Run, *, environment: Environment) -> int:
 
 def _known(connection: Connection, run: Run, *, environment: Environment) -> Known:
     """The account's instructions; where none names a payment, the gateway's answer may."""
-    unnamed = planning_rows.unnamed_orders(connection, run)
+    unnamed = instruction_rows.unnamed_orders(connection, run)
     shown = shown_answers.only_payments(connection, run, order_nos=unnamed, environment=environment)
-    return planning_rows.known(connection, run, shown=shown)
+    return instruction_rows.known(connection, run, shown=shown)
 
 
 def _captures_to_repeat(

@@ -30,17 +30,23 @@ from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
 from recon.proof.night_tables import frame_of_table
-from recon.steps.compare.settled import settled_since
-from recon.steps.compare.siblings import ask_siblings
+from recon.steps.compare.siblings import ask_siblings, settled_since
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground import kept_answers, kept_results, shown_answers
-from recon.steps.ground.answer_rows import Moment, Replies, ReplyRows, reply_rows, this_moment
-from recon.steps.ground.ending import seconds_left
-from recon.steps.ground.environment import Environment
+from recon.steps.ground.environment import Environment, seconds_left
+from recon.steps.ground.kept_answers import (
+    Moment,
+    Numbers,
+    OrderNumbers,
+    Replies,
+    ReplyRows,
+    order_numbers,
+    reply_rows,
+    this_moment,
+)
 from recon.steps.ground.kept_books import entry_batches
 from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.order_numbers import Numbers, OrderNumbers, order_numbers
 from recon.steps.ground.predecessor import previous_night
 from recon.steps.ground.window import (
     BEFORE_ALL,
@@ -52,14 +58,14 @@ from recon.steps.ground.window import (
     window_start,
 )
 from recon.store import Connection
-from recon.store.money import instruction_rows, planning_rows
+from recon.store.money import instruction_rows
 from recon.store.nights import (
     input_rows,
-    ledger_rows,
+    journal_rows,
     notification_rows,
-    quarantine_rows,
+    order_rows,
     runs,
-    settled_lines,
+    settlement_rows,
     stored_orders,
 )
 from recon.store.nights.answer_parts import BASELINE
@@ -233,15 +239,15 @@ def _named(
     unfinished = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
     yield (item.order_no for item in unfinished)
     # Of files that came tonight: they are planned after this, and judged by these answers.
-    yield planning_rows.unplanned_orders(connection, run)
+    yield instruction_rows.unplanned_orders(connection, run)
     yield notification_rows.order_nos_told(
         connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
     )
-    yield (row.order_no for row in quarantine_rows.outstanding(connection, run))
+    yield (row.order_no for row in order_rows.outstanding(connection, run))
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     if account.settlement is not None:
         day = settled_since(run, rules=rules)
-        named, unnamed = settled_lines.names_told(connection, run, since=day, storages=storages)
+        named, unnamed = settlement_rows.names_told(connection, run, since=day, storages=storages)
         yield named
         # Which order a transaction has is known where an earlier answer showed it.
         yield shown_answers.orders_of_transactions(
@@ -249,7 +255,7 @@ def _named(
         )
     spans = list(looked_back(run, before=before))
     ended = [(since, environment.clock()), *spans]
-    yield planning_rows.ended_orders(connection, run, spans=ended)
+    yield instruction_rows.ended_orders(connection, run, spans=ended)
     # Of age is who was ordered after the one instant, and up to the other.
     of_age = [(after + datetime.resolution, up_to + datetime.resolution) for after, up_to in spans]
     yield from stored_orders.numbers_ordered(connection, run, spans=of_age, storages=storages)
@@ -261,7 +267,7 @@ def _named(
 
 def _booked(connection: Connection, run: Run, *, environment: Environment) -> Iterator[pa.Array]:
     """Orders that the account's books name in the window; older entries name none that is new."""
-    if ledger_rows.source_of(connection, run.run_id) is None:
+    if journal_rows.source_of(connection, run.run_id) is None:
         return
     batches = entry_batches(connection, run, columns=OF_WINDOW, environment=environment)
     since = ledger_start(run, rules=environment.settings.rules)

@@ -10,19 +10,34 @@ What the gateway said of a payment's risk, in a sentence for the workbook.
 import errno
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.config.fee_contract import FeeContract
 from recon.files.formats.named_bytes import sha256_of
 from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.cash.fees_charged import charged_by_pieces
 from recon.matching.cash.holdings import gateway_holds
+from recon.matching.frames.sources import (
+    GATEWAY_COLUMNS,
+    SETTLEMENT_COLUMNS,
+    Sources,
+    frame_of,
+)
+from recon.matching.sides.fee_volumes import volumes_of
+from recon.matching.sides.settlement_side import of_payments
+from recon.matching.sides.summed_lines import summed_lines, with_summed
 from recon.model.errors import Defect, OutputError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -34,18 +49,20 @@ from recon.model.figures import (
     TrendPoint,
     files_named,
 )
-from recon.model.freed_memory import give_back
+from recon.model.gateway_holds import ChargedFees
 from recon.model.nights import StepSummary
 from recon.model.resolutions import Import
-from recon.model.words import ControlTotal
+from recon.model.uptime import give_back
+from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, KeyAnswer
 from recon.privacy.own_files import make_folder
+from recon.proof.books_bridge import BOOK_STEPS, Books
 from recon.proof.bridge import bridge_of
+from recon.proof.compared_tables import sources_of_tables, vanished_of
+from recon.proof.night_tables import FRAMES, TARIFFS, frame_of_table, with_tariffs
 from recon.proof.second_engine import SHEETS_IN_SQL, second_proof
-from recon.steps.compare.fee_claims import write_claims
-from recon.steps.compare.grave_breaks import grave_breaks
-from recon.steps.compare.inputs import frozen_inputs
+from recon.steps.compare.inputs import frozen_inputs, vanished_told
 from recon.steps.compare.journals import handed_out
-from recon.steps.compare.page_notes import page_notes
+from recon.steps.compare.result_files import write_claims
 from recon.steps.compare.second_proof import sheets_proven
 from recon.steps.compare.sheets_proven import (
     SheetTotals,
@@ -55,23 +72,285 @@ from recon.steps.compare.sheets_proven import (
     with_files,
     with_t13,
 )
+from recon.steps.compare.shown_breaks import grave_breaks
+from recon.steps.files.arrived_rows import files_told
+from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
+from recon.steps.files.order_files import nameless_told
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_end import end_of
-from recon.steps.ground.night_folder import bind
-from recon.steps.ground.sealed_night import sealed_night
-from recon.steps.ground.sealed_totals import refuse_changed_result
+from recon.steps.ground.night_end import STOP_NEXT, end_of
+from recon.steps.ground.night_folder import (
+    COMPARED,
+    INPUTS,
+    SealedNight,
+    bind,
+    refuse_changed_result,
+    sealed_night,
+)
+from recon.steps.ground.predecessor import (
+    SKIPPED,
+    held_nights,
+    missing_days,
+    named_days,
+    previous_night,
+)
 from recon.steps.ground.shown_answers import risks_shown
 from recon.steps.night.sealed_proof import write_proof
-from recon.steps.night.shown_sources import ShownSources, shown_sources
 from recon.steps.people.people import attention
+from recon.steps.people.sign_off import notes_on
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.money import instruction_sheet
-from recon.store.nights import input_rows, results, rules_rows, runs, sign_off_rows
+from recon.store.money import instruction_sheet, sending_rows
+from recon.store.nights import input_rows, results, runs, settlement_rows, sign_off_rows
 from recon.store.nights.input_rows import Inputs
-from recon.store.nights.runs import Run
+from recon.store.nights.runs import Run, Stop
+from recon.store.nights.stored_orders import Hashes, hashes_of
 from recon.store.people import resolution_rows
+
+_PLACE = ("merchant_id", "account_id")
+_FEES = (EntryType.FEE.value, EntryType.FEE.value + REVERSAL_SUFFIX)
+_NEVER_WHOLE = {*FRAMES, TARIFFS}
+"""Files with a row an order: each would be wider than all else that a workbook shows."""
+_SETTLEMENT = "settlement"
+_SETTLED = {"name": "given", "key": "settlement"}
+"""The term that says that there are settlement lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSources:
+    """What is shown of the sources of a night."""
+
+    sources: Sources
+    """Whole but for its frames: of orders the rows whose key stands twice, of the ledger those and,
+    where there are settlement lines, the fees; of answers one row of each word; settlement lines of
+    payments summed up; no instructions and no universe."""
+    books: Books
+    vanished: pd.DataFrame
+    """VANISHED_COLUMNS."""
+    night: SealedNight
+    """Where all rows of the frames are."""
+
+    def fees(self, contract: FeeContract | None) -> ChargedFees | None:
+        """What was charged beside what was agreed; None without a settlement or a contract.
+
+        Raises:
+            ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+        """
+        sources = self.sources
+        if contract is None or sources.settlement is None:
+            return None
+        pieces = _with_brands(self.night)
+        return charged_by_pieces(pieces, contract=contract, volumes=volumes_of(sources))
+
+
+def shown_sources(night: SealedNight) -> ShownSources:
+    """What a workbook shows of a night that sealed what it compared.
+
+    Raises:
+        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+    """
+    names = [name for name, schema in SCHEMAS.items() if schema.folder in {INPUTS, COMPARED}]
+    tables = {name: SCHEMAS[name].columns.empty_table() for name in FRAMES}
+    small = (name for name in names if name not in _NEVER_WHOLE and night.has(name))
+    tables |= {name: night.table(name) for name in small}
+    tables["orders"] = _rows_of_shared_keys(night, "orders", key="order_no")
+    is_settled = any(row == _SETTLED for row in tables["terms"].select([*_SETTLED]).to_pylist())
+    fees = _FEES if is_settled else ()
+    tables["ledger"] = _rows_of_shared_keys(night, "ledger", key="entry_id", types=fees)
+    words = [{"answer": word, "line": 0} for word in _answer_words(night)]
+    sources = sources_of_tables(tables)
+    lines = sources.settlement
+    shown = replace(
+        sources,
+        gateway=frame_of(words, columns=GATEWAY_COLUMNS),
+        settlement=None if lines is None else _summed(night, of=lines),
+    )
+    vanished = vanished_of(tables["known"])
+    return ShownSources(shown, _books_of(tables["steps"]), vanished, night)
+
+
+def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:
+    """SETTLEMENT_COLUMNS of all lines, some at a time; all at once where they tell of brands."""
+    if night.has(TARIFFS) and len(tariffs := night.table(TARIFFS)):
+        lines = frame_of_table(night.table(_SETTLEMENT))
+        yield with_tariffs(lines, table=tariffs)[[*SETTLEMENT_COLUMNS]]
+        return
+    yield frame_of((), columns=SETTLEMENT_COLUMNS)
+    for lines in _settled(night):
+        yield with_tariffs(lines, table=None)[[*SETTLEMENT_COLUMNS]]
+
+
+def _settled(night: SealedNight) -> Iterator[pd.DataFrame]:
+    """The settlement lines of a night, some at a time, without what tells of brands."""
+    columns = SCHEMAS[_SETTLEMENT].columns
+    for rows in night.batches(_SETTLEMENT, columns=columns.names):
+        yield frame_of_table(rows.cast(columns))
+
+
+def _summed(night: SealedNight, *, of: pd.DataFrame) -> pd.DataFrame:
+    """The lines of no payment, and what those of payments come to.
+
+    `of`: what has the columns of both.
+    """
+    others, sums = [of.iloc[:0]], []
+    for lines in _settled(night) if night.has(_SETTLEMENT) else ():
+        of_sets = of_payments(lines)
+        sums.append(summed_lines(lines[of_sets]))
+        others.append(lines[~of_sets])
+    return with_summed(pd.concat(others, ignore_index=True), parts=sums)
+
+
+def _rows_of_shared_keys(
+    night: SealedNight, name: str, *, key: str, types: Sequence[str] = ()
+) -> pa.Table:
+    """The rows of a file whose key another row has, or one of these entry types."""
+    named = [*_PLACE, key, *(["entry_type"] if types else [])]
+    hashes, chosen = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
+    for rows in night.batches(name, columns=named):
+        hashes.append(_hashes(rows, key=key))
+        chosen.append(_are_of(rows, types=types))
+    each, of_type = np.concatenate(hashes), np.concatenate(chosen)
+    ordered = np.sort(each)
+    wanted = np.union1d(ordered[1:][ordered[1:] == ordered[:-1]], each[of_type])
+    columns = SCHEMAS[name].columns
+    chosen_rows, at = [columns.empty_table()], 0
+    for rows in night.batches(name, columns=columns.names) if len(wanted) else ():
+        is_wanted = np.isin(each[at : at + len(rows)], wanted)
+        chosen_rows.append(rows.filter(pa.array(is_wanted)).cast(columns))
+        at += len(rows)
+    return pa.concat_tables(chosen_rows)
+
+
+def _hashes(rows: pa.Table, *, key: str) -> Hashes:
+    return hashes_of(rows.select([*_PLACE, key]).rename_columns([*_PLACE, "order_no"]))
+
+
+def _are_of(rows: pa.Table, *, types: Sequence[str]) -> npt.NDArray[np.bool_]:
+    if not types:
+        return np.zeros(len(rows), np.bool_)
+    words = rows["entry_type"].cast(pa.string())
+    return np.asarray(pc.is_in(words, value_set=pa.array(types)), np.bool_)
+
+
+def _answer_words(night: SealedNight) -> list[str]:
+    """What the compared answers say; read no further than to the first usable one."""
+    words: set[str] = set()
+    for rows in night.batches(ANSWERS, columns=["answer"]):
+        words.update(pc.unique(rows["answer"].cast(pa.string())).to_pylist())
+        if words - {KeyAnswer.FAILED.value}:
+            break
+    return sorted(words)
+
+
+def _books_of(steps: pa.Table) -> Books:
+    """Every step of the money of the books, as the comparison sealed it."""
+    rows = [row for row in steps.to_pylist() if row["way"] == "books"]
+    books: dict[str, dict[str, int]] = {row["currency"]: {} for row in rows}
+    for row in sorted(rows, key=lambda row: BOOK_STEPS.index(row["step"])):
+        books[row["currency"]][row["step"]] = row["number"]
+    return dict(sorted(books.items()))
+
+
+def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
+    """The business days between the night before and this one that nobody ran, in a sentence."""
+    before = previous_night(run, environment=environment)
+    if before is None:
+        return []
+    calendar = environment.settings.rules.business_calendar
+    missing = missing_days(before.business_date, day=run.business_date, calendar=calendar)
+    if not missing:
+        return []
+    why = run.predecessor.removeprefix(SKIPPED)
+    reason = f" ({why})" if why != run.predecessor else ""
+    days = "this day" if len(missing) == 1 else "these days"
+    return [
+        f"No night ran for {named_days(missing)}{reason}: what came in on {days} is judged tonight."
+    ]
+
+
+def _opening_told(run: Run, *, sources: Sources) -> list[str]:
+    """What is older than the window, in a sentence."""
+    if not sources.opening_balance:
+        return []
+    counts = Counter[str]()
+    for balance in sources.opening_balance:
+        counts[balance.what] += balance.count
+    left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
+    sentence = (
+        f"Opening balance, not compared: {left_out} from before the window "
+        f"(`recon opening {run.run_id}` lists them)."
+    )
+    return [sentence]
+
+
+UNREAD_TOLD_MAX = 3
+
+
+def _unread_lines(run: Run, *, inputs: Inputs, environment: Environment) -> list[str]:
+    """A sentence when settlement lines of this night or an earlier one could not be read."""
+    with environment.store.reading() as connection:
+        lines = settlement_rows.unread_lines(
+            connection, run, siblings=inputs.siblings, until=inputs.last_file
+        )
+    if not lines:
+        return []
+    places = [f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_TOLD_MAX]]
+    places += ["…"] if len(lines) > UNREAD_TOLD_MAX else []
+    sentence = (
+        f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their batches, "
+        "and the fees and reserves in the currencies that they can be of, are not verified until "
+        "the file is sent again, corrected, under its name."
+    )
+    return [sentence]
+
+
+def page_notes(
+    run: Run,
+    *,
+    result: Reconciliation,
+    inputs: Inputs,
+    sources: Sources,
+    vanished: pd.DataFrame,
+    stop: Stop,
+    environment: Environment,
+) -> tuple[str, ...]:
+    """All of them, those about what to do before anything else first."""
+    notes = [
+        *([f"{stop} {STOP_NEXT}"] if stop else []),
+        *nameless_told(sources.quarantined, breaks=result.breaks),
+        *inputs.moved_by_rules,
+        *files_told(run, until=inputs.last_file, environment=environment),
+        *_unread_lines(run, inputs=inputs, environment=environment),
+    ]
+    gateway = environment.settings.gateway
+    if gateway.reply_signatures != "enforce":
+        notes.append(
+            f"Reply signatures are not enforced ({gateway.reply_signatures}): answers are not "
+            "proven to be the gateway's."
+        )
+    notes += [f"Missing: {sentence}." for sentence in missing_sources(sources)]
+    if any(sentence == NO_ORDER_FILE for sentence in missing_sources(sources)):
+        notes.append(
+            "Without its order files a payment looks like one that no order explains: find the "
+            "files before anything below is answered."
+        )
+    notes += vanished_told(vanished)
+    notes += _opening_told(run, sources=sources)
+    notes += skipped_nights(run, environment=environment)
+    if run.mode.value != "live":
+        notes.append("Dry run: nothing was sent to the gateway.")
+    with environment.store.reading() as connection:
+        account = (run.merchant_id, run.account_id)
+        unproven = held_nights(connection, account, environment=environment)
+        stopped = sending_rows.stopped(connection)
+        notes += notes_on(run.run_id, connection=connection)
+    if stopped and not stop:
+        notes.append(f"No money moves: {stopped}.")
+    held = [day for day in unproven if day != run.business_date]  # this run takes its place
+    if held:
+        notes.append(f"Refunds are held: the night of {', '.join(map(str, held))} is NOT PROVEN.")
+    return tuple(notes)
+
 
 STEP = "report"
 TREND_NIGHTS = 14
@@ -248,7 +527,7 @@ def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeCont
     if declared.digest == result.rules_digest:
         return declared.fee_contract
     with environment.store.reading() as connection:
-        rules = rules_rows.load(connection, result.rules_digest)
+        rules = runs.load(connection, result.rules_digest)
     return (rules or declared).fee_contract
 
 

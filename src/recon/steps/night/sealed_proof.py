@@ -14,20 +14,21 @@ from recon.matching.breaks.result import Reconciliation
 from recon.proof.night_tables import totals_table
 from recon.proof.second_engine import sql_files
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_decisions import DECISIONS, packed_lines
 from recon.steps.ground.night_folder import (
+    DECISIONS,
     PROOF,
     Terms,
     before,
     links,
     newest,
+    packed_lines,
     rows_of,
+    sealed_night,
     write,
 )
-from recon.steps.ground.sealed_night import sealed_night
 from recon.store import Connection
 from recon.store.money import instruction_sheet
-from recon.store.nights import input_rows, rules_rows
+from recon.store.nights import input_rows, runs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
 
@@ -77,10 +78,10 @@ def _judged_by(
     connection: Connection, digest: str, *, environment: Environment
 ) -> Iterator[Document]:
     """The rules that judged, whatever is declared now; none where nobody has them any more."""
-    declared, kept = environment.settings.rules, rules_rows.text_of(connection, digest)
+    declared, kept = environment.settings.rules, runs.text_of(connection, digest)
     if declared.digest == digest:
         yield Document(RULES, json.dumps(declared.document, indent=2).encode())
-    elif rules_rows.digest_of_text(kept) == digest:
+    elif runs.digest_of_text(kept) == digest:
         yield Document(RULES, json.dumps(json.loads(kept), indent=2).encode())
 
 

@@ -34,11 +34,9 @@ from recon.steps.compare.reconcile import reconcile
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files.ingest import ingest
 from recon.steps.files.lost_facts import reading_lost_facts
-from recon.steps.ground.closed_dates import refuse_closed
-from recon.steps.ground.ending import ending_in_order
-from recon.steps.ground.environment import Environment
+from recon.steps.ground.environment import Environment, ending_in_order
 from recon.steps.ground.machine import DISK_FREE_MIN_BYTES
-from recon.steps.ground.predecessor import said_of_predecessor
+from recon.steps.ground.predecessor import refuse_closed, said_of_predecessor
 from recon.steps.ground.shown_answers import gateway_frame
 from recon.steps.ground.stages import measured
 from recon.steps.money.settle import settle as settle_after

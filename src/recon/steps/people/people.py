@@ -15,9 +15,9 @@ from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import NightEnd, end_of, not_verified
-from recon.steps.ground.releases import held_nights, release_ended
+from recon.steps.ground.predecessor import held_nights, release_ended
 from recon.steps.ground.shown_answers import authorised_at
-from recon.steps.people.told_messages import messages_told
+from recon.steps.people.verdicts import messages_told
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.night_lock import account_lock

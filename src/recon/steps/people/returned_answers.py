@@ -30,12 +30,12 @@ from recon.model.resolutions import (
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import scrubbed
 from recon.steps.ground import kept_results
-from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, refuse_unproven
+from recon.steps.ground.predecessor import refuse_closed
 from recon.steps.people.verdicts import note_write_off
 from recon.store import Connection
-from recon.store.database.frames import rows_of
+from recon.store.database.bulk_rows import rows_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows

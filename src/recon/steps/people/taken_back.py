@@ -1,11 +1,89 @@
 """Taking back one's own word, as long as it waits for somebody else's and so counts for nothing."""
 
-from recon.model.errors import UsageError
+import hashlib
+from pathlib import Path
+
+from recon.model.errors import SpillError, UsageError
 from recon.steps.ground import two_words
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, refuse_unproven
+from recon.steps.ground.two_words import SET_ASIDE, agreed
 from recon.steps.money import approve
 from recon.steps.people import sign_off, verdicts
+from recon.store import Connection
+from recon.store.database import history
+from recon.store.database.history import Event
+from recon.store.money.lasting_journal import (
+    FOLDER,
+    SPILL_BYTES_MAX,
+    SUFFIX,
+    read,
+    refuse_unfit,
+    set_aside,
+)
+
+ENTITY = "spill file"
+
+
+def set_file_aside(
+    path: Path, *, person: Person, reason: str, environment: Environment
+) -> Path | None:
+    """One person's word that a file is set aside.
+
+    Returns:
+        Where it is kept; None when a second person must say the same.
+
+    Raises:
+        UsageError: no spill file of ours, one that fits and belongs to the next night, or the word
+            does not count (`steps.agreement`).
+    """
+    path = path.resolve()
+    digest = _digest_of(path, environment=environment)
+    with environment.store.writing() as connection:
+        why_not = _why_it_does_not_fit(connection, path)
+        if not why_not:
+            msg = f"{path} fits this database: the next night reads it; nothing was changed"
+            raise UsageError(msg)
+        both = agreed(
+            connection,
+            SET_ASIDE,
+            subject=digest,
+            reason=reason,
+            person=person,
+            environment=environment,
+        )
+        if not both:
+            return None
+        details = {"file": path.name, "by": both, "reason": reason.strip(), "unfit": why_not}
+        history.append(
+            connection, [Event(ENTITY, digest, "set aside", details)], at=environment.clock()
+        )
+    # The history first: a crash between them leaves the file where it stops the night.
+    return set_aside(path)
+
+
+def _digest_of(path: Path, *, environment: Environment) -> str:
+    """The SHA-256 of a file that lies where nights look for such files."""
+    folders = [account.reports / FOLDER for account in environment.settings.accounts.values()]
+    database = environment.store.path
+    if database is not None:
+        folders.append(database.with_name(f"{database.name}.{FOLDER}"))
+    known = {folder.resolve() for folder in folders}
+    if path.parent not in known or not path.name.endswith(SUFFIX) or not path.is_file():
+        msg = f"{path} is no spill file of a declared account (…/{FOLDER}/*{SUFFIX})"
+        raise UsageError(msg)
+    with path.open("rb") as file:
+        return hashlib.sha256(file.read(SPILL_BYTES_MAX)).hexdigest()
+
+
+def _why_it_does_not_fit(connection: Connection, path: Path) -> str:
+    """In words; "" when the next night could take it."""
+    try:
+        refuse_unfit(connection, read(path))
+    except SpillError as error:
+        return str(error)
+    return ""
+
 
 EVERY = (
     approve.take_back,

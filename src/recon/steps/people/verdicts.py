@@ -5,7 +5,7 @@ which a later one of theirs takes the place of; it is decided as soon as two dif
 of them an approver, say the same. A release lifts the hold that a NOT PROVEN night puts on refunds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,23 +16,123 @@ from recon.instructions.approval import Decides, beyond_limit, problem_of_role, 
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import quarantine, waited
 from recon.model.errors import UsageError
+from recon.model.money import format_minor_units
 from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
-from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
-from recon.steps.ground.releases import release_ended
+from recon.steps.ground.predecessor import refuse_closed, release_ended
 from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
-from recon.steps.people.told_messages import named_message
 from recon.store import Connection
 from recon.store.database.history import append
-from recon.store.money import case_rows, endorsement_rows, evidence_rows, instruction_rows
+from recon.store.money import case_rows, endorsement_rows, instruction_rows
 from recon.store.money.instruction_rows import move
-from recon.store.nights import runs
+from recon.store.nights import notification_rows, runs
+from recon.store.nights.notification_rows import About
 from recon.store.people import approval_rows, resolution_rows
 from recon.store.people.approval_rows import TAKEN_BACK, FirstVerdict, Release
 from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema import APPLIED
+
+MESSAGES_SHOWN_MAX = 3
+"""Newest messages about one instruction that are told."""
+DIGEST_CHARACTERS = 12
+"""Of a message, by which a decision names it."""
+_KINDS = {
+    InstructionKind.CAPTURE: ("payment",),
+    InstructionKind.CANCEL: ("payment",),
+    InstructionKind.REFUND: ("refund received", "refund accepted", "refund result"),
+    InstructionKind.PAYOUT: ("payout",),
+    InstructionKind.CANCEL_SUBSCRIPTION: ("subscription",),
+}
+"""Of messages that may be about an instruction."""
+
+
+def messages_told(
+    connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
+) -> dict[str, str]:
+    """A sentence for each instruction of which the gateway told something.
+
+    Args:
+        connection: Of the store, reading.
+        account: Merchant and account.
+        items: Instructions of that account that somebody has to decide.
+
+    Returns:
+        Instruction id -> what was told, when, and how a decision names it.
+    """
+    messages = _messages(connection, account=account, items=items)
+    return {wanted: _sentence(abouts) for wanted, abouts in messages.items() if abouts}
+
+
+def named_message(connection: Connection, item: Instruction, *, digest: str) -> str:
+    """The message that a decision about an instruction names, in words.
+
+    Args:
+        connection: Of the store, reading.
+        item: The instruction.
+        digest: The message's first characters, as the list shows them.
+
+    Raises:
+        UsageError: no message about this instruction, or several, begin so.
+    """
+    account = (item.merchant_id, item.account_id)
+    messages = _messages(connection, account=account, items=[item])[item.instruction_id]
+    fitting = [message for message in messages if message.sha256.startswith(digest.lower())]
+    if len(digest) < DIGEST_CHARACTERS or len(fitting) != 1:
+        known = ", ".join(message.sha256[:DIGEST_CHARACTERS] for message in messages) or "none"
+        msg = (
+            f"message {digest} is none that the gateway told of instruction {item.instruction_id} "
+            f"(known: {known}); nothing was noted"
+        )
+        raise UsageError(msg)
+    return _words(fitting[0])
+
+
+def _messages(
+    connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
+) -> dict[str, list[About]]:
+    """The messages that may be about each instruction, newest last."""
+    if not items:
+        return {}
+    messages = notification_rows.about(
+        connection,
+        merchant_id=account[0],
+        account_id=account[1],
+        transaction_ids={item.transaction_id for item in items} - {""},
+    )
+    return {item.instruction_id: _of(item, messages=messages) for item in items}
+
+
+def _of(item: Instruction, *, messages: Collection[About]) -> list[About]:
+    fitting = [message for message in messages if message.kind in _KINDS.get(item.kind, ())]
+    if item.kind is InstructionKind.PAYOUT:
+        return [message for message in fitting if message.request_id == item.gateway_request_id]
+    if item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+        return [message for message in fitting if message.recurring_id == item.recurring_id]
+    wanted = item.transaction_id
+    return [message for message in fitting if wanted and message.transaction_id == wanted]
+
+
+def _sentence(messages: list[About]) -> str:
+    shown = "; ".join(_words(message) for message in messages[-MESSAGES_SHOWN_MAX:])
+    more = len(messages) - MESSAGES_SHOWN_MAX
+    rest = f"; and {more} earlier" if more > 0 else ""
+    return (
+        f"The gateway told by itself: {shown}{rest}. Its signature covers ids alone: look it up, "
+        "and name the message as evidence (`--message`)"
+    )
+
+
+def _words(about: About) -> str:
+    money = ""
+    if about.amount is not None and about.currency:
+        money = f" of {format_minor_units(about.amount, currency=about.currency)} {about.currency}"
+    return (
+        f"{' '.join(filter(None, (about.kind, about.status)))}{money} at "
+        f"{about.received_at:%Y-%m-%d %H:%M} UTC (message {about.sha256[:DIGEST_CHARACTERS]})"
+    )
+
 
 EVIDENCE_CHARACTERS_MIN = 10
 NOT_APPLIED = "not_applied"
@@ -121,7 +221,7 @@ def resolve(
             case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
         else:
             _decide(connection, instruction, verdict=verdict, reason=reason, at=at)
-            read = evidence_rows.clock_event(instruction_id, uptime=environment.uptime())
+            read = case_rows.clock_event(instruction_id, uptime=environment.uptime())
             append(connection, [read], at=at)
         open_words = approval_rows.open_verdicts_of(connection, instruction_id)
         approval_rows.close_verdicts(connection, open_words, decided=verdict, word=person.word)
@@ -240,7 +340,7 @@ def _start_clock(instruction_id: str, *, environment: Environment) -> None:
     with environment.store.writing() as connection:
         instruction = instruction_rows.of_id(connection, instruction_id)
         if instruction is not None and instruction.in_doubt_since is not None:
-            evidence_rows.note_clocks(
+            case_rows.note_clocks(
                 connection, [instruction_id], uptime=environment.uptime(), at=environment.clock()
             )
 
@@ -253,7 +353,7 @@ def _refuse_early(
         return
     now = environment.clock()
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    readings = evidence_rows.readings(connection, instruction.instruction_id)
+    readings = case_rows.readings(connection, instruction.instruction_id)
     left = quarantine(deadline) - waited(environment.uptime(), readings=readings)
     if left > timedelta():
         ripe = now + left

@@ -7,14 +7,17 @@ when its change does. Triggers refuse UPDATE and DELETE; `verify` finds what got
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, insert, or_, select
 
+from recon.privacy.own_files import replace_result
 from recon.store.schema import batch, history, run
-from recon.store.schema.account_filter import in_account, values_of
+from recon.store.schema.columns import in_account, values_of
 
 GENESIS = "0" * 64
 CLAIMED = "claimed"
@@ -273,3 +276,24 @@ def _linked(event: Event, *, data: str, at: datetime, last: Head) -> dict[str, o
         "previous_hash": last.hash,
         "hash": hashlib.sha256(link.encode()).hexdigest(),
     }
+
+
+FILE_NAME = "history-verified.json"
+FILE_BYTES_MAX = 1_000
+NOTHING = Head(0, GENESIS)
+
+
+def verified(folder: Path) -> Head:
+    """The newest link up to which the chain was found closed; the genesis when none is known."""
+    try:
+        document = json.loads((folder / FILE_NAME).read_bytes()[:FILE_BYTES_MAX])
+        return Head(int(document["sequence"]), str(document["hash"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return NOTHING
+
+
+def keep_verified(folder: Path, head: Head) -> None:
+    """Note that the chain closes up to here; where that fails, the next night walks more."""
+    document = json.dumps({"sequence": head.sequence, "hash": head.hash})
+    with suppress(OSError):
+        replace_result(folder / FILE_NAME, document)

@@ -8,12 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select
 
 from recon.instructions.eligibility import Cleared
-from recon.instructions.instruction import Instruction
-from recon.instructions.terms import BOUND, Terms, terms_of
+from recon.instructions.instruction import BOUND, Instruction, Terms, terms_of
 from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
-from recon.store.database.bound_tables import INSTRUCTION, ROW
-from recon.store.database.record import PROBLEMS_MAX, difference, folded, named
+from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, difference, folded, named
 from recon.store.money.instruction_rows import find, in_parts
 from recon.store.schema import history, instruction
 

@@ -28,9 +28,8 @@ from recon.desk.held_keys import HeldKeys
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import EndorsementError, GateClosedError
 from recon.model.words import InstructionState
-from recon.store.database.bound_tables import ROW
 from recon.store.database.history import Event, append, first_hash
-from recon.store.database.record import PROBLEMS_MAX
+from recon.store.database.record import PROBLEMS_MAX, ROW
 from recon.store.money.bound_rows import bound_by, events_of
 from recon.store.money.instruction_rows import in_parts
 from recon.store.schema import endorsement, history, instruction, sending_switch

@@ -8,9 +8,11 @@ from itertools import islice
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Row,
     Select,
+    and_,
     bindparam,
     func,
     insert,
@@ -21,19 +23,30 @@ from sqlalchemy import (
 
 from recon.gateway_client import RawReply
 from recon.instructions.eligibility import Refused
-from recon.instructions.instruction import FOLLOWS, Instruction
-from recon.instructions.intention import named
-from recon.instructions.planning import Plan
-from recon.instructions.terms import terms_of
+from recon.instructions.instruction import FOLLOWS, Instruction, Intention, named, terms_of
+from recon.instructions.planning import Action, Earlier, Known, OrderRow, Plan
 from recon.model.errors import Defect
-from recon.model.words import InstructionKind, InstructionState, SourceKind
-from recon.store.database.bound_tables import INSTRUCTION, ROW
+from recon.model.words import InstructionKind, InstructionState, OrderStatus, SourceKind
 from recon.store.database.history import Event, append
-from recon.store.database.record import cells_of
+from recon.store.database.record import INSTRUCTION, ROW, cells_of
 from recon.store.nights.runs import Run
-from recon.store.schema import attempt, batch, instruction, order_action, order_file
-from recon.store.schema.account_filter import OfAccount, account_values, in_account
-from recon.store.schema.columns import REASON_CHARACTERS, reason_that_fits
+from recon.store.schema import (
+    attempt,
+    batch,
+    contradiction,
+    instruction,
+    order_action,
+    order_file,
+    run,
+    sign_off,
+)
+from recon.store.schema.columns import (
+    REASON_CHARACTERS,
+    OfAccount,
+    account_values,
+    in_account,
+    reason_that_fits,
+)
 
 origin = order_file.alias("origin")
 """The file that an instruction came with."""
@@ -329,3 +342,219 @@ def touched(connection: Connection, run: Run) -> list[str]:
         connection, run, state=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
     )
     return sorted((set(order_nos) | {item.order_no for item in doubtful}) - {""})
+
+
+_CARRIED = (
+    *("review_flag", "recurring_id", "contract_name"),
+    *("payee", "payee_digest", "content_digest", "sealed"),
+)
+
+
+_OWN = in_account(instruction)
+_UNPLANNED = (
+    select(order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind"))
+    .join(order_file, order_file.c.file_id == order_action.c.file_id)
+    .where(
+        *in_account(order_action),
+        order_action.c.instruction_id == "",
+    )
+    .order_by(order_action.c.action_id)
+)
+_UNPLANNED_ORDERS = (
+    select(order_action.c.order_no)
+    .where(
+        *in_account(order_action),
+        order_action.c.instruction_id == "",
+    )
+    .distinct()
+)
+_ENDED_ORDERS = select(instruction.c.order_no).where(*_OWN).distinct()
+_KNOWN = (
+    INSTRUCTIONS.add_columns(order_file.c.name.label("file_name"))
+    .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
+    .where(*_OWN)
+)
+_UNNAMED = (
+    select(order_action.c.order_no)
+    .where(
+        *in_account(order_action),
+        order_action.c.instruction_id == "",
+        order_action.c.transaction_id == "",
+    )
+    .distinct(),
+    select(instruction.c.order_no)
+    .where(
+        *_OWN,
+        instruction.c.transaction_id == "",
+        instruction.c.state.in_([InstructionState.PLANNED.value, InstructionState.APPROVED.value]),
+    )
+    .distinct(),
+)
+"""Orders of rows and instructions that name none, which only the gateway's answers tell."""
+
+
+def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
+    """Actions of the account's order files that have no instruction yet, oldest first."""
+    rows = connection.execute(_UNPLANNED, account_values(run)).mappings()
+    return [
+        Action(
+            action_id=row["action_id"],
+            file_id=row["file_id"],
+            file_name=row["file_name"],
+            line=row["line"],
+            merchant_id=row["merchant_id"],
+            account_id=row["account_id"],
+            order_no=row["order_no"],
+            transaction_id=row["transaction_id"],
+            kind=InstructionKind(row["action"]),
+            currency=row["currency"],
+            order_amount=row["amount"],
+            action_amount=row["action_amount"],
+            reason=row["action_reason"],
+            request_id=row["request_id"],
+            strict=row["file_kind"] == SourceKind.INSTRUCTIONS.value,
+            row=_order_row(row),
+            **{name: row[name] for name in _CARRIED},
+        )
+        for row in rows
+    ]
+
+
+def _order_row(row: Mapping[Any, Any]) -> OrderRow | None:
+    """What the order row of an action says; an instruction file has none."""
+    if not row["status"]:
+        return None
+    names = ("currency", "amount", "expected_captured_amount", "refund_amount")
+    return OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
+
+
+def unplanned_orders(connection: Connection, run: Run) -> set[str]:
+    """Order numbers that the account's files name in actions without an instruction yet."""
+    return set(connection.execute(_UNPLANNED_ORDERS, account_values(run)).scalars()) - {""}
+
+
+def ended_orders(
+    connection: Connection, run: Run, *, spans: Iterable[tuple[datetime, datetime]]
+) -> set[str]:
+    """Orders of instructions that ended within these spans (after, up to).
+
+    No order file need name them, and what the gateway shows of them later may deny their end.
+    """
+    order_nos: set[str] = set()
+    for after, up_to in spans:
+        ended = _ENDED_ORDERS.where(
+            instruction.c.outcome_at > after, instruction.c.outcome_at <= up_to
+        )
+        order_nos.update(connection.execute(ended, account_values(run)).scalars())
+    return order_nos - {""}
+
+
+def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Known:
+    """What the journal already has of the account, for planning.
+
+    `shown` is the one transaction that the gateway shows for an order.
+    """
+    rows = connection.execute(_KNOWN, account_values(run))
+    return Known((_earlier(row, shown=shown) for row in rows), shown=shown)
+
+
+def _earlier(row: Row[Any], *, shown: Mapping[str, str]) -> Earlier:
+    item = instruction_of(row)
+    return Earlier(
+        Intention.of(item, shown="" if item.transaction_id else shown.get(item.order_no, "")),
+        item.instruction_id,
+        item.natural_key,
+        row.file_name or "",
+        item.state,
+        is_again=bool(item.again_for),
+    )
+
+
+def unnamed_orders(connection: Connection, run: Run) -> set[str]:
+    """Orders of the account for which something is asked whose payment is not named yet."""
+    order_nos: set[str] = set()
+    for query in _UNNAMED:
+        order_nos.update(connection.execute(query, account_values(run)).scalars())
+    return order_nos - {""}
+
+
+_UNDECIDED = (
+    select(attempt.c.batch_id)
+    .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
+    .where(instruction.c.state.in_([state.value for state in UNFINISHED]))
+)
+_IN_A_CASE = (
+    select(attempt.c.batch_id)
+    .join(contradiction, contradiction.c.instruction_id == attempt.c.instruction_id)
+    .where(contradiction.c.verdict == "")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OldReplies:
+    """How many replies are old enough, and their size."""
+
+    count: int
+    size_bytes: int
+    oldest: datetime | None
+
+
+def old_replies(connection: Connection, *, before: datetime) -> OldReplies:
+    """Replies of batches that were closed before an instant, and of which nothing is open."""
+    row = connection.execute(
+        select(
+            func.count(),
+            func.coalesce(func.sum(func.length(batch.c.reply)), 0),
+            func.min(batch.c.closed_at),
+        ).where(_spared(before))
+    ).one()
+    return OldReplies(int(row[0]), int(row[1]), row[2])
+
+
+def forget_replies(connection: Connection, *, before: datetime) -> None:
+    """Take the bytes of those replies away; their hash, status and outcome stay."""
+    connection.execute(update(batch).where(_spared(before)).values(reply=None))
+
+
+def replaced_workbooks(connection: Connection) -> dict[str, datetime]:
+    """Path -> start of the run, for workbooks of replaced runs that nobody signed."""
+    rows = connection.execute(
+        select(run)
+        .where(run.c.status == "finished", run.c.workbook != "")
+        .order_by(run.c.started_at)
+    ).all()
+    newest = {_night(row): row for row in rows}
+    signed = set(connection.execute(select(sign_off.c.run_id)).scalars())
+    kept = {row.workbook for row in rows if row.run_id in signed or newest[_night(row)] is row}
+    return {row.workbook: row.started_at for row in rows if row.workbook not in kept}
+
+
+def open_money(connection: Connection, owner: OfAccount, *, before: datetime) -> bool:
+    """Whether an instruction or a case of an account that began before an instant is not ended."""
+    unfinished = select(instruction.c.instruction_id).where(
+        *in_account(instruction),
+        instruction.c.state.in_([state.value for state in UNFINISHED]),
+        instruction.c.planned_at < before,
+    )
+    in_a_case = select(contradiction.c.instruction_id).where(
+        *in_account(contradiction), contradiction.c.verdict == ""
+    )
+    return any(
+        connection.execute(query.limit(1), account_values(owner)).first() is not None
+        for query in (unfinished, in_a_case)
+    )
+
+
+def _spared(before: datetime) -> ColumnElement[bool]:
+    return and_(
+        batch.c.state == "closed",
+        batch.c.reply.is_not(None),
+        batch.c.closed_at < before,
+        batch.c.batch_id.not_in(_UNDECIDED),
+        batch.c.batch_id.not_in(_IN_A_CASE),
+    )
+
+
+def _night(row: Any) -> tuple[str, str, str, str]:
+    """A live run is never replaced by a dry one."""
+    return row.merchant_id, row.account_id, row.business_date, row.mode

@@ -7,11 +7,11 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, and_, case, func, literal, or_, select
 
-from recon.instructions.sending_order import BatchPlan
+from recon.instructions.eligibility import BatchPlan
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT, frame_of
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
 from recon.model.words import InstructionState
-from recon.store.database.frames import frame_of_select
+from recon.store.database.bulk_rows import frame_of_select
 from recon.store.money.instruction_rows import UNFINISHED
 from recon.store.money.journal import FOREIGN_ROW
 from recon.store.money.sending_rows import dry_batches, runs_of_night

@@ -26,17 +26,14 @@ from recon.desk.held_keys import NO_KEYS, HeldKeys
 from recon.gateway_client import BatchReply, FindingKind, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Cleared
-from recon.instructions.instruction import Instruction
-from recon.instructions.intention import told_repeats, unagreed
+from recon.instructions.instruction import Instruction, filled_in, told_repeats, unagreed
 from recon.instructions.masking import masked
-from recon.instructions.terms import filled_in
 from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionKind, InstructionState
-from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_stands
-from recon.store.database.record import cells_of
+from recon.store.database.record import INSTRUCTION, ROW, cells_of
 from recon.store.money import sending_rows
 from recon.store.money.bound_rows import refuse_changed_rows
 from recon.store.money.endorsement_rows import Endorsed

@@ -6,17 +6,286 @@ that cannot be written is kept in a file (`store.spill`) first and written when 
 back; where it does not come back in time the night stops, and the next one reads the file.
 """
 
+import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Row, select, update
 
 from recon.gateway_client import BatchReply, PreparedRequest, RawReply
 from recon.instructions.eligibility import Cleared
 from recon.instructions.masking import masked
-from recon.model.errors import StoreError
+from recon.model.durable import flush_folder
+from recon.model.errors import OutputError, SpillError, StoreError
+from recon.privacy.own_files import make_folder
+from recon.store.database.history import Event, append
 from recon.store.money.journal import Standing, StoredJournal
-from recon.store.money.spill import NOT_SENT, REPLY, Spill, Spilled, remove
+from recon.store.schema import batch
+
+FOLDER = "spill"
+REPLY, NOT_SENT = "reply", "not sent"
+SUFFIX = ".answer.json"
+ASIDE = ".set-aside"
+RESERVE = ".room-for-one-answer"
+"""How the names of such files begin; each account has its own, also where folders are shared."""
+SPILL_BYTES_MAX = 4 * 1024 * 1024
+"""Room for the largest reply that is read, in base64, and what stands around it."""
+FILES_MAX = 1_000
+"""More than that is not what a night leaves behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """What became of one batch, as the process that sent it knows it."""
+
+    kind: str
+    """`reply`, or `not sent`: the request surely did not leave."""
+    batch_id: str
+    run_id: str
+    merchant_id: str
+    account_id: str
+    body_sha256: str
+    """Of the request."""
+    at: datetime
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    reply: bytes = field(default=b"", repr=False)
+    """Masked, as the database would hold it."""
+    reply_sha256: str = ""
+    """Of the bytes as received."""
+    reason: str = ""
+
+
+class Spill:
+    """The files of one account; `places` are tried in order, other accounts may use them too."""
+
+    def __init__(self, places: Sequence[Path], *, account: str = "") -> None:
+        self.places = tuple(places)
+        self._room = f"{RESERVE}.{hashlib.sha256(account.encode()).hexdigest()[:16]}"
+
+    def reserve(self) -> None:
+        """Take the room for one answer before anything is sent.
+
+        Raises:
+            OutputError: there is no room, or the folder cannot be written.
+        """
+        folder = self.places[0]
+        try:
+            make_folder(folder, mode=0o700)
+            descriptor = os.open(folder / self._room, os.O_WRONLY | os.O_CREAT, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, SPILL_BYTES_MAX)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            msg = (
+                f"{folder} has no room for a reply that the database might not take "
+                f"({error.strerror}); nothing was sent: free {SPILL_BYTES_MAX // 1024**2} MiB "
+                "there, or make it writable"
+            )
+            raise OutputError(msg) from error
+
+    def free(self) -> None:
+        """Give the room back; what is kept stays."""
+        (self.places[0] / self._room).unlink(missing_ok=True)
+
+    def keep(self, spilled: Spilled) -> Path:
+        """Write one answer; on the disk when this returns.
+
+        Raises:
+            OutputError: none of the places can be written: the answer is lost with this process.
+        """
+        document = _document(spilled)
+        problems = []
+        for folder in self.places:
+            try:
+                room = _write(folder / self._room, document=document)
+                return _named(room, name=f"{spilled.batch_id}{SUFFIX}")
+            except OSError as error:
+                problems.append(f"{folder}: {error.strerror}")
+        msg = (
+            f"the answer to batch {spilled.batch_id} could be written neither to the database nor "
+            f"beside it ({'; '.join(problems)}); its rows will count as in doubt: the next nights "
+            "ask the gateway, nothing is sent again"
+        )
+        raise OutputError(msg)
+
+    def kept_files(self) -> Iterator[tuple[Path, Spilled]]:
+        """Every answer that waits here, oldest name first.
+
+        Raises:
+            SpillError: a file is not whole, or cannot be read.
+        """
+        for folder in self.places:
+            for path in sorted(folder.glob(f"*{SUFFIX}"))[:FILES_MAX]:
+                yield path, read(path)
+
+
+def read(path: Path) -> Spilled:
+    """One file, whole or not at all.
+
+    Raises:
+        SpillError: it is not what was written, or cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "rb") as file:
+            return _spilled(json.loads(file.read(SPILL_BYTES_MAX)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = (
+            f"{path} should hold an answer of the gateway, but is not what was written "
+            f"({type(error).__name__}); nothing was changed: find out who changed it, then two "
+            "people set it aside (`recon release --spill-file`)"
+        )
+        raise SpillError(msg) from error
+
+
+def remove(path: Path) -> None:
+    """Take away a file whose answer is in the database."""
+    path.unlink(missing_ok=True)
+    flush_folder(path.parent)
+
+
+def set_aside(path: Path) -> Path:
+    """Keep a file under a name that no night reads; where it is now."""
+    kept = path.with_name(f"{path.name}{ASIDE}")
+    path.replace(kept)
+    flush_folder(path.parent)
+    return kept
+
+
+def _document(spilled: Spilled) -> bytes:
+    document = asdict(spilled)
+    document |= {
+        "at": spilled.at.isoformat(),
+        "reply": base64.b64encode(spilled.reply).decode(),
+    }
+    document["sha256"] = _digest(document)
+    return json.dumps(document, sort_keys=True).encode() + b"\n"
+
+
+def _spilled(document: dict[str, Any]) -> Spilled:
+    """Raises ValueError when the hash inside does not hold."""
+    digest = document.pop("sha256")
+    if digest != _digest(document):
+        raise ValueError(digest)
+    reply = base64.b64decode(document.pop("reply"), validate=True)
+    return Spilled(**document | {"reply": reply, "at": datetime.fromisoformat(document["at"])})
+
+
+def _digest(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _write(room: Path, *, document: bytes) -> Path:
+    """Into the room that was taken, where there is one; on the disk when this returns."""
+    make_folder(room.parent, mode=0o700)
+    descriptor = os.open(room, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        left = memoryview(document)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.ftruncate(descriptor, len(document))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return room
+
+
+def _named(room: Path, *, name: str) -> Path:
+    """Under its final name, which half a file never has."""
+    kept = room.replace(room.with_name(name))
+    flush_folder(kept.parent)
+    return kept
+
+
+def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None:
+    """Write the reply of a batch that is still claimed; a reply that is there stays as it is.
+
+    Raises:
+        SpillError: the database has no such batch, or what it has speaks against the file.
+    """
+    if _is_kept(connection, spilled):
+        return
+    connection.execute(
+        update(batch)
+        .where(batch.c.batch_id == spilled.batch_id, batch.c.state == "claimed")
+        .values(
+            state="replied",
+            replied_at=spilled.at,
+            http_status=spilled.status,
+            reply=spilled.reply,
+            reply_sha256=spilled.reply_sha256,
+        )
+    )
+    details = {"reply_sha256": spilled.reply_sha256}
+    append(connection, [Event("batch", spilled.batch_id, "reply from file", details)], at=at)
+
+
+def is_to_release(connection: Connection, spilled: Spilled) -> bool:
+    """Whether a batch that surely did not leave still stands as claimed.
+
+    Raises:
+        SpillError: the database has a reply to it, or another batch of that id.
+    """
+    row = _batch_of(connection, spilled)
+    if row is not None and row.reply_sha256:
+        raise SpillError(_unfit(spilled, state="answered"))
+    # A claim that never arrived, or was closed since, asks for nothing.
+    return row is not None and row.state == "claimed"
+
+
+def refuse_unfit(connection: Connection, spilled: Spilled) -> None:
+    """Only look whether the file fits.
+
+    Raises:
+        SpillError: the database has no such batch, or what it has speaks against the file.
+    """
+    (is_to_release if spilled.kind == NOT_SENT else _is_kept)(connection, spilled)
+
+
+def _is_kept(connection: Connection, spilled: Spilled) -> bool:
+    """Whether this very reply is there; raises SpillError where it can neither be nor come."""
+    row = _batch_of(connection, spilled)
+    if row is not None and row.reply_sha256 == spilled.reply_sha256:
+        return True
+    if row is None or row.state != "claimed":
+        raise SpillError(_unfit(spilled, state=row.state if row else ""))
+    return False
+
+
+def _batch_of(connection: Connection, spilled: Spilled) -> Row[tuple[str, str]] | None:
+    row = connection.execute(select(batch).where(batch.c.batch_id == spilled.batch_id)).first()
+    if row is None:
+        return None
+    names = ("run_id", "merchant_id", "account_id", "body_sha256")
+    if any(getattr(row, name) != getattr(spilled, name) for name in names):
+        raise SpillError(_unfit(spilled, state="another batch"))
+    return row
+
+
+def _unfit(spilled: Spilled, *, state: str) -> str:
+    what = "says that nothing left" if spilled.kind == NOT_SENT else "holds a reply"
+    why = {
+        "": "this database does not know the batch: it is another one, or a backup",
+        "closed": "the batch was closed without it, and its rows are with people or evidence",
+        "answered": "the database has a reply to it",
+        "another batch": "the batch of that id in this database has other rows",
+    }.get(state, f"the batch is {state}")
+    return (
+        f"the spill file of batch {spilled.batch_id} ({spilled.at:%Y-%m-%d %H:%M} UTC) {what}, but "
+        f"{why}. Nothing was sent or changed: put the right database back; if it is lost, two "
+        "people set the file aside (`recon release --spill-file`)"
+    )
+
 
 BACK_AFTER = (timedelta(0), timedelta(seconds=1), timedelta(seconds=2), timedelta(seconds=4))
 """Pauses before the database is tried again; a PostgreSQL that was killed needs about five."""

@@ -1,22 +1,102 @@
 """Whether money may be sent, what was sent so far, and what a dry run would send."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, insert, select
 
+from recon.instructions.approval import sums_in_words
+from recon.instructions.eligibility import BatchPlan
 from recon.instructions.instruction import MOVES_MONEY
 from recon.instructions.planning import RULE_APPROVER
-from recon.instructions.sending_order import BatchPlan
-from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
-from recon.store.database.bound_tables import SWITCH
-from recon.store.database.record import record
+from recon.model.words import CONFIRMED_STATES, DOUBTFUL_STATES, InstructionKind, InstructionState
+from recon.store.database.record import SWITCH, record
+from recon.store.money.case_rows import open_cases
 from recon.store.nights.proofs import MAY_HAVE_MOVED
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, dry_batch, instruction, sending_switch
 from recon.store.schema import run as runs
-from recon.store.schema.account_filter import account_values, in_account
+from recon.store.schema.columns import account_values, in_account
+
+_SUMS = (
+    select(
+        instruction.c.kind,
+        instruction.c.currency,
+        func.count().label("rows"),
+        func.sum(instruction.c.amount).label("amount"),
+    )
+    .where(
+        *in_account(instruction),
+        instruction.c.state.in_(bindparam("wanted", expanding=True)),
+    )
+    .group_by(instruction.c.kind, instruction.c.currency)
+    .order_by(instruction.c.kind, instruction.c.currency)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMoney:
+    """Some instructions of an account, added up."""
+
+    kinds: Counter[InstructionKind] = field(default_factory=Counter)
+    """How many of each kind."""
+    sums: Counter[str] = field(default_factory=Counter)
+    """Minor units by currency; what moves no money has none."""
+
+    @property
+    def count(self) -> int:
+        """Instructions of every kind."""
+        return self.kinds.total()
+
+    @property
+    def in_words(self) -> str:
+        """`50 captures, 1 refund (1204.50 EUR)`; "" for none."""
+        kinds = ", ".join(
+            f"{count} {kind.value.replace('_', ' ')}{'s' * (count != 1)}"
+            for kind in InstructionKind
+            if (count := self.kinds[kind])
+        )
+        return f"{kinds} ({sums_in_words(self.sums)})" if self.sums else kinds
+
+
+def doubtful(connection: Connection, run: Run) -> OpenMoney:
+    """What may have moved and nobody can say: in flight, in doubt, undecided, contradicted."""
+    cases = (
+        (case.item.kind, case.item.currency, 1, case.item.amount)
+        for case in open_cases(connection, run)
+    )
+    return _added((*_in_states(connection, run, states=DOUBTFUL_STATES), *cases))
+
+
+def unsent(connection: Connection, run: Run) -> OpenMoney:
+    """What is approved and was not sent."""
+    return _added(_in_states(connection, run, states={InstructionState.APPROVED}))
+
+
+def unapproved(connection: Connection, run: Run) -> OpenMoney:
+    """What waits for people's approval."""
+    return _added(_in_states(connection, run, states={InstructionState.PLANNED}))
+
+
+def _in_states(
+    connection: Connection, run: Run, *, states: Collection[InstructionState]
+) -> Iterable[tuple[str, str, int, int]]:
+    of_account = account_values(run)
+    wanted = {"wanted": sorted(state.value for state in states)}
+    rows = connection.execute(_SUMS, of_account | wanted)
+    return [(row.kind, row.currency, row.rows, int(row.amount or 0)) for row in rows]
+
+
+def _added(rows: Iterable[tuple[str, str, int, int]]) -> OpenMoney:
+    money = OpenMoney()
+    for kind, currency, count, amount in rows:
+        money.kinds[InstructionKind(kind)] += count
+        if currency:
+            money.sums[currency] += amount
+    return money
+
 
 NAME_CHARACTERS = 100
 """Of the name beside the switch; the history has all of it."""

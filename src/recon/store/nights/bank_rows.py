@@ -32,11 +32,9 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts
 from recon.model.words import SourceFile, SourceKind
-from recon.store.database.bulk_rows import among
-from recon.store.database.frames import frame_of_select, rows_of
-from recon.store.nights import facts_rows, order_rows, settled_lines
-from recon.store.nights.facts_rows import BEFORE_ALL
-from recon.store.nights.order_facts import StorageOf
+from recon.store.database.bulk_rows import among, frame_of_select, rows_of
+from recon.store.nights import facts_rows, order_rows, settlement_rows
+from recon.store.nights.facts_rows import BEFORE_ALL, StorageOf
 from recon.store.nights.runs import Run
 from recon.store.schema import (
     bank_entry,
@@ -171,7 +169,7 @@ def batch_ids(
     for account in accounts:
         numbers = connection.execute(_settling([account])).scalars()
         files = facts_rows.of_files(connection, {*numbers})
-        batches = settled_lines.batches_of(files, account=account, storages=storages)
+        batches = settlement_rows.batches_of(files, account=account, storages=storages)
         named |= {batch_id for _, batch_id in batches}
     return named
 
@@ -201,13 +199,13 @@ def payouts_of(
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    every = [settled_lines.NOTHING.paid_out]
+    every = [settlement_rows.NOTHING.paid_out]
     for merchant_id, account_id in accounts:
         of = replace(run, merchant_id=merchant_id, account_id=account_id)
-        lines = settled_lines.counted(connection, of, storages=storages, until=until)
+        lines = settlement_rows.counted(connection, of, storages=storages, until=until)
         every.append(lines.paid_out.select(every[0].column_names).cast(every[0].schema))
     table = pa.concat_tables(every).sort_by([("file_id", "ascending"), ("row", "ascending")])
-    return settled_lines.frame_of_lines(table.select([*SETTLEMENT_COLUMNS]))
+    return settlement_rows.frame_of_lines(table.select([*SETTLEMENT_COLUMNS]))
 
 
 def settled_to(

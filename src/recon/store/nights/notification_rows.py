@@ -10,8 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from recon.store.schema import notification, notification_case
-from recon.store.schema.account_filter import in_account, values_of
-from recon.store.schema.columns import REASON_CHARACTERS
+from recon.store.schema.columns import REASON_CHARACTERS, in_account, values_of
 
 CASES_PER_ACCOUNT_MAX = 10_000
 """So many refused messages are kept; a flood beyond that only shows in the count of its kind."""

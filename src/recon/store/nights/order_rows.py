@@ -3,29 +3,316 @@
 Nothing is decided here: which rows stand is looked up in all that arrived (`standing_rows`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Connection, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+)
 
 from recon.archive.facts_files import write_facts
 from recon.archive.rows_file import sorted_keys
 from recon.archive.schemas import FACTS, ORDER_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema
-from recon.store.database.frames import rows_of
-from recon.store.nights import facts_rows, quarantine_rows
-from recon.store.nights.bound_actions import Arriving
+from recon.store.database.bulk_rows import rows_of
+from recon.store.database.engine import Turn, join_turn
+from recon.store.database.history import LINKS_AT_ONCE, Event, append
+from recon.store.database.record import PAST, Bound, cells_of, data_of, folded
+from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
 from recon.store.nights.runs import OF_DAYS, Run, counting
-from recon.store.schema import order_action, order_file, reject
-from recon.store.schema.columns import REASON_CHARACTERS
+from recon.store.schema import history, order_action, order_file, reject, reject_end
+from recon.store.schema.columns import REASON_CHARACTERS, account_values, in_account
+
+DELIVERED, DISMISSED = "delivered", "dismissed"
+"""How a rejected row stops standing for its order."""
+LATEST = 2**31 - 1
+"""For a look at what stands now: no file and no end is newer."""
+Waiting = Mapping[str, Collection[tuple[int, str, str]]]
+"""Order number -> reject id, and the merchant and account that it must be of ("": any)."""
+
+_NEVER_ENDED = ~exists().where(
+    reject_end.c.reject_id == reject.c.reject_id,
+    or_(
+        reject_end.c.end_id <= bindparam("last_end"),
+        # Who carried older databases over noted deliveries later than they were.
+        (reject_end.c.ended == DELIVERED) & (reject_end.c.file_id <= bindparam("last_file")),
+    ),
+)
+_OF_ORDERS = and_(
+    reject.c.kind == SourceKind.ORDERS.value,
+    reject.c.line > 0,  # a file refused as a whole names no order
+    reject.c.merchant_id.in_(["", order_file.c.merchant_id]),
+    reject.c.file_id <= bindparam("last_file"),
+)
+_NEWER = order_file.alias("newer_version")
+_OF_LINES = and_(
+    reject.c.kind == SourceKind.SETTLEMENT.value,
+    reject.c.line > 0,
+    reject.c.order_no != "",
+    reject.c.merchant_id == order_file.c.merchant_id,
+    reject.c.file_id <= bindparam("last_file"),
+    ~exists().where(
+        *(_NEWER.c[name] == order_file.c[name] for name in ("merchant_id", "account_id", "name")),
+        _NEWER.c.file_id > reject.c.file_id,
+        _NEWER.c.file_id <= bindparam("last_file"),
+    ),
+)
+
+
+@dataclass(slots=True)
+class Arrived:
+    """Which rejected rows one order file brings again, part by part."""
+
+    waiting: Waiting
+    delivered: set[int] = field(default_factory=set)
+
+    def look(self, orders: pd.DataFrame) -> None:
+        """Note those whose order stands in this part of the file."""
+        if not self.waiting:
+            return
+        among = orders[orders["order_no"].isin([*self.waiting])]
+        places = zip(among["order_no"], among["merchant_id"], among["account_id"], strict=True)
+        for order_no, merchant_id, account_id in places:
+            self.delivered |= {
+                reject_id
+                for reject_id, merchant, account in self.waiting[order_no]
+                if merchant in {"", merchant_id} and account in {"", account_id}
+            }
+
+
+def outstanding(
+    connection: Connection, run: Run, *, last_file: int = LATEST, last_end: int = LATEST
+) -> tuple[Quarantined, ...]:
+    """The rejected rows that stand for orders of the account, the oldest first.
+
+    Args:
+        connection: the store.
+        run: of the account.
+        last_file: the last file that counts.
+        last_end: the last delivery or decision that counts.
+    """
+    of_account = (order_file.c.merchant_id == run.merchant_id) & or_(
+        reject.c.account_id == run.account_id,
+        # Without its account a row may be of any account of the merchant, if it names an order.
+        (reject.c.account_id == "") & (reject.c.order_no != ""),
+        (reject.c.account_id == "") & (order_file.c.account_id == run.account_id),
+    )
+    values = {"last_file": last_file, "last_end": last_end}
+    rows = connection.execute(_standing(of_account & or_(_OF_ORDERS, _OF_LINES)), values).mappings()
+    return tuple(_quarantined(row) for row in rows)
+
+
+def _standing(which: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(reject, order_file.c.merchant_id.label("merchant_of_inbox"))
+        .join(order_file, order_file.c.file_id == reject.c.file_id)
+        .where(which, _NEVER_ENDED)
+        .order_by(reject.c.reject_id)
+    )
+
+
+def _quarantined(row: Mapping[Any, Any]) -> Quarantined:
+    names = ("reject_id", "merchant_id", "account_id", "order_no", "source", "line", "column")
+    return Quarantined(**{name: row[name] for name in names}, reason=row["reason"])
+
+
+def arriving(connection: Connection, *, file_id: int) -> Arrived:
+    """For a file that was noted: what earlier files could not tell.
+
+    A row that does not say its merchant may be of any that its own inbox brings rows of; else, and
+    in the inbox of another merchant, it is of the merchant whose inbox it came to.
+    """
+    this = select(order_file.c.merchant_id).where(order_file.c.file_id == file_id)
+    merchant_id = connection.execute(this).scalar_one()
+    values = {"last_file": file_id - 1, "last_end": LATEST}
+    waiting: dict[str, list[tuple[int, str, str]]] = {}
+    for row in connection.execute(_standing(_OF_ORDERS & (reject.c.order_no != "")), values):
+        is_any = row.merchant_id == "" and row.merchant_of_inbox == merchant_id
+        identity = (row.reject_id, "" if is_any else row.merchant_of_inbox, row.account_id)
+        waiting.setdefault(row.order_no, []).append(identity)
+    return Arrived(waiting)
+
+
+def note_delivered(
+    connection: Connection, reject_ids: Iterable[int], *, file_id: int, at: datetime
+) -> None:
+    """Keep that a file brought the orders of these rows."""
+    rows = [
+        {"reject_id": reject_id, "ended": DELIVERED, "file_id": file_id, "ended_at": at}
+        for reject_id in sorted(reject_ids)
+    ]
+    if rows:
+        connection.execute(insert(reject_end), rows)
+
+
+def dismiss(connection: Connection, reject_id: int, *, by: str, why: str, at: datetime) -> None:
+    """Keep that a person decided: the row stands for no order any more."""
+    values = {"reject_id": reject_id, "ended": DISMISSED, "file_id": None, "ended_at": at}
+    connection.execute(
+        insert(reject_end), {**values, "said_by": by, "why": why[:REASON_CHARACTERS]}
+    )
+
+
+def last_end(connection: Connection) -> int:
+    """The newest delivery or decision."""
+    return connection.execute(select(func.max(reject_end.c.end_id))).scalar() or 0
+
+
+ACTIONS = Bound(
+    table=order_action,
+    entity="actions",
+    key="file_id",
+    free={
+        "action_id": "a number that says only which row came first",
+        "instruction_id": "WEAK: it hides what a file asked for, and moves nothing",
+    },
+)
+"""All actions of a file have one event, with a digest of their rows for each account."""
+ARRIVED = "arrived"
+OF_A_FILE = ("name", "kind", "sha256")
+_PLACE = ("file_id", "merchant_id", "account_id")
+_ENTITY_ID = literal(f"{ACTIONS.entity}-") + cast(order_action.c.file_id, String)
+_WAITING = (
+    select(
+        order_action,
+        *(order_file.c[name].label(f"file_{name}") for name in OF_A_FILE),
+        history.c.data,
+    )
+    .join(order_file, order_file.c.file_id == order_action.c.file_id)
+    # One link for each file; a second would double its rows, and they would not agree.
+    .outerjoin(history, and_(history.c.entity == ACTIONS.entity, history.c.entity_id == _ENTITY_ID))
+    .where(order_action.c.instruction_id == "")
+    .order_by(*(order_action.c[name] for name in (*_PLACE, "action_id")))
+    .execution_options(yield_per=LINKS_AT_ONCE)
+)
+_COUNTS = select(
+    _ENTITY_ID.label("file"),
+    *(order_action.c[name] for name in _PLACE),
+    func.count().label("count"),
+)
+_COUNTS = _COUNTS.group_by(*(order_action.c[name] for name in _PLACE))
+_LINKS = select(history.c.entity_id, history.c.data).where(history.c.entity == ACTIONS.entity)
+
+
+class Arriving:
+    """The actions of one file while they are stored; `bind` notes them in the history."""
+
+    def __init__(self) -> None:
+        self._accounts: dict[str, _Rows] = {}
+
+    def take(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Some of them, in the order in which they are stored."""
+        for row in rows:
+            self._accounts.setdefault(_account(row), _Rows()).add(row)
+
+    def bind(
+        self, connection: Connection, *, file_id: int, source: SourceFile, at: datetime
+    ) -> None:
+        """Bind them, in the transaction that stored them; nothing where the file asks nothing."""
+        if not self._accounts:
+            return
+        # Files have a turn of their own, so that nobody's money waits for them; this is its end.
+        join_turn(connection, Turn.JOURNAL)
+        bound: dict[str, Any] = {name: str(getattr(source, name)) for name in OF_A_FILE}
+        bound["accounts"] = {account: rows.facts for account, rows in self._accounts.items()}
+        file = f"{ACTIONS.entity}-{file_id}"
+        append(connection, [Event(ACTIONS.entity, file, ARRIVED, bound)], at=at)
+
+
+def changed_actions(connection: Connection, run: Run) -> Iterator[str]:
+    """Files of which the account's waiting actions are not what arrived, in words."""
+    waiting = _WAITING.where(*in_account(order_action))
+    yield from _changed(connection.execute(waiting, account_values(run)).mappings())
+
+
+def all_changed_actions(connection: Connection) -> Iterator[str]:
+    """As `changed_actions`, for every account; and files that lost actions, planned or not."""
+    yield from _changed(connection.execute(_WAITING).mappings())
+    counts = {
+        (row["file"], _account(row)): row["count"] for row in connection.execute(_COUNTS).mappings()
+    }
+    for file, data in connection.execute(_LINKS).tuples():
+        bound = data_of(data)
+        for account, arrived in bound.get("accounts", {}).items():
+            if (count := counts.get((file, account), 0)) != arrived["rows"]:
+                has = f"its table has {count} of {arrived['rows']} rows"
+                number = file.removeprefix(f"{ACTIONS.entity}-")
+                yield _sentence(bound["name"], number, account=account, problem=has)
+
+
+class _Rows:
+    """How many rows, and the digest of all that they say."""
+
+    def __init__(self, rows: Iterable[Mapping[Any, Any]] = ()) -> None:
+        self._count, self._hash = 0, hashlib.sha256()
+        for row in rows:
+            self.add(row)
+
+    def add(self, row: Mapping[Any, Any]) -> None:
+        cells = folded([cells_of(ACTIONS, row)])
+        self._hash.update(json.dumps(cells).encode())
+        self._count += 1
+
+    @property
+    def facts(self) -> dict[str, object]:
+        return {"rows": self._count, "digest": self._hash.hexdigest()}
+
+
+def _changed(rows: Iterable[Mapping[Any, Any]]) -> Iterator[str]:
+    for (file_id, account), group in groupby(rows, key=lambda r: (r["file_id"], _account(r))):
+        waiting = list(group)
+        if problem := _problem(waiting, account=account):
+            name = waiting[0]["file_name"]
+            yield _sentence(name, file_id, account=account, problem=problem)
+
+
+def _problem(waiting: Sequence[Mapping[Any, Any]], *, account: str) -> str:
+    first = waiting[0]
+    bound = data_of(first["data"])
+    arrived = bound.get("accounts", {}).get(account)
+    if arrived is None:
+        return "the history never heard of them"
+    if any(first[f"file_{name}"] != bound[name] for name in OF_A_FILE):
+        return f"the file was {bound['name']} ({bound['kind']}, {bound['sha256'][:12]}…)"
+    now = _Rows(waiting).facts
+    if now["rows"] != arrived["rows"]:
+        return f"{arrived['rows']} arrived, {now['rows']} wait"
+    return "" if now == arrived else "they do not say what arrived"
+
+
+def _sentence(name: str, number: object, *, account: str, problem: str) -> str:
+    return (
+        f"the instructions of file {name} (number {number}) for account {account} are not what the "
+        f"history bound: {problem}; {PAST}"
+    )
+
+
+def _account(row: Mapping[Any, Any]) -> str:
+    return f"{row['merchant_id']}/{row['account_id']}"
+
 
 NOTHING = LoadCounts(0, 0, 0, 0)
 Parts = Callable[[], Iterable[tuple[pd.DataFrame, pd.DataFrame]]]
@@ -360,11 +647,11 @@ def _save_parts(
     connection: Connection, parts: Parts, *, file_id: int, asked: Arriving, at: datetime
 ) -> None:
     """Store what the rows of a file ask for, and which rejected rows they deliver."""
-    arrived = quarantine_rows.arriving(connection, file_id=file_id)
+    arrived = arriving(connection, file_id=file_id)
     for orders, actions in parts():
         _insert_actions(connection, rows_of(actions), file_id=file_id, asked=asked)
         arrived.look(orders)
-    quarantine_rows.note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
+    note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
 
 
 def _insert_actions(

@@ -19,7 +19,7 @@ from recon.store.schema import (
     order_file,
     reject,
 )
-from recon.store.schema.account_filter import account_values, in_account
+from recon.store.schema.columns import account_values, in_account
 
 MAY_HAVE_MOVED = (
     InstructionState.CONFIRMED,

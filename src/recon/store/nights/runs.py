@@ -3,25 +3,180 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
 import psutil
-from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, or_, select, update
 
-from recon.model.errors import Defect, NightHeldError
+from recon.config.rules import Rules, digest_of
+from recon.model.errors import Defect, NightHeldError, StoreError
 from recon.model.nights import Mode, NightRequest, Part
 from recon.model.words import SourceKind, Verdict
-from recon.store.database.bound_tables import RUN
 from recon.store.database.history import Event, append, of_entity
-from recon.store.database.owner import Owner
-from recon.store.database.record import event_of, record
+from recon.store.database.night_lock import Owner
+from recon.store.database.record import RUN, event_of, record
 from recon.store.people.approval_rows import released
-from recon.store.schema import order_file, run
-from recon.store.schema.account_filter import in_account, values_of
-from recon.store.schema.columns import reason_that_fits
+from recon.store.schema import history, order_file, rules_version, run
+from recon.store.schema.columns import in_account, reason_that_fits, values_of
+
+
+def keep(connection: Connection, rules: Rules, *, at: datetime) -> None:
+    """Keep the rules unless they are kept already."""
+    known = select(rules_version.c.digest).where(rules_version.c.digest == rules.digest)
+    if connection.execute(known).scalar_one_or_none() is None:
+        document = json.dumps(rules.document, sort_keys=True)
+        connection.execute(
+            insert(rules_version).values(digest=rules.digest, document=document, first_used_at=at)
+        )
+
+
+def load(connection: Connection, digest: str) -> Rules | None:
+    """The rules with this digest; None when they were never kept.
+
+    Raises:
+        ConfigurationError: this version of the product no longer understands them.
+        StoreError: what is kept under this digest does not have it.
+    """
+    document = text_of(connection, digest)
+    if not document:
+        return None
+    if digest_of_text(document) != digest:
+        raise StoreError(_changed(digest))
+    return Rules.of(json.loads(document), source=f"the rules {digest[:12]}")
+
+
+def text_of(connection: Connection, digest: str) -> str:
+    """The document that is kept under this digest, as it stands there; "" for none."""
+    return str(
+        connection.execute(
+            select(rules_version.c.document).where(rules_version.c.digest == digest)
+        ).scalar_one_or_none()
+        or ""
+    )
+
+
+def changed_rules(connection: Connection) -> Iterator[str]:
+    """Every set of rules that is not the one whose digest the runs bind, in words."""
+    kept = {each.digest: each.document for each in connection.execute(select(rules_version))}
+    for digest, document in sorted(kept.items()):
+        if digest_of_text(document) != digest:
+            yield _changed(digest)
+    judged = connection.execute(select(run.c.rules_digest).distinct()).scalars()
+    for digest in sorted({*judged} - {*kept, ""}):
+        yield f"the rules {digest}, by which runs were judged, were taken away; {_PAST}"
+
+
+def _changed(digest: str) -> str:
+    return f"the rules {digest} say something else than then; {_PAST}"
+
+
+_PAST = "they were changed past the code, each night has its own in proof/rules.json of its folder"
+
+
+def digest_of_text(text: str) -> str:
+    """The digest of rules as they were written, whatever version reads them; "" of none."""
+    try:
+        return digest_of(json.loads(text))
+    except (ValueError, RecursionError):
+        return ""
+
+
+ENTITY = "retention"
+LET_GO = "lets a night go"
+GONE = "let a night go"
+"""Every file of it that goes is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """What went of the folder of one run."""
+
+    run_id: str
+    merchant_id: str
+    account_id: str
+    business_date: date
+    by: str
+    at: datetime
+    files: int
+    size_bytes: int
+    list_sha256: str
+    """Over the names and sizes of what went."""
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id} of {self.business_date}: the folder of this night was let go on "
+            f"{self.at:%Y-%m-%d} by {self.by} under retention; its totals and manifests are kept"
+        )
+
+
+def let_go_of(connection: Connection, run_id: str) -> LetGo | None:
+    """How the folder of a run was let go; None while it is kept."""
+    row = connection.execute(
+        select(history.c.at, history.c.data)
+        .where(history.c.entity_id == run_id)
+        .where(history.c.entity == ENTITY, history.c.event == LET_GO)
+        .order_by(history.c.sequence)
+        .limit(1)
+    ).one_or_none()
+    return None if row is None else _let_go(run_id, at=row.at, data=json.loads(row.data))
+
+
+def all_let_go(connection: Connection) -> list[LetGo]:
+    """Every folder that was let go, oldest link first."""
+    rows = connection.execute(
+        select(history.c.entity_id, history.c.at, history.c.data)
+        .where(history.c.entity == ENTITY, history.c.event == LET_GO)
+        .order_by(history.c.sequence)
+    ).tuples()
+    return [_let_go(run_id, at=at, data=json.loads(data)) for run_id, at, data in rows]
+
+
+def half_gone(connection: Connection) -> list[LetGo]:
+    """Those of which files may still lie there: whoever let them go was ended."""
+    gone = set(
+        connection.execute(
+            select(history.c.entity_id).where(history.c.entity == ENTITY, history.c.event == GONE)
+        ).scalars()
+    )
+    return [each for each in all_let_go(connection) if each.run_id not in gone]
+
+
+def note_let_go(connection: Connection, going: LetGo, *, details: Mapping[str, Any]) -> None:
+    """Say that a folder goes, before its first file does."""
+    listed = {
+        "merchant_id": going.merchant_id,
+        "account_id": going.account_id,
+        "business_date": going.business_date.isoformat(),
+        "by": going.by,
+        "count": going.files,
+        "bytes": going.size_bytes,
+        "list_sha256": going.list_sha256,
+        **details,
+    }
+    append(connection, [Event(ENTITY, going.run_id, LET_GO, listed)], at=going.at)
+
+
+def note_gone(connection: Connection, run_id: str, *, at: datetime) -> None:
+    """Say that nothing of it is left but what is kept."""
+    append(connection, [Event(ENTITY, run_id, GONE, {})], at=at)
+
+
+def _let_go(run_id: str, *, at: datetime, data: Mapping[str, Any]) -> LetGo:
+    return LetGo(
+        run_id,
+        data["merchant_id"],
+        data["account_id"],
+        date.fromisoformat(data["business_date"]),
+        data["by"],
+        at,
+        data["count"],
+        data["bytes"],
+        data["list_sha256"],
+    )
+
 
 BY_HAND = "by-hand-"
 """How the run id of what a person sends begins; no night has such a run."""

@@ -7,27 +7,450 @@ The lines lie in files of facts, and nowhere else.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Connection, select
+import pyarrow.compute as pc
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
-from recon.archive.facts_files import write_facts
+from recon.archive.facts_files import whole_facts, write_facts
+from recon.archive.rows_file import row_batches
 from recon.archive.schemas import FACTS, SETTLED_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.instructions.resolution import SettledLine
-from recon.matching.frames.sources import LoadCounts
-from recon.model.words import Reject, SourceFile
+from recon.matching.frames.arrays import text_column
+from recon.matching.frames.sources import (
+    SETTLEMENT_COLUMNS,
+    TEXT,
+    VOLUME_COLUMNS,
+    LoadCounts,
+    frame_of,
+)
+from recon.matching.sides.contract_lines import PRICED
+from recon.matching.sides.settlement_side import PAY_OUT
+from recon.model.words import Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema
-from recon.store.nights import facts_rows, order_rows, settled_lines
-from recon.store.nights.facts_rows import OfAccountRows, StoredFacts
-from recon.store.nights.order_facts import StorageOf
+from recon.proof.sql_session import SqlSession
+from recon.store.nights import facts_rows, order_rows
+from recon.store.nights.facts_rows import (
+    Account,
+    OfAccountRows,
+    StorageOf,
+    StoredFacts,
+    answered,
+    in_sql,
+)
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import newest
-from recon.store.schema import order_file, reject
+from recon.store.schema import order_facts_account, order_file, reject
+
+LINES_AT_ONCE = 50_000
+"""So many are decoded at a time."""
+UNREAD = "the lines of settlement files could not be read, so the night goes no further"
+OLDER = "older files"
+"""Source of lines that stand for all of a batch from before the window."""
+PLAIN = pa.schema(
+    [
+        (name, pa.string() if kind == TEXT else pa.int64())
+        for name, kind in SETTLEMENT_COLUMNS.items()
+    ]
+)
+"""SETTLEMENT_COLUMNS as plain texts and numbers."""
+Wanted = Mapping[str, Collection[str] | pa.Array | pa.ChunkedArray]
+"""Order numbers, transactions or references of our own; a blank one names nothing."""
+NO_ROWS = pa.schema([("file_id", pa.int64()), ("row", pa.int64())]).empty_table()
+"""Number of the file, and of the row in it."""
+_VOLUMES = "$since, $priced, $tonight, $told_to"
+_AS_TOLD = "ORDER BY file_id, row"
+_STATEMENTS = Path(__file__).with_suffix(".sql")
+
+
+class SettledTotals(NamedTuple):
+    """What is asked of an account's lines over all nights."""
+
+    repeats: pa.Table
+    """Number of the file, and of the row in it, of lines that another file told as well."""
+    charged_back: pa.Table
+    """Transaction, currency and amount: what the shopper's bank took back."""
+    paid_out: pa.Table
+    """Pay-out lines as PLAIN has them, with their files and rows."""
+
+
+NOTHING = SettledTotals(
+    NO_ROWS,
+    pa.table({"transaction_id": [], "currency": [], "amount": []}),
+    pa.schema([*PLAIN, *NO_ROWS.schema]).empty_table(),
+)
+
+
+def newest(run: Run, *, until: int | None) -> Select[tuple[int]]:
+    """The newest version of each settlement file of the account, up to a file; None: of all."""
+    file = order_file.c
+    return (
+        select(func.max(file.file_id))
+        .where(
+            file.merchant_id == run.merchant_id,
+            file.account_id == run.account_id,
+            file.kind == SourceKind.SETTLEMENT.value,
+            *(() if until is None else (file.file_id <= until,)),
+        )
+        .group_by(file.name)
+    )
+
+
+def days_of(connection: Connection, run: Run, *, until: int | None) -> dict[int, tuple[str, str]]:
+    """The first and the last day that each newest file tells of the account, if of any."""
+    of = order_facts_account.c
+    rows = connection.execute(
+        select(of.file_id, of.ordered_from, of.ordered_to).where(
+            of.file_id.in_(newest(run, until=until)),
+            of.merchant_id == run.merchant_id,
+            of.account_id == run.account_id,
+        )
+    )
+    return {
+        file_id: (first.date().isoformat(), last.date().isoformat())
+        for file_id, first, last in rows
+    }
+
+
+def files_of(connection: Connection, run: Run, *, until: int | None) -> list[StoredFacts]:
+    """The newest versions of the account's files that have lines, oldest first."""
+    return facts_rows.of_files(
+        connection, [*connection.execute(newest(run, until=until)).scalars()]
+    )
+
+
+@contextmanager
+def _asking(
+    files: Sequence[StoredFacts],
+    *,
+    account: Account,
+    storages: StorageOf,
+    repeats: pa.Table = NO_ROWS,
+) -> Iterator[SqlSession]:
+    """DuckDB over some files, and the lines of an account in them."""
+    with in_sql(files, storages=storages) as (sql, paths):
+        merchant_id, account_id = account
+        known = {"paths": [*dict.fromkeys(paths)], "merchant": merchant_id, "account": account_id}
+        for name, value in known.items():
+            sql.execute(f"SET VARIABLE {name} = $value", {"value": value})
+        sql.execute(_STATEMENTS.read_text(encoding="utf-8"))
+        _fill(sql, "repeated", rows=repeats)
+        yield sql
+
+
+def _fill(sql: SqlSession, name: str, *, rows: pa.Table) -> None:
+    if rows.num_rows:
+        sql.register(f"given_{name}", rows)
+        sql.execute(f"INSERT INTO {name} FROM given_{name}")
+
+
+def _account(run: Run) -> Account:
+    return run.merchant_id, run.account_id
+
+
+def counted(
+    connection: Connection, run: Run, *, storages: StorageOf, until: int | None = None
+) -> SettledTotals:
+    """What the account's files come to up to one; nothing is decided when a file arrives.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    files = files_of(connection, run, until=until)
+    if not files:
+        return NOTHING
+
+    def ask() -> SettledTotals:
+        with _asking(files, account=_account(run), storages=storages) as sql:
+            sql.execute("INSERT INTO repeated FROM repeats()")
+            repeats = sql.table(f"FROM repeated {_AS_TOLD}").cast(NO_ROWS.schema)
+            charged_back = sql.table("FROM charged_back()")
+            paid_out = sql.table(f"FROM paid_out() {_AS_TOLD}")
+        return SettledTotals(repeats, charged_back, paid_out)
+
+    return answered(("settlement", _account(run), tuple(files)), ask=ask)
+
+
+def lines_named(
+    connection: Connection, run: Run, *, wanted: Wanted, storages: StorageOf
+) -> pa.Table:
+    """SETTLEMENT_COLUMNS of the account's lines that some texts name, as they came.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    files, texts = files_of(connection, run, until=None), _texts(wanted)
+    if not files or not texts.num_rows:
+        return PLAIN.empty_table()
+    repeats = counted(connection, run, storages=storages).repeats
+    with _asking(files, account=_account(run), storages=storages, repeats=repeats) as sql:
+        _fill(sql, "wanted", rows=texts)
+        return _plain(sql.table(f"FROM naming() {_AS_TOLD}"))
+
+
+def _texts(wanted: Wanted) -> pa.Table:
+    """Key and text of what lines are looked for by."""
+    tables = []
+    for key, given in wanted.items():
+        is_array = isinstance(given, pa.Array | pa.ChunkedArray)
+        texts = pc.cast(given if is_array else pa.array(sorted({*given}), pa.string()), pa.string())
+        texts = texts.filter(pc.not_equal(texts, ""))
+        tables.append(pa.table({"key": pa.repeat(key, len(texts)), "text": texts}))
+    return pa.concat_tables(tables)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    return table.select(PLAIN.names).cast(PLAIN)
+
+
+def names_told(
+    connection: Connection, run: Run, *, since: str, storages: StorageOf
+) -> tuple[pa.ChunkedArray, set[str]]:
+    """Orders that lines settled since a day name, and transactions of lines that name none.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    days = days_of(connection, run, until=None)
+    files = facts_rows.of_files(connection, [each for each, (_, to) in days.items() if to >= since])
+    if not files:
+        return pa.chunked_array([], pa.string()), set()
+    with _asking(files, account=_account(run), storages=storages) as sql:
+        names = sql.table("FROM names($since)", {"since": since})
+    orders, transactions = (
+        names[each].filter(pc.not_equal(names[each], "")) for each in ("order_no", "transaction_id")
+    )
+    return orders, {*transactions.to_pylist()}
+
+
+def batches_of(
+    files: Sequence[StoredFacts], *, account: Account, storages: StorageOf
+) -> list[tuple[int, str]]:
+    """File and batch of the lines that some files have of an account.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    if not files:
+        return []
+    with _asking(files, account=account, storages=storages) as sql:
+        return [(file_id, batch_id) for file_id, batch_id in sql.rows("FROM batches()")]
+
+
+def volumes_of(
+    connection: Connection, run: Run, *, since: str, storages: StorageOf, until: int | None
+) -> pd.DataFrame:
+    """VOLUME_COLUMNS of all lines settled since a day, as of the last file that counts.
+
+    Late is what files of the business date tell of days up to the last one that was told before.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    days = days_of(connection, run, until=until)
+    files = [
+        file
+        for file in files_of(connection, run, until=until)
+        if days.get(file.file_id, ("", ""))[1] >= since
+    ]
+    if not files:
+        return frame_of([], columns=VOLUME_COLUMNS)
+    file = order_file.c
+    nights = connection.execute(
+        select(file.file_id, file.business_date).where(file.file_id.in_(newest(run, until=until)))
+    ).all()
+    tonight = [row.file_id for row in nights if row.business_date == run.business_date]
+    before = {row.file_id for row in nights if row.business_date < run.business_date}
+    given = {
+        "since": since,
+        "priced": [*PRICED],
+        "tonight": tonight,
+        "told_to": max((to for each, (_, to) in days.items() if each in before), default=""),
+    }
+    repeats = counted(connection, run, storages=storages, until=until).repeats
+    with _asking(files, account=_account(run), storages=storages, repeats=repeats) as sql:
+        volumes = sql.table(f"FROM volumes({_VOLUMES}) ORDER BY ALL", given)
+    return frame_of(volumes.to_pylist(), columns=VOLUME_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedFor:
+    """Payments whose lines count one by one, however old they are."""
+
+    order_nos: pa.Array
+    transactions: pa.Array
+    by_payment: bool = False
+    """Whether fees of all other older lines are summed up by payment, not by batch."""
+
+    @classmethod
+    def of(cls, order_nos: Collection[str] = (), transactions: Collection[str] = ()) -> "AskedFor":
+        """Of texts of Python."""
+        return cls(*(pa.array(sorted({*each}), pa.string()) for each in (order_nos, transactions)))
+
+
+@dataclass(frozen=True, slots=True)
+class NightLines:
+    """Which lines of an account a night compares."""
+
+    run: Run
+    since: str
+    files: Sequence[StoredFacts]
+    """Those with lines settled since then."""
+    older: pa.Table
+    """SETTLEMENT_COLUMNS of those settled before `since`: few."""
+    repeats: pa.Table
+    """Lines of the files that do not count."""
+    storages: StorageOf
+
+    @classmethod
+    def of(
+        cls,
+        connection: Connection,
+        run: Run,
+        *,
+        since: str,
+        asked: AskedFor,
+        storages: StorageOf,
+        until: int | None = None,
+    ) -> "NightLines":
+        """Look which they are.
+
+        Args:
+            connection: the store.
+            run: of the account.
+            since: the first day whose lines all count one by one.
+            asked: payments whose older lines do, too.
+            storages: where files lie.
+            until: the last file that counts; None: all do.
+
+        Raises:
+            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        """
+        days = days_of(connection, run, until=until)
+        files = [file for file in files_of(connection, run, until=until) if file.file_id in days]
+        repeats = counted(connection, run, storages=storages, until=until).repeats
+        recent = [file for file in files if days[file.file_id][1] >= since]
+        before = [file for file in files if days[file.file_id][0] < since]
+        older = PLAIN.empty_table()
+        if before:
+            with _asking(before, account=_account(run), storages=storages, repeats=repeats) as sql:
+                older = _older(sql, since=since, asked=asked)
+        return cls(run, since, recent, older, repeats, storages)
+
+    def batches(
+        self,
+        *,
+        columns: Sequence[str] = (*SETTLEMENT_COLUMNS,),
+        entry_types: Collection[str] = (),
+        telling: Collection[str] = (),
+    ) -> Iterator[pa.Table]:
+        """Columns of the lines, some rows at a time: the older ones first, then as they came.
+
+        Args:
+            columns: of SETTLEMENT_COLUMNS.
+            entry_types: only lines of these; empty: of all.
+            telling: only lines with a text in one of these columns; empty: all.
+
+        Raises:
+            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        """
+        also = {"merchant_id", "account_id", "settled_on", *telling}
+        also |= {"entry_type"} if entry_types else set()
+        asked = [*dict.fromkeys((*columns, *sorted(also)))]
+        older = self.older.select(asked)
+        yield _chosen(older, entry_types=entry_types, telling=telling).select([*columns])
+        for file in self.files:
+            for table in self._of_file(file, columns=asked):
+                own = pc.and_(
+                    pc.equal(table["merchant_id"], self.run.merchant_id),
+                    pc.equal(table["account_id"], self.run.account_id),
+                )
+                recent = pc.greater_equal(table["settled_on"], self.since)
+                lines = table.filter(pc.and_(own, recent))
+                yield _chosen(lines, entry_types=entry_types, telling=telling).select([*columns])
+
+    def _of_file(self, file: StoredFacts, *, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Columns of a file's lines that count, as PLAIN has them, in the order of the file."""
+        counts, at = np.ones(file.row_count, dtype=bool), 0
+        of_file = pc.equal(self.repeats["file_id"], file.file_id)
+        counts[self.repeats["row"].filter(of_file).to_numpy()] = False
+        schema = pa.schema([PLAIN.field(name) for name in columns])
+        for rows in row_batches(
+            whole_facts(self.storages(file.inbox), file.rows, doing=UNREAD),
+            name=file.rows.path,
+            rows_max=LINES_AT_ONCE,
+            schemas={SETTLED_FACTS.name: SETTLED_FACTS},
+            columns=[name for name in columns if name != "source"],
+        ):
+            cells = [
+                pa.repeat(pa.scalar(file.name, pa.string()), rows.num_rows)
+                if each.name == "source"
+                else rows[each.name].cast(each.type)
+                for each in schema
+            ]
+            table = pa.table(cells, schema=schema)
+            yield table.filter(pa.array(counts[at : at + rows.num_rows]))
+            at += rows.num_rows
+
+    def frame(self) -> pd.DataFrame:
+        """SETTLEMENT_COLUMNS of all of them."""
+        return frame_of_lines(pa.concat_tables(self.batches()))
+
+
+def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
+    """Lines settled before a day: what they come to, then those that stand by themselves."""
+    wanted = {"order_no": asked.order_nos, "transaction_id": asked.transactions}
+    named = pa.schema([*PLAIN, *NO_ROWS.schema]).empty_table()
+    texts = _texts(wanted)
+    if texts.num_rows:
+        _fill(sql, "wanted", rows=texts)
+        # Of older pay-outs nobody asks: what booked them lies outside the window, too.
+        one_by_one = "WHERE settled_on < $since AND entry_type <> $paid"
+        named = sql.table(
+            f"FROM naming() {one_by_one} {_AS_TOLD}", {"since": since, "paid": PAY_OUT}
+        )
+        _fill(sql, "named", rows=named.select(NO_ROWS.schema.names))
+    sums = sql.table(f"FROM older($since, {asked.by_payment}) ORDER BY ALL", {"since": since})
+    blank = {"source": pa.scalar(OLDER), "line": pa.scalar(0, pa.int64())}
+    cells = [
+        sums[each.name]
+        if each.name in sums.column_names
+        else pa.repeat(blank.get(each.name, pa.scalar("")), sums.num_rows)
+        for each in PLAIN
+    ]
+    summed = pa.table(cells, names=PLAIN.names).cast(PLAIN)
+    return pa.concat_tables([summed, _plain(named)]).combine_chunks()
+
+
+def _chosen(table: pa.Table, *, entry_types: Collection[str], telling: Collection[str]) -> pa.Table:
+    if entry_types:
+        words = pa.array([*entry_types], pa.string())
+        table = table.filter(pc.is_in(table["entry_type"], value_set=words))
+    if telling:
+        is_given = (pc.not_equal(table[name], "") for name in telling)
+        table = table.filter(reduce(pc.or_, is_given))
+    return table
+
+
+def frame_of_lines(table: pa.Table) -> pd.DataFrame:
+    """A typed frame of lines."""
+    columns = {
+        name: text_column(table[name].cast(pa.large_string()))
+        if SETTLEMENT_COLUMNS[name] == TEXT
+        else table[name].to_numpy()
+        for name in table.column_names
+    }
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(table)))
+
 
 NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
@@ -131,7 +554,7 @@ def taken(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
 
 def days_told(connection: Connection, run: Run, *, until: int | None = None) -> tuple[str, str]:
     """The first and the last day that any line of the account tells of; "" without lines."""
-    days = settled_lines.days_of(connection, run, until=until).values()
+    days = days_of(connection, run, until=until).values()
     return min((first for first, _ in days), default=""), max(
         (last for _, last in days), default=""
     )
@@ -179,7 +602,7 @@ def unread_batches(
     ).all()
     unnamed = {row.file_id for row in rows if not row.batch_id}
     batches = defaultdict(set)
-    for file_id, batch_id in settled_lines.batches_of(
+    for file_id, batch_id in batches_of(
         facts_rows.of_files(connection, unnamed),
         account=(run.merchant_id, run.account_id),
         storages=storages,
@@ -232,7 +655,7 @@ def evidence_of(
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
     wanted = {"transaction_id": transactions, "own_reference": references}
-    named = settled_lines.lines_named(connection, run, wanted=wanted, storages=storages)
+    named = lines_named(connection, run, wanted=wanted, storages=storages)
     return [SettledLine(**row) for row in named.select([*_EVIDENCE]).to_pylist()]
 
 
@@ -244,5 +667,5 @@ def charged_back(
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
-    rows = settled_lines.counted(connection, run, storages=storages).charged_back.to_pylist()
+    rows = counted(connection, run, storages=storages).charged_back.to_pylist()
     return {(row["transaction_id"], row["currency"]): row["amount"] for row in rows}

@@ -6,8 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, func, select
 
-from recon.store.database.bound_tables import SIGN_OFF
-from recon.store.database.record import record
+from recon.store.database.record import SIGN_OFF, record
 from recon.store.nights.runs import Run
 from recon.store.people.approval_rows import TAKEN_BACK, PersonsWord
 from recon.store.schema import run, sign_off

@@ -4,26 +4,167 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.frames.sources import ORDER_COLUMNS
+from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
+from recon.model.words import SourceKind
+from recon.proof.bridge import (
+    BEFORE_WINDOW,
+    KNOWN_BEFORE,
+    OTHER_ACCOUNTS,
+    REPEATS,
+    REPLACED,
+    UNDECLARED,
+)
 from recon.proof.night_tables import frame_of_table
-from recon.store.nights import facts_rows, order_facts
-from recon.store.nights.facts_rows import BEFORE_ALL, EVER, Account, Span, StoredFacts
-from recon.store.nights.order_facts import Bools, StorageOf
+from recon.store.nights import facts_rows
+from recon.store.nights.facts_rows import (
+    BEFORE_ALL,
+    EVER,
+    FEW_ROWS,
+    Account,
+    Bools,
+    Span,
+    StorageOf,
+    StoredFacts,
+)
+from recon.store.nights.order_rows import of_night
 from recon.store.nights.runs import Run
-from recon.store.nights.standing_rows import looked_up, standing
+from recon.store.schema import order_file
+
+CONTENT = (
+    *("currency", "amount", "status", "ordered_at", "transaction_id"),
+    *("expected_captured_amount", "refund_amount"),
+)
+"""Rows of one order with these equal, and since the same instant, say the same."""
+_RULE = Path(__file__).with_suffix(".sql")
+_OF_ROW = pa.schema(
+    [
+        ("order_no", pa.string()),
+        *((name, pa.int64()) for name in ("file_id", "row")),
+        *((name, pa.bool_()) for name in ("stands", "repeats", "replaces")),
+    ]
+)
+
+
+class Looked(NamedTuple):
+    """What was looked up."""
+
+    rows: pa.Table
+    """Every row of the orders that have more than one, and what became of it (see the SQL)."""
+    having: frozenset[int]
+    """Files with a row of the orders that were looked for."""
+
+    def gone(self, file: StoredFacts) -> Bools:
+        """Which rows of a file do not stand."""
+        gone = np.zeros(file.row_count, dtype=bool)
+        of_file = pc.and_(
+            pc.equal(self.rows["file_id"], file.file_id), pc.invert(self.rows["stands"])
+        )
+        gone[self.rows["row"].filter(of_file).to_numpy()] = True
+        return gone
+
+
+class _Question(NamedTuple):
+    """Arrivals, and of which of them, or of which orders, the rows are looked at."""
+
+    arrivals: tuple[StoredFacts, ...]
+    of: frozenset[int]
+    numbers: tuple[str, ...] | None
+
+
+def looked_up(
+    connection: Connection,
+    run: Run,
+    *,
+    accounts: Sequence[Account],
+    storages: StorageOf,
+    files: Sequence[StoredFacts],
+    numbers: Sequence[str] | None = None,
+    until: int | None = None,
+) -> tuple[list[StoredFacts], Looked]:
+    """The files with rows that are looked at, oldest first, and what became of these rows.
+
+    Args:
+        connection: the store.
+        run: for whom files count.
+        accounts: merchant and account of the rows.
+        storages: where files lie.
+        files: whose orders are looked at.
+        numbers: order numbers that are looked at; None: all.
+        until: the last file that counts.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    arrivals = facts_rows.of_account(connection, run, accounts=accounts, until=until)
+    if not files or (numbers is not None and not len(numbers)):
+        return [], Looked(_OF_ROW.empty_table(), frozenset())
+    of = frozenset(file.file_id for file in files)
+    texts = None if numbers is None else tuple(sorted({*numbers}))
+    if sum(file.row_count for file in arrivals) <= FEW_ROWS:
+        # Of so few all are looked up at once, and the next question finds them answered.
+        of, texts = frozenset(file.file_id for file in arrivals), None
+    asked = _Question(tuple(arrivals), of, texts)
+    looked = facts_rows.answered(asked, ask=partial(_looked_up, asked, storages=storages))
+    return [file for file in files if file.file_id in looked.having], looked
+
+
+def standing(
+    looked: tuple[Sequence[StoredFacts], Looked], *, columns: Sequence[str], storages: StorageOf
+) -> Iterator[tuple[StoredFacts, pa.Table, Bools]]:
+    """Columns of each file that was looked at, and which of its rows stand.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    files, found = looked
+    for file in files:
+        table = facts_rows.rows_of(file, storages=storages, columns=columns)
+        yield file, table, ~found.gone(file)
+
+
+def _looked_up(asked: _Question, *, storages: StorageOf) -> Looked:
+    naming, counting, reading, *rule = _RULE.read_text(encoding="utf-8").split(";")
+    with facts_rows.in_sql(asked.arrivals, storages=storages) as (sql, paths):
+        places = dict(zip((file.file_id for file in asked.arrivals), paths, strict=True))
+        if asked.numbers is None:
+            of = [*{places[number]: None for number in sorted(asked.of)}]
+            sql.execute(
+                "CREATE TEMP TABLE asked AS SELECT DISTINCT order_no FROM read_parquet(?)", [of]
+            )
+        else:
+            sql.register("asked", pa.table({"order_no": pa.array(asked.numbers, pa.string())}))
+        sql.execute(naming, {"paths": [*dict.fromkeys(paths)]})
+        sql.execute(counting)
+        having = sql.rows("SELECT DISTINCT file_id FROM named")
+        rows = _OF_ROW.empty_table()
+        if among := sql.rows(_CROWDED):
+            sql.execute(reading, {"paths": [*{places[number]: None for (number,) in among}]})
+            *rule, became = (text.replace("{content}", ", ".join(CONTENT)) for text in rule)
+            for statement in rule:
+                sql.execute(statement)
+            rows = sql.table(became).select(_OF_ROW.names).cast(_OF_ROW)
+        return Looked(rows, frozenset(number for (number,) in having))
+
+
+_CROWDED = """
+SELECT DISTINCT file_id FROM named WHERE order_no IN (FROM crowded) ORDER BY file_id
+"""
+
 
 ORDERED_AT = "ordered_at"
 NUMBERED = ("merchant_id", "account_id", "order_no", ORDERED_AT)
@@ -177,7 +318,7 @@ def _rows(
     )
     stored = [name for name in columns or _SCHEMA.names if name != "source"]
     for file, table, stands in standing(looked, columns=stored, storages=storages):
-        rows = stands & order_facts.is_of(table, places)
+        rows = stands & facts_rows.is_of(table, places)
         rows &= np.any([ordered(table, span) for span in spans], axis=0)
         if numbers is not None:
             wanted = pa.array(numbers, pa.string())
@@ -218,3 +359,149 @@ def _joined(rows: Iterable[tuple[StoredFacts, pa.Table]]) -> pa.Table:
 
 def _frame(rows: Iterable[tuple[StoredFacts, pa.Table]]) -> pd.DataFrame:
     return frame_of_table(_joined(rows))[[*ORDER_COLUMNS]]
+
+
+class InView(NamedTuple):
+    """What a night compares of an account's orders."""
+
+    since: datetime
+    """The instant from which orders are in the window."""
+    older: Sequence[str]
+    """Numbers of the orders whose rows from before are compared, too."""
+
+
+class OrderSteps(NamedTuple):
+    """What became of the order rows of a night's files."""
+
+    steps: Mapping[str, int]
+    """Step -> how many rows it adds, in the order in which they are told."""
+    taken: Mapping[str, LoadCounts]
+    """Name of a file -> which of its rows were new, repeats, or took the place of another."""
+
+
+def order_steps(
+    connection: Connection,
+    run: Run,
+    *,
+    view: InView,
+    until: int,
+    declared: Collection[Account],
+    storages: StorageOf,
+) -> OrderSteps:
+    """Count what became of the rows of the newest versions of the night's files.
+
+    Args:
+        connection: the store.
+        run: whose night it is.
+        view: what it compares.
+        until: the last file that counts.
+        declared: accounts that have a night of their own.
+        storages: where files of facts lie.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    tonight = facts_rows.of_files(connection, _newest_files(connection, run, until=until))
+    own = run.merchant_id, run.account_id
+    named = {own, *facts_rows.accounts_of(connection, [file.file_id for file in tonight])}
+    looked = looked_up(
+        connection, run, accounts=sorted(named), files=tonight, storages=storages, until=until
+    )
+    others = {account for account in named if account != own}
+    steps = dict.fromkeys(
+        (REPEATS, REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW, KNOWN_BEFORE), 0
+    )
+    taken: dict[str, LoadCounts] = {}
+    found = looked[1].rows
+    for file, table, stands in standing(looked, columns=NUMBERED, storages=storages):
+        of_file = found.filter(pc.equal(found["file_id"], file.file_id))
+        repeats, replaces = (pc.sum(of_file[name]).as_py() or 0 for name in ("repeats", "replaces"))
+        new = table.num_rows - repeats - replaces
+        taken[file.name] = LoadCounts(table.num_rows, new, repeats, replaces)
+        steps[REPEATS] -= repeats
+        steps[REPLACED] -= int((~stands).sum()) - repeats
+        for account in others:
+            step = OTHER_ACCOUNTS if account in declared else UNDECLARED
+            steps[step] -= int((stands & facts_rows.is_of(table, [account])).sum())
+        steps[BEFORE_WINDOW] -= int((stands & facts_rows.is_of(table, [own])).sum())
+    came = {file.file_id for file in tonight}
+    in_view = counted_in_view(
+        connection, run, since=view.since, older=view.older, storages=storages, until=until
+    )
+    for file_id, rows in in_view.items():
+        steps[BEFORE_WINDOW if file_id in came else KNOWN_BEFORE] += rows
+    return OrderSteps(steps, taken)
+
+
+def undeclared_accounts(
+    connection: Connection, run: Run, *, until: int, declared: Collection[Account]
+) -> list[str]:
+    """Accounts that rows of tonight's files name and nobody declared."""
+    tonight = _newest_files(connection, run, until=until)
+    named = facts_rows.accounts_of(connection, tonight)
+    own = run.merchant_id, run.account_id
+    return sorted("/".join(account) for account in named - {*declared, own})
+
+
+def _newest_files(connection: Connection, run: Run, *, until: int) -> list[int]:
+    """The newest version of each order file of the night, each content once."""
+    newest = (
+        select(func.max(order_file.c.file_id))
+        .where(*of_night(run, until=until), order_file.c.kind == SourceKind.ORDERS.value)
+        .group_by(order_file.c.name)
+    )
+    counted = select(order_file.c.file_id).where(
+        order_file.c.file_id.in_(newest), order_file.c.rows_accepted > 0
+    )
+    return list(connection.execute(counted).scalars())
+
+
+Hashes = npt.NDArray[np.int64]
+_BASIS, _PRIME = 0xCBF29CE484222325, 0x100000001B3
+_MASK = 0xFFFFFFFFFFFFFFFF
+_BETWEEN = b"\x1f"
+_JOINED = pa.scalar(_BETWEEN.decode(), pa.large_string())
+
+
+def hashes_of(rows: pa.Table) -> Hashes:
+    """One number for each row's merchant_id, account_id and order_no."""
+    begun = _begun(rows)
+    texts = _plain(rows["order_no"])
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    if data is None or not len(texts):
+        return begun.astype(np.int64)
+    bytes_of = np.frombuffer(data, dtype=np.uint8)
+    starts, sizes = ends[:-1], np.diff(ends)
+    prime = np.uint64(_PRIME)
+    for offset in range(int(sizes.max())):
+        longer = np.flatnonzero(sizes > offset)
+        # Most numbers of a shop are of one length: then nothing is chosen.
+        which = slice(None) if longer.size == sizes.size else longer
+        begun[which] = (begun[which] ^ bytes_of[starts[which] + offset]) * prime
+    return begun.view(np.int64)
+
+
+def _begun(rows: pa.Table) -> npt.NDArray[np.uint64]:
+    """The hash of merchant and account, of which there are few."""
+    places = pa.table({name: _plain(rows[name]) for name in ("merchant_id", "account_id")})
+    words = pc.binary_join_element_wise(places["merchant_id"], places["account_id"], _JOINED)
+    coded = words.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = pa.concat_arrays(coded.unify_dictionaries().chunks)
+    each = [_text_hash(str(word).encode() + _BETWEEN) for word in coded.dictionary.to_pylist()]
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    begun: npt.NDArray[np.uint64] = np.array(each or [0], dtype=np.uint64)[codes]
+    return begun
+
+
+def _text_hash(text: bytes) -> int:
+    value = _BASIS
+    for byte in text:
+        value = ((value ^ byte) * _PRIME) & _MASK
+    return value
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    whole = column.cast(pa.large_string()).combine_chunks()
+    return pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole

@@ -6,8 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
-from recon.store.database.bound_tables import AGREEMENT
-from recon.store.database.record import record
+from recon.store.database.record import AGREEMENT, record
 from recon.store.people.approval_rows import (
     COMPLETE,
     FIRST,

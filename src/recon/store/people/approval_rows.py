@@ -8,9 +8,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, insert, select
 
-from recon.store.database.bound_tables import APPROVAL, RELEASE, VERDICT
 from recon.store.database.history import Event, append
-from recon.store.database.record import record
+from recon.store.database.record import APPROVAL, RELEASE, VERDICT, record
 from recon.store.schema import approval, release, used_code, verdict, wrong_code
 
 FIRST, COMPLETE, VOID = "first", "complete", "void"

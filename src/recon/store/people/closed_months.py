@@ -7,7 +7,7 @@ closes it binds the manifest of its folder. Whoever changes one breaks the chain
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -270,3 +270,112 @@ def _months(first: str, *, until: str) -> Iterator[str]:
             return
         yield name
         year, month = (year, month + 1) if month < 12 else (year + 1, 1)  # noqa: PLR2004 - December
+
+
+JOURNAL = "journal"
+EXPORTED, EXPORTED_AGAIN = "exported", "exported again"
+
+
+@dataclass(frozen=True, slots=True)
+class MonthJournal:
+    """A journal of a close, as it is remembered that it left."""
+
+    journal: str
+    """Its id, unlike any other of its account."""
+    kind: str
+    day: date
+    currency: str
+    amount: int
+    """Its debits, minor units."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonthJournalOut:
+    """A journal that a close handed out last."""
+
+    account: tuple[str, str]
+    month: str
+    format: str
+    journal: MonthJournal
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfClose:
+    """A journal that was handed out of a close."""
+
+    number: int
+    """Of the close that handed it out last."""
+    at: datetime
+
+
+def handed_out_of_closes(
+    connection: Connection, account: tuple[str, str], journal_ids: Iterable[str]
+) -> dict[str, OutOfClose]:
+    """Those of these journals that were handed out, by id."""
+    names = {_name(account, each): each for each in journal_ids}
+    rows = connection.execute(
+        select(history.c.entity_id, history.c.at, history.c.data)
+        .where(history.c.entity == JOURNAL, history.c.entity_id.in_(names))
+        .order_by(history.c.sequence)
+    ).tuples()
+    return {names[name]: OutOfClose(int(json.loads(data)["close"]), at) for name, at, data in rows}
+
+
+def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
+    """What closes of every account handed out, as it was handed out last, the oldest first.
+
+    Journals of nights are told of under the same name, without a close.
+    """
+    rows = connection.execute(
+        select(history.c.at, history.c.data)
+        .where(history.c.entity == JOURNAL, history.c.event.in_((EXPORTED, EXPORTED_AGAIN)))
+        .order_by(history.c.sequence)
+    ).tuples()
+    newest: dict[tuple[str, str, str], MonthJournalOut] = {}
+    for at, text in rows:
+        data = json.loads(text)
+        if "journal" in data:
+            cells = {name: data[name] for name in MonthJournal.__dataclass_fields__}
+            journal = MonthJournal(**{**cells, "day": date.fromisoformat(data["day"])})
+            account = (data["merchant_id"], data["account_id"])
+            out = MonthJournalOut(account, data["month"], data["format"], journal, at)
+            newest[(*account, journal.journal)] = out
+    return sorted(newest.values(), key=lambda out: (out.at, out.journal.journal))
+
+
+def note_handed_out(
+    connection: Connection,
+    closed: ClosedMonth,
+    *,
+    journals: Iterable[MonthJournal],
+    written_as: str,
+    is_again: bool,
+    at: datetime,
+) -> None:
+    """These were handed out of a close; the caller has looked in the same transaction."""
+    of_close = {
+        "merchant_id": closed.account[0],
+        "account_id": closed.account[1],
+        "month": closed.month,
+        "close": closed.number,
+        "manifest": closed.manifest,
+        "format": written_as,
+    }
+    happened = EXPORTED_AGAIN if is_again else EXPORTED
+    events = [
+        Event(
+            JOURNAL,
+            _name(closed.account, each.journal),
+            happened,
+            {**of_close, **asdict(each), "day": each.day.isoformat()},
+        )
+        for each in journals
+    ]
+    append(connection, events, at=at)
+
+
+def _name(account: tuple[str, str], journal_id: str) -> str:
+    """An accrual's id is its account's own: every account has one of the month."""
+    name = "/".join((*account, journal_id))
+    return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()

@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select
 
 from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, KeptAnswer
-from recon.store.database.bound_tables import ANSWER
 from recon.store.database.history import Event, append
-from recon.store.database.record import event_of, record
+from recon.store.database.record import ANSWER, event_of, record
 from recon.store.schema import answer_file, break_answer
 
 AccountKey = tuple[str, str]

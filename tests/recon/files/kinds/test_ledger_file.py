@@ -8,7 +8,7 @@ from openpyxl import Workbook
 from pyarrow import parquet as pq
 from pydantic import SecretStr, ValidationError
 
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.typing.table_schema import schema_of

@@ -10,7 +10,7 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from recon.config.file_layouts import STANDARD
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import read_bytes
@@ -32,7 +32,7 @@ from recon.files.reader import (
 from recon.files.reader.readings import refused_instructions, refused_rows
 from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import read_table
-from recon.instructions.sealing import Seal
+from recon.instructions.money_requests import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.model.words import SourceKind
 from tests.recon.files.bank_documents import CALM, camt, entry

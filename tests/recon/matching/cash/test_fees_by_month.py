@@ -24,7 +24,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.matching.sides.fee_volumes import volumes_of_lines
-from recon.model.charged_fees import ChargedFees
+from recon.model.gateway_holds import ChargedFees
 from recon.proof.engine import reconcile
 from tests.recon.matching.cash.contract_truth import pay_outs_of
 

@@ -17,7 +17,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.model.charged_fees import ChargedFees
+from recon.model.gateway_holds import ChargedFees
 from recon.proof.engine import reconcile
 from tests.recon.matching.cash.contract_truth import (
     FIRST,

@@ -12,8 +12,7 @@ from recon.config.settings import load_settings
 from recon.desk.held_keys import SANDBOX_KEYS
 from recon.model.errors import ConfigurationError
 from recon.model.words import Verdict
-from recon.steps.care.doctor import checks
-from recon.steps.care.settings_told import custody_told, refuse_plain_key
+from recon.steps.care.doctor import checks, custody_told, refuse_plain_key
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import Narrowing, approve, waiting
 from tests.recon.signer.conftest import Desk, RunningSigner, signing, signing_here

@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from recon.config.settings import load_settings
-from recon.desk.key_files import make_keys
+from recon.desk.held_keys import make_keys
 from recon.model.errors import ConfigurationError
 from recon.steps.care import doctor
-from recon.steps.care.doctor import Check, checks
-from recon.steps.care.settings_told import desk_told
+from recon.steps.care.doctor import Check, checks, desk_told
 from recon.steps.ground.environment import CLOCK_VARIABLE, system_clock
-from recon.steps.money.sending import stop_sending
+from recon.steps.money.gate import stop_sending
 from recon.store.database.engine import open_store
 
 LINES = {

@@ -6,11 +6,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import ALONE, DIFFERENCES, MonthEquation
+from recon.period.month_statement import ALONE, DIFFERENCES, BusinessMonth, MonthEquation
 from recon.steps.care import month_closes
-from recon.steps.care.month_closes import BOOKS_SHEET, CloseVerdict, PreparedClose, prepared_close
-from recon.steps.care.month_files import close_document, close_files, close_name, write_close_files
+from recon.steps.care.month_closes import (
+    BOOKS_SHEET,
+    CloseVerdict,
+    PreparedClose,
+    close_document,
+    close_files,
+    close_name,
+    prepared_close,
+    write_close_files,
+)
 from recon.steps.care.month_statements import StatedMonth
 from recon.steps.ground.predecessor import STILL_OPEN
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant

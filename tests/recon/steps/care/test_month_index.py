@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from recon.period.month_statement import MonthFigure
-from recon.steps.care.month_index import NOT_PROVEN, AccountMonth, merchants_of, shared_lines
+from recon.steps.care.month_closes import NOT_PROVEN, AccountMonth, merchants_of, shared_lines
 
 FIRST = AccountMonth(
     ("M", "1"),

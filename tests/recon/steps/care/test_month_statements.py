@@ -5,8 +5,8 @@ import pytest
 
 from recon.model.errors import ArchiveError, UsageError
 from recon.model.nights import Mode
-from recon.period.business_month import BusinessMonth
-from recon.steps.care.month_files import document_of, month_files, name_of, write_month_files
+from recon.period.month_statement import BusinessMonth
+from recon.steps.care.month_closes import document_of, month_files, name_of, write_month_files
 from recon.steps.care.month_statements import StatedMonth, earlier_days, stated_month
 from tests.recon.steps.care import test_month_closes as closes
 from tests.recon.steps.care.test_verify_folder import run_folder

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import BusinessMonth
 from recon.steps.care.month_books import export_of_night
 from recon.steps.compare.journals import WRITTEN_OFF, Handed
 from tests.recon.steps.care.test_month_books import close_with, exported

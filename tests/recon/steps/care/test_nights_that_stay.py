@@ -13,7 +13,7 @@ from recon.steps.care import housekeeping as keeping
 from recon.steps.care.housekeeping import _Account
 from recon.store.database.night_lock import account_lock
 from recon.store.nights import runs
-from recon.store.nights.let_go_rows import all_let_go
+from recon.store.nights.runs import all_let_go
 from recon.store.schema import (
     answer_part,
     contradiction,

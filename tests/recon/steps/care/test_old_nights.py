@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from recon.archive.manifest import MANIFEST
-from recon.archive.step_folder import whole_file
+from recon.archive.step_folder import MANIFEST, whole_file
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import Verdict
@@ -25,13 +24,12 @@ from recon.steps.compare.what_if import what_if
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import still_kept
-from recon.steps.ground.let_go_nights import KEPT_FILES
-from recon.steps.ground.night_folder import bind
+from recon.steps.ground.night_folder import KEPT_FILES, bind
 from recon.steps.night.report import rebuild
-from recon.steps.people.signed_folder import write_signature
+from recon.steps.people.sign_off import write_signature
 from recon.store.database import history
 from recon.store.nights import answer_parts, runs, sign_off_rows
-from recon.store.nights.let_go_rows import all_let_go, half_gone
+from recon.store.nights.runs import all_let_go, half_gone
 from recon.store.nights.sign_off_rows import Signature
 from recon.store.people.approval_rows import PersonsWord
 from tests.recon.steps.care.test_signed_closes import UNREAD, close, reopened

@@ -9,12 +9,9 @@ import openpyxl
 import pytest
 
 from recon.period import month_in_sql as in_sql
-from recon.period.business_month import BusinessMonth
-from recon.period.month_statement import CLOSING, OPENING, prior_items
+from recon.period.month_statement import CLOSING, OPENING, BusinessMonth, prior_items
 from recon.steps.care import month_closes
-from recon.steps.care.closed_view import ClosedView, closed_view
-from recon.steps.care.month_closes import prepared_close
-from recon.steps.care.month_files import seen_close
+from recon.steps.care.month_closes import ClosedView, closed_view, prepared_close, seen_close
 from recon.steps.care.month_statements import StatedMonth, stated_month
 from reports.month_workbook import close_workbook
 from tests.recon.steps.care import test_signed_closes as closes

@@ -17,15 +17,20 @@ import pytest
 
 from flows.people import month_shown
 from recon.model.errors import NightHeldError, ReconError, UsageError
-from recon.period.business_month import BusinessMonth
+from recon.period.month_statement import BusinessMonth
 from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
-from recon.steps.care import closed_view as closed_view_module
+from recon.steps.care import month_closes as closed_view_module
 from recon.steps.care import signed_closes
 from recon.steps.care.close_folders import period_folder
-from recon.steps.care.closed_view import closed_view
 from recon.steps.care.doctor import Check, checks
-from recon.steps.care.month_closes import PreparedClose, basis_of, prepared_close
-from recon.steps.care.month_files import SeenClose, seen_close
+from recon.steps.care.month_closes import (
+    PreparedClose,
+    SeenClose,
+    basis_of,
+    closed_view,
+    prepared_close,
+    seen_close,
+)
 from recon.steps.care.signed_closes import CloseWord, MonthToSign, sign_close
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.environment import Environment

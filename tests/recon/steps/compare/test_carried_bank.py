@@ -15,7 +15,7 @@ import pytest
 from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.figures import NightFigures
-from recon.steps.compare.carried_bank import STATEMENTS
+from recon.steps.compare.carried import STATEMENTS
 from tests.recon.files.bank_documents import IBAN
 from tests.recon.matching.bank.cases import booked
 from tests.recon.matching.bank.truth import FIRST, LAST, RATES, truth_of

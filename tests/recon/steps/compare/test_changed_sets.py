@@ -11,7 +11,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from recon.steps.compare.changed_sets import compared
+from recon.steps.compare.rules_change import compared
 from tests.planted import RULES, planted
 
 

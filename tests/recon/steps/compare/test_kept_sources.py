@@ -7,7 +7,7 @@ import pytest
 from recon.matching.frames import same_words, sorting
 from recon.model.words import DOUBTFUL_STATES
 from recon.steps.compare.kept_sources import kept_sources, small_of_night, with_rows
-from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.night_folder import sealed_night
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs
 from tests.recon.steps.conftest import Merchant

@@ -13,7 +13,7 @@ from recon.model.nights import Mode
 from recon.proof.night_parts import MERGED, Merged
 from recon.steps.compare import merged_files
 from recon.steps.compare.merged_files import ToMerge, merged_file
-from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.night_folder import sealed_night
 from recon.store.nights import runs
 from tests.recon.steps.compare.test_in_parts import filed, with_setting
 from tests.recon.steps.conftest import Merchant

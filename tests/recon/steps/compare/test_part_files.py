@@ -13,8 +13,7 @@ from recon.config.night_archive import ArchiveSettings
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from recon.steps.compare import part_files
 from recon.steps.compare.part_files import write_files
-from recon.steps.ground.night_folder import COMPARED, IN_PARTS, is_attempt, rows_of
-from recon.steps.ground.sealed_night import SealedNight
+from recon.steps.ground.night_folder import COMPARED, IN_PARTS, SealedNight, is_attempt, rows_of
 from tests.recon.archive.planted import NIGHT, about, orders, universe
 from tests.recon.archive.test_remote_storage import impatient
 from tests.recon.files.s3_server import serving_s3

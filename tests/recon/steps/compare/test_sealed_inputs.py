@@ -1,9 +1,8 @@
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive.manifest import Manifest
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import sealed_step
+from recon.archive.step_folder import Manifest, sealed_step
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.steps.compare.kept_sources import kept_sources

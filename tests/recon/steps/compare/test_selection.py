@@ -20,17 +20,16 @@ from recon.steps.compare.sealed_results import begin_compared
 from recon.steps.compare.selection import selected_lines, selected_sources
 from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground import kept_answers
-from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import Moment, Replies, reply_rows
 from recon.steps.ground.kept_books import entries_of_run, write_books
-from recon.steps.ground.night_folder import bind, storages_of
-from recon.steps.ground.sealed_night import sealed_night
+from recon.steps.ground.night_folder import bind, sealed_night, storages_of
 from recon.steps.ground.window import NOTHING_BEFORE
 from recon.steps.night import whole_night as night
-from recon.store.nights import runs, settled_lines
+from recon.store.nights import runs, settlement_rows
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import AskedFor
+from recon.store.nights.settlement_rows import AskedFor
 from tests.recon.steps.conftest import ORDER_HEADER, UP_TO_COMPARE, Merchant
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
@@ -232,7 +231,7 @@ def test_lines_take_the_room_of_their_file_and_of_no_frame(
     """What four times the lines take more; rows of Python stand for a few of them at a time."""
     place(merchant).mkdir()
     declare(merchant)
-    monkeypatch.setattr(settled_lines, "LINES_AT_ONCE", 2_000)
+    monkeypatch.setattr(settlement_rows, "LINES_AT_ONCE", 2_000)
     of_arrow, of_objects = [], []
     for lines in (20_000, 80_000):
         with ingested(merchant, orders=2) as (run, _, environment):

@@ -21,7 +21,7 @@ from recon.model.errors import ArchiveBrokenError
 from recon.steps.compare.handed_night import opened_night
 from recon.steps.compare.kept_sources import small_of_night, sources_of_night
 from recon.steps.compare.stretches import Stretch, rows_of_stretch, stretches
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.night_folder import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.planted import planted
 from tests.recon.steps.compare.test_selection import books, older, plain, priced

@@ -4,8 +4,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from recon.archive.manifest import About
-from recon.archive.step_folder import write_step
+from recon.archive.step_folder import About, write_step
 from recon.archive.storage import LocalStorage
 from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.kinds.ledger_file import read_ledger
 from recon.model.nights import Mode, NightRequest

@@ -17,7 +17,7 @@ from recon.model.errors import ArchiveBrokenError, ArchiveError, HistoryBrokenEr
 from recon.steps.files.ingest import ingest
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
-from recon.store.nights import facts_rows, order_facts, runs
+from recon.store.nights import facts_rows, runs
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.night.test_sealed_settle import archive_of
 
@@ -142,7 +142,7 @@ def test_a_look_up_that_died_before_money_holds_it_until_the_night_is_started_ag
     again = merchant.payments("captured")[0]
     merchant.drop("first.csv", merchant.order(again))
     merchant.drop("second.csv", merchant.order(again, amount="1.00"))
-    order_facts._ANSWERED.clear()  # of the same files in another test
+    facts_rows._ANSWERED.clear()  # of the same files in another test
     killed = killed_at(text)
 
     died = r"goes no further: the process that asks DuckDB ended \(SIGKILL\); what was done before"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.config.ledger_source import LedgerSource
+from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.ledger_file import read_ledger
 from recon.model.errors import SourceUnreadableError, UsageError

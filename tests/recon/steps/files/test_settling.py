@@ -5,8 +5,8 @@ from typing import Any
 
 from recon.config.file_layouts import FileLayout
 from recon.model.nights import Mode, NightRequest
+from recon.steps.files.arrivals import still_written
 from recon.steps.files.ingest import ingest
-from recon.steps.files.settling import still_written
 from recon.store.nights import order_rows, runs
 
 WRITER_ROWS = 3

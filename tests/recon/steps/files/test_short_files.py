@@ -7,7 +7,7 @@ import pytest
 
 from recon.model.figures import NightFigures
 from recon.model.words import SourceFile, SourceKind
-from recon.steps.files.short_files import short_of
+from recon.steps.files.arrived_rows import short_of
 from recon.steps.night.report import Workbooks
 
 USUAL = [

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from recon.steps.care.doctor import Check, checks
-from recon.steps.files.sources_told import LEDGER_ROWS_MAX
+from recon.steps.care.doctor import LEDGER_ROWS_MAX, Check, checks
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
 COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"

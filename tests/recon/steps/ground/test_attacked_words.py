@@ -11,8 +11,7 @@ from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import reject, waiting
-from recon.steps.money.gate import gate_of
-from recon.steps.money.sending import allow_sending, stop_sending
+from recon.steps.money.gate import allow_sending, gate_of, stop_sending
 from recon.store.database.history import Event, append
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
 from recon.store.nights import runs

@@ -12,8 +12,8 @@ import pytest
 from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode, Part
 from recon.model.resolutions import Returned
-from recon.steps.ground.closed_dates import refuse_closed
 from recon.steps.ground.identity import identify
+from recon.steps.ground.predecessor import refuse_closed
 from recon.steps.night import whole_night
 from recon.steps.people import returned_answers
 from recon.store.nights import runs

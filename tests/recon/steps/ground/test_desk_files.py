@@ -12,7 +12,7 @@ from sqlalchemy import delete
 
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.acts import Place, ReleaseHold, say
-from recon.steps.ground.desk_files import refuse_open_files
+from recon.steps.ground.desk import refuse_open_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import WRONG_CODES_MAX, identify
 from recon.store.schema import used_code, wrong_code

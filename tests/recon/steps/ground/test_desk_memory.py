@@ -9,7 +9,7 @@ from sqlalchemy import delete
 from recon.model.errors import UsageError
 from recon.steps.acts import Approve, Place, RejectInstructions, say
 from recon.steps.care.verify import unendorsed
-from recon.steps.ground.desk_memory import go_on_restored, lost_word, name_of
+from recon.steps.ground.desk import go_on_restored, lost_word, name_of
 from recon.steps.ground.environment import Environment
 from recon.steps.money.approve import waiting
 from recon.steps.money.gate import gate_of

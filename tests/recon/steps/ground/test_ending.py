@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from recon.steps.ground.ending import ending_in_order, held_back
+from recon.steps.ground.environment import ending_in_order, held_back
 
 NIGHT = "from recon.cli import main; raise SystemExit(main())"
 ARRIVES_WITHIN_SECONDS = 40

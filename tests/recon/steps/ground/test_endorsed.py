@@ -10,10 +10,9 @@ from sqlalchemy import update
 
 from recon.config.approvers import Approver
 from recon.desk.endorsement import Kind, Signed, opened, row_problem
-from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS
-from recon.desk.key_files import make_keys
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, make_keys
+from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
-from recon.instructions.terms import terms_of
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 from recon.model.words import InstructionState
 from recon.steps.acts import Place, hear
@@ -23,12 +22,11 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, identify
 from recon.steps.ground.two_words import waiting_words
 from recon.steps.money.approve import approve, waiting
-from recon.steps.money.gate import gate_of
-from recon.steps.money.sending import sending_stopped, stop_sending
+from recon.steps.money.gate import gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
 from recon.steps.people.returned_answers import Form
-from recon.store.database.bound_tables import ROW
 from recon.store.database.history import append
+from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
@@ -298,7 +296,7 @@ def test_without_a_key_nothing_that_people_approved_goes(begun: Callable[[Any], 
 
 def test_the_sandboxs_key_counts_nowhere_else(merchant: Any) -> None:
     """Everybody knows it: towards another gateway it is refused by name, and never the default."""
-    from recon.desk.key_files import private_text, public_text
+    from recon.desk.held_keys import private_text, public_text
 
     assert SANDBOX_KEYS.private is not None
     known = merchant.folder / "known.key"

@@ -13,10 +13,9 @@ from sqlalchemy import update
 from recon.model.errors import ArchiveBrokenError
 from recon.model.uptime import NEVER_READ
 from recon.model.words import GatewayState, KeyAnswer
-from recon.steps.ground import kept_answers, newest_answers, shown_answers
-from recon.steps.ground.answer_files import EVERY_COLUMN
-from recon.steps.ground.answer_rows import Moment, Replies, reply_rows
+from recon.steps.ground import kept_answers, shown_answers
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_answers import EVERY_COLUMN, Moment, Replies, reply_rows
 from recon.steps.ground.night_folder import links
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night as night
@@ -219,8 +218,7 @@ def test_some_columns_of_the_answers_say_what_all_of_them_say(
     asking.keep({"A1": FOUND}, payment("A1", payment_status="2100"), phase=AFTER)
 
     whole, some = (
-        asking.told(newest_answers.newest_of_run, **options)
-        for options in ({}, {"columns": columns})
+        asking.told(kept_answers.newest_of_run, **options) for options in ({}, {"columns": columns})
     )
     assert some.select(columns).to_pylist() == whole.select(columns).to_pylist()
     assert whole.num_rows == 3

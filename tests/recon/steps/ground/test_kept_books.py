@@ -16,7 +16,7 @@ from recon.proof.night_tables import table_of
 from recon.steps.ground.kept_books import books_of_run, charged_back, write_books
 from recon.steps.ground.night_folder import BOOKS, bind, links, storage_of
 from recon.steps.night import whole_night as night
-from recon.store.nights import ledger_rows
+from recon.store.nights import journal_rows
 from tests.recon.steps.conftest import Merchant, plain_workbooks
 from tests.recon.steps.ground.test_kept_answers import Asking, archive_beside, begun
 
@@ -47,7 +47,7 @@ def keep(asking: Asking, entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     entries = table_of(frame, name="ledger")
     sealed = write_books(asking.run, entries=entries, environment=asking.environment)
     with asking.environment.store.writing() as connection:
-        ledger_rows.save(connection, asking.run.run_id, source=SOURCE)
+        journal_rows.save(connection, asking.run.run_id, source=SOURCE)
         bind(connection, asking.run, sealed=[sealed], environment=asking.environment)
     return frame
 
@@ -153,7 +153,7 @@ def test_books_that_were_changed_are_refused(how: str, merchant: Merchant) -> No
                 path.unlink()
             case _:
                 with asking.environment.store.writing() as connection:
-                    ledger_rows.save(connection, asking.run.run_id, source=SOURCE)
+                    journal_rows.save(connection, asking.run.run_id, source=SOURCE)
         with pytest.raises(ArchiveBrokenError, match=r"books/ledger\.parquet|binds no books"):
             asking.told(books_of_run)
 

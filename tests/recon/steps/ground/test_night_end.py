@@ -8,7 +8,7 @@ import pytest
 from recon.model.nights import Mode
 from recon.model.words import End, Verdict
 from recon.steps.ground.night_end import NightEnd, end_of
-from recon.steps.money.sending import stop_sending
+from recon.steps.money.gate import stop_sending
 from recon.steps.people import people
 from recon.store.nights import runs
 from recon.store.nights.runs import Stop

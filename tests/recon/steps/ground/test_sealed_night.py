@@ -4,7 +4,7 @@ import pytest
 
 from recon.model.errors import ArchiveBrokenError
 from recon.steps.care.sql_questions import answer
-from recon.steps.ground.sealed_night import SealedNight, sealed_night
+from recon.steps.ground.night_folder import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.recon.steps.conftest import Merchant
 

@@ -10,7 +10,7 @@ import pytest
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.steps.care.verify import Reading, verify, verify_night
-from recon.steps.ground.sealed_totals import sealed_totals
+from recon.steps.ground.night_folder import sealed_totals
 from recon.steps.night.report import rebuild
 from recon.store.nights import results, runs
 from tests.recon.steps.care.test_verify_folder import run_folder

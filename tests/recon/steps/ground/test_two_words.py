@@ -7,7 +7,7 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
-from recon.desk.key_files import make_keys
+from recon.desk.held_keys import make_keys
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify

@@ -11,13 +11,13 @@ from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.proof.engine import reconcile
 from recon.steps.compare.opening import OpeningLine, opening_of, write_opening
-from recon.steps.compare.page_notes import skipped_nights
 from recon.steps.ground.window import (
     BeforeOpening,
     ledger_start,
     looked_back,
     window_start,
 )
+from recon.steps.night.report import skipped_nights
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from tests.recon.matching.conftest import Case

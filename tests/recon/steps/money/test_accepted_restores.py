@@ -9,8 +9,8 @@ import pytest
 from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
 from recon.steps.money.gate import gate_of
-from recon.store.database.head_file import ACCEPTED_RESTORE, HeadFile
 from recon.store.database.history import Event, append
+from recon.store.database.outside_heads import ACCEPTED_RESTORE, HeadFile
 from recon.store.nights import runs
 from tests.recon.steps.money.test_restore import UNREAD, accept, lose
 

@@ -14,8 +14,7 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.database import history
-from recon.store.database.bound_tables import BEFORE_MONEY, INSTRUCTION
-from recon.store.database.record import changed_in, strayed
+from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, strayed
 from recon.store.schema import approval
 
 pytestmark = pytest.mark.xdist_group("approvals")

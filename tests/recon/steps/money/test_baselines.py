@@ -5,10 +5,9 @@ from typing import Any
 from recon.instructions.eligibility import ShownPayment
 from recon.model.nights import StepSummary
 from recon.model.words import GatewayState, KeyAnswer
-from recon.steps.ground.answer_rows import Replies, reply_rows, this_moment
-from recon.steps.ground.kept_answers import keep, note_asked, seal
+from recon.steps.ground.kept_answers import Replies, keep, note_asked, reply_rows, seal, this_moment
 from recon.steps.ground.shown_answers import baseline_payments
-from recon.steps.money.baselines import payments_by_order
+from recon.steps.money.settle import payments_by_order
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
 from recon.store.nights import runs

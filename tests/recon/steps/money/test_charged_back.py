@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from recon.steps.money.baselines import larger_of
+from recon.steps.money.settle import larger_of
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 
 

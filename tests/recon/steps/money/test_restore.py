@@ -16,13 +16,12 @@ from recon.steps.care import doctor
 from recon.steps.care.verify import Reading, verify
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
-from recon.steps.money import restore
+from recon.steps.money import gate
 from recon.steps.money.approve import approve, reject, waiting
-from recon.steps.money.restore import accept_restore
-from recon.steps.money.sending import stop_sending
+from recon.steps.money.gate import accept_restore, stop_sending
 from recon.steps.people import people
 from recon.store.database.history import Event, append
-from recon.store.money.evidence_rows import CLOCK
+from recon.store.money.case_rows import CLOCK
 from recon.store.schema import history as links
 from recon.store.schema import instruction
 
@@ -262,12 +261,12 @@ def test_the_days_for_people_end_with_the_one_that_was_open(
     at = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
     day = datetime.fromisoformat(date).date()
     run = SimpleNamespace(business_date=day, merchant_id="100042", account_id="100042001")
-    monkeypatch.setattr(restore.runs, "any_finished_since", lambda *_, **__: True)
+    monkeypatch.setattr(gate.runs, "any_finished_since", lambda *_, **__: True)
     with merchant.environment() as environment, environment.store.writing() as connection:
-        event = Event(restore.ENTITY, restore.ENTITY, restore.ACCEPTED, {})
+        event = Event(gate.ENTITY, gate.ENTITY, gate.ACCEPTED, {})
         append(connection, [event], at=at)
         calendar = BusinessCalendar.of(timezone=zone)
-        found = restore.by_people_only(connection, run, calendar=calendar)
+        found = gate.by_people_only(connection, run, calendar=calendar)
 
     assert found is expected
 

@@ -8,7 +8,7 @@ import pytest
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.steps.ground.identity import identify
-from recon.steps.money.sending import allow_sending, sending_stopped, stop_sending
+from recon.steps.money.gate import allow_sending, sending_stopped, stop_sending
 from recon.steps.people import people
 from recon.store.database.night_lock import account_lock
 from recon.store.money.journal import StoredJournal

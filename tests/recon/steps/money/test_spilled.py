@@ -12,10 +12,10 @@ from recon.model.errors import SpillError, StoreError, UsageError
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.night import whole_night as night
-from recon.steps.people.set_aside import set_file_aside
+from recon.steps.people.taken_back import set_file_aside
 from recon.store.database import engine, history
-from recon.store.database.head_file import HeadFile
 from recon.store.database.migrate import upgrade
+from recon.store.database.outside_heads import HeadFile
 
 Fault = Callable[[Environment], None]
 

@@ -7,7 +7,7 @@ import pytest
 
 from recon.model.errors import OutputError
 from recon.model.nights import Mode, NightRequest
-from recon.steps.night.night_index import index_after
+from recon.steps.night.lookout import index_after
 from reports.reading.index_workbook import write_index
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.manifest import FileEntry
 from recon.archive.schemas import OF_BANKS, OF_BOOKS_OF_BANK, SCHEMAS
-from recon.archive.step_folder import sealed_step, step_problems
+from recon.archive.step_folder import FileEntry, sealed_step, step_problems
 from recon.archive.storage import LocalStorage
 from recon.config.rules import Rules
 from recon.model.errors import ArchiveError
 from recon.model.nights import Mode, StepSummary
 from recon.model.words import Verdict
-from recon.steps.ground.kept_decisions import DECISIONS
+from recon.steps.ground.night_folder import DECISIONS
 from recon.steps.night import whole_night as night
 from recon.steps.night.whole_night import finish
 from tests.recon.resting import resting

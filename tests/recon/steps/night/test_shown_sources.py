@@ -19,8 +19,8 @@ from recon.proof.compared_tables import compared_tables
 from recon.proof.night_tables import input_tables
 from recon.steps.compare.kept_sources import sources_of_night
 from recon.steps.files.incomplete import NO_ANSWER, missing_sources
-from recon.steps.ground.sealed_night import SealedNight
-from recon.steps.night.shown_sources import shown_sources
+from recon.steps.ground.night_folder import SealedNight
+from recon.steps.night.report import shown_sources
 from tests.recon.matching.conftest import case, make_case, new_case
 from tests.recon.steps.large_nights import in_groups_of, sealed
 

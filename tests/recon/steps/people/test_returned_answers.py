@@ -16,7 +16,7 @@ from recon.steps.people.sign_off import Night
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.people import resolution_rows
 from reports.handed import form, reading, workbooks
-from reports.reading.comparison import run_of
+from reports.reading.workbook_check import run_of
 from tests.recon.steps.signing import sign_seen
 
 HEADER_ROW = 4

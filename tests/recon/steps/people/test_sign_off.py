@@ -10,7 +10,7 @@ from recon.model.errors import OutputError, UsageError
 from recon.model.words import DIGITS_READ
 from recon.steps.care.verify import verify
 from recon.steps.ground.identity import identify
-from recon.steps.money.sending import stop_sending
+from recon.steps.money.gate import stop_sending
 from recon.steps.night.report import Workbooks, rebuild
 from recon.steps.night.whole_night import finish
 from recon.steps.people.sign_off import Night, file_to_sign, nights

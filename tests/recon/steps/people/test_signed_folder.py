@@ -17,8 +17,7 @@ from recon.steps.care.verify import verify_night
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.ground.night_folder import links
-from recon.steps.people.sign_off import file_to_sign, sign
-from recon.steps.people.signed_folder import NightToSign
+from recon.steps.people.sign_off import NightToSign, file_to_sign, sign
 from recon.store.database.history import of_entity
 from recon.store.nights import sign_off_rows
 from reports.reading.evidence_workbook import evidence_index

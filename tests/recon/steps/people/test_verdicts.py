@@ -13,8 +13,7 @@ from recon.steps.ground.identity import Person, identify
 from recon.steps.money.gate import gate_of
 from recon.steps.people.taken_back import words_taken_back
 from recon.steps.people.verdicts import DoubtWord, release, resolve, sentence_of
-from recon.store.database.bound_tables import RELEASE
-from recon.store.database.record import changed
+from recon.store.database.record import RELEASE, changed
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from recon.store.people import approval_rows

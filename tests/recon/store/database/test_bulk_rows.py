@@ -6,9 +6,14 @@ from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, sel
 
 from recon.matching.frames.sources import INSTANT, LEDGER_COLUMNS, frame_of
 from recon.model.errors import StoreError
-from recon.store.database.bulk_rows import among, arrow_rows, insert_rows, with_constant
+from recon.store.database.bulk_rows import (
+    among,
+    arrow_rows,
+    frame_of_select,
+    insert_rows,
+    with_constant,
+)
 from recon.store.database.engine import Store
-from recon.store.database.frames import frame_of_select
 from recon.store.schema.columns import at_column
 
 ENTRY = {

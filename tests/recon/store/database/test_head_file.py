@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from recon.model.errors import OutputError
-from recon.store.database.head_file import HeadFile
 from recon.store.database.history import Head
+from recon.store.database.outside_heads import HeadFile
 
 AT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 

@@ -8,9 +8,8 @@ from sqlalchemy import insert
 from recon.model.errors import OutputError
 from recon.store.database import history
 from recon.store.database.engine import Store
-from recon.store.database.head_file import HeadFile
 from recon.store.database.history import Event
-from recon.store.database.outside_heads import OutsideHeads, problem_of
+from recon.store.database.outside_heads import HeadFile, OutsideHeads, problem_of
 from recon.store.schema import batch
 
 AT = datetime(2026, 11, 21, 2, tzinfo=UTC)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.store.database.owner import Owner
+from recon.store.database.night_lock import Owner
 
 
 @pytest.fixture

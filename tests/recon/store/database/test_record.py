@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Boolean, delete, insert, select, text, update
 
-from recon.instructions.instruction import Instruction
-from recon.instructions.terms import filled_in, terms_of
+from recon.instructions.instruction import Instruction, filled_in, terms_of
 from recon.model.errors import StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.resolutions import BreakAnswer, Import
 from recon.model.words import InstructionKind
-from recon.store.database.bound_tables import (
+from recon.store.database.engine import Store
+from recon.store.database.history import REPORTED, append
+from recon.store.database.record import (
     BEFORE_MONEY,
     BOUND_TABLES,
     INSTRUCTION,
@@ -23,10 +24,6 @@ from recon.store.database.bound_tables import (
     SUMMARY,
     SWITCH,
     Bound,
-)
-from recon.store.database.engine import Store
-from recon.store.database.history import REPORTED, append
-from recon.store.database.record import (
     cells_of,
     changed,
     changed_in,

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.store.database.history import Head
-from recon.store.database.verified_head import FILE_NAME, NOTHING, keep_verified, verified
+from recon.store.database.history import FILE_NAME, NOTHING, Head, keep_verified, verified
 
 HEAD = Head(7, "ab" * 32)
 

@@ -8,10 +8,9 @@ from sqlalchemy import text
 
 from recon.instructions.sender import Sender
 from recon.model.errors import GateClosedError
-from recon.store.database.bound_tables import INSTRUCTION, ROW
 from recon.store.database.engine import Store
 from recon.store.database.history import Event, append
-from recon.store.database.record import changed
+from recon.store.database.record import INSTRUCTION, ROW, changed
 from recon.store.money.bound_rows import events_of, refuse_changed_rows
 from recon.store.nights.runs import Run
 from tests.recon.instructions.sample_instructions import not_sent

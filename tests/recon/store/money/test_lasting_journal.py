@@ -17,8 +17,7 @@ from recon.store.database.engine import Store, open_store
 from recon.store.database.night_lock import account_lock
 from recon.store.money import lasting_journal
 from recon.store.money.journal import StoredJournal
-from recon.store.money.lasting_journal import LastingJournal
-from recon.store.money.spill import NOT_SENT, REPLY, Spill
+from recon.store.money.lasting_journal import NOT_SENT, REPLY, LastingJournal, Spill
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from tests.recon.store.dropping_proxy import DroppingProxy

@@ -6,11 +6,11 @@ from datetime import UTC, date, datetime
 import pytest
 from sqlalchemy import insert
 
-from recon.instructions.intention import Intention
+from recon.instructions.instruction import Intention
 from recon.instructions.planning import Plan
 from recon.model.words import InstructionKind, InstructionState
 from recon.store.database.engine import Store
-from recon.store.money import instruction_rows, planning_rows
+from recon.store.money import instruction_rows
 from recon.store.nights.runs import Run
 from recon.store.schema import order_action, order_file
 from tests.recon.instructions.sample_instructions import INSTRUCTION
@@ -33,8 +33,8 @@ def test_the_journal_is_read_as_intentions(store: Store, run: Run) -> None:
     """Each row is known by what it means; where it names no payment, by the one that is shown."""
     _save(store, run)
     with store.reading() as connection:
-        unnamed = planning_rows.unnamed_orders(connection, run)
-        known = planning_rows.known(connection, run, shown={"A-2": "T2"})
+        unnamed = instruction_rows.unnamed_orders(connection, run)
+        known = instruction_rows.known(connection, run, shown={"A-2": "T2"})
     meant = replace(INSTRUCTION, kind=InstructionKind.REFUND, order_no="A-9")
     alike = {
         name: [one.instruction_id for one in known.alike(Intention.of(meant_of))]
@@ -82,13 +82,13 @@ def test_rows_without_an_instruction_are_to_be_planned(store: Store, run: Run, k
             )
         )
         connection.execute(insert(order_action), [row, row | {"line": 3, "instruction_id": "i1"}])
-        found = planning_rows.unplanned_actions(connection, run)
-        unnamed = planning_rows.unnamed_orders(connection, run)
+        found = instruction_rows.unplanned_actions(connection, run)
+        unnamed = instruction_rows.unnamed_orders(connection, run)
         connection.execute(insert(order_action), [row | {"line": line} for line in (4, 5)])
-        new = [one.action_id for one in planning_rows.unplanned_actions(connection, run)]
+        new = [one.action_id for one in instruction_rows.unplanned_actions(connection, run)]
         links = ((new[0], "i2"), (new[2], "i3"))
         instruction_rows.save_plan(connection, run, plan=Plan((), links), at=AT)
-        left = [one.line for one in planning_rows.unplanned_actions(connection, run)]
+        left = [one.line for one in instruction_rows.unplanned_actions(connection, run)]
 
     assert [(one.line, one.amount, one.strict) for one in found] == [
         (2, 10_000, kind == "instructions")

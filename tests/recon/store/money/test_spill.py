@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from recon.model.errors import OutputError, SpillError
-from recon.store.money import spill
-from recon.store.money.spill import REPLY, RESERVE, SPILL_BYTES_MAX, Spill, Spilled, remove
+from recon.store.money import lasting_journal
+from recon.store.money.lasting_journal import (
+    REPLY,
+    RESERVE,
+    SPILL_BYTES_MAX,
+    Spill,
+    Spilled,
+    remove,
+)
 
 ANSWER = Spilled(
     kind=REPLY,
@@ -99,7 +106,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     path.symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(SpillError):
-        spill.read(path)
+        lasting_journal.read(path)
 
 
 def test_what_is_removed_is_gone(tmp_path: Path) -> None:

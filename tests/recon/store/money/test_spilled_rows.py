@@ -7,7 +7,7 @@ from recon.model.errors import SpillError
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money.journal import StoredJournal
-from recon.store.money.spill import NOT_SENT, REPLY, Spilled, is_to_release, put_reply
+from recon.store.money.lasting_journal import NOT_SENT, REPLY, Spilled, is_to_release, put_reply
 from recon.store.nights.runs import Run
 from recon.store.schema import batch
 from tests.recon.store.scripted import AT, ScriptedGateway, cleared_captures

@@ -8,7 +8,7 @@ from recon.model.words import SourceFile, SourceKind
 from recon.store.database import history
 from recon.store.database.engine import Store, Turn
 from recon.store.nights import order_rows
-from recon.store.nights.bound_actions import ACTIONS, all_changed_actions, changed_actions
+from recon.store.nights.order_rows import ACTIONS, all_changed_actions, changed_actions
 from recon.store.nights.runs import Run
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)

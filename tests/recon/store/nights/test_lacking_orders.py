@@ -6,8 +6,8 @@ import pytest
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import Reject, SourceFile, SourceKind
-from recon.steps.files.never_read import WHOLE_FILE, absent_sha256
-from recon.steps.files.short_files import EVER, orders_lack_since
+from recon.steps.files.arrived_rows import EVER, orders_lack_since
+from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
 from recon.store.database.engine import Store
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run

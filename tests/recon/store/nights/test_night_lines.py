@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 
 from recon.store.database.engine import Store
-from recon.store.nights import settled_lines
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights import settlement_rows
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import AskedFor, NightLines, frame_of_lines
+from recon.store.nights.settlement_rows import AskedFor, NightLines, frame_of_lines
 from tests.recon.store.nights.test_settlement_rows import save
 
 OLD = {"settled_on": "2026-01-01"}
@@ -36,7 +36,7 @@ def test_lines_come_some_at_a_time_and_are_all_of_them(
             connection, run, since="2026-11-01", asked=asked, storages=storages
         )
         whole = expected.frame()
-        monkeypatch.setattr(settled_lines, "LINES_AT_ONCE", at_once)
+        monkeypatch.setattr(settlement_rows, "LINES_AT_ONCE", at_once)
         lines = NightLines.of(connection, run, since="2026-11-01", asked=asked, storages=storages)
         tables = [*lines.batches()]
 

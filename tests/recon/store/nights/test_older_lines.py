@@ -12,9 +12,9 @@ import pytest
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import OLDER, AskedFor, NightLines
+from recon.store.nights.settlement_rows import OLDER, AskedFor, NightLines
 from tests.recon.store.kept_lines import keep_lines
 
 SINCE = "2026-11-10"

@@ -5,9 +5,9 @@ from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.proof import bridge
 from recon.store.database.engine import Store
-from recon.store.nights.order_bridge import InView, order_steps, undeclared_accounts
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import InView, order_steps, undeclared_accounts
 from tests.recon.store.kept_files import keep
 
 SINCE = datetime(2026, 10, 21, tzinfo=UTC)

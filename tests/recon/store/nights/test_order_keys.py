@@ -1,6 +1,6 @@
 import pyarrow as pa
 
-from recon.store.nights.order_keys import hashes_of
+from recon.store.nights.stored_orders import hashes_of
 
 ROWS = [
     ("m", "a", "A-1"),

@@ -11,7 +11,7 @@ from recon.model.nights import Mode, NightRequest
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import facts_rows, order_rows, runs, stored_orders
-from recon.store.nights.order_facts import StorageOf, facts_problems
+from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import keep
 

@@ -8,9 +8,9 @@ from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
-from recon.store.nights import facts_rows, order_facts, proofs
+from recon.store.nights import facts_rows, proofs
 from recon.store.nights.answer_parts import BASELINE
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 from tests.recon.store.kept_files import keep
@@ -37,7 +37,7 @@ def _file(store: Store, run: Run, storages: StorageOf) -> None:
 
 def _failed(store: Store, run: Run, storages: StorageOf) -> list[str]:
     with store.reading() as connection:
-        stored = order_facts.stored_rows(facts_rows.of_night(connection, run), storages=storages)
+        stored = facts_rows.stored_rows(facts_rows.of_night(connection, run), storages=storages)
         totals = proofs.before_money(connection, run, in_files=stored, universe=0, phase=BASELINE)
     return [total.id for total in totals if not total.passed]
 

@@ -7,15 +7,9 @@ from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import bank_rows, settlement_rows
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import (
-    OLDER,
-    AskedFor,
-    NightLines,
-    counted,
-    names_told,
-)
+from recon.store.nights.settlement_rows import OLDER, AskedFor, NightLines, counted, names_told
 from tests.recon.store.kept_lines import keep_lines
 
 WHOLE = "(whole file)"

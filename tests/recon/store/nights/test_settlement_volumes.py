@@ -2,9 +2,9 @@ from dataclasses import replace
 from datetime import date
 
 from recon.store.database.engine import Store
-from recon.store.nights.order_facts import StorageOf
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settled_lines import volumes_of
+from recon.store.nights.settlement_rows import volumes_of
 from tests.recon.store.nights.test_settlement_rows import save
 
 

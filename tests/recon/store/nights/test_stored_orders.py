@@ -13,7 +13,7 @@ from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import facts_rows, stored_orders
-from recon.store.nights.order_facts import StorageOf, facts_problems
+from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
 from tests.recon.store.kept_files import keep
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from recon.store.schema import instruction
-from recon.store.schema.account_filter import account_values, in_account, values_of
+from recon.store.schema.columns import account_values, in_account, values_of
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,41 @@
-"""Does the database still have every word that this desk gave it?"""
+"""The desk before it takes a word: its files are its own, it is the only one, it forgot nothing."""
 
 import hmac
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
-from recon.desk.held_keys import HeldKeys
-from recon.desk.memory import Memory, Spoken
-from recon.model.errors import UsageError
+from recon.config.keys import given
+from recon.desk.held_keys import SOCKET, HeldKeys, Memory, Spoken
+from recon.model.errors import ConfigurationError, NightHeldError, UsageError
+from recon.privacy.own_files import others_may_change
 from recon.steps.ground.environment import Environment
 from recon.store.database.engine import Store
+from recon.store.database.night_lock import desk_lock
 from recon.store.money import endorsement_rows
+
+CONFIG_DIR = "RECON_CONFIG_DIR"
+
+
+def refuse_open_files(environment: Environment) -> None:
+    """Hear nobody while others could declare approvers, or move the gateway to the sandbox.
+
+    Towards the sandbox nothing is looked at: a demo runs under any umask.
+
+    Raises:
+        ConfigurationError: naming the file and what closes it.
+    """
+    if not environment.desk.must_be_proven or not given(environment.variables, CONFIG_DIR):
+        return
+    for path in sorted(Path(environment.variables[CONFIG_DIR]).glob("*.toml")):
+        if others_may_change(path):
+            msg = (
+                f"{path} says who is heard at the desk, and others can change it: let root or the "
+                f"desk's login own it and its folder (chmod go-w {path} {path.parent}); nothing "
+                "was changed"
+            )
+            raise ConfigurationError(msg)
 
 
 def refuse_lost(environment: Environment) -> None:
@@ -89,3 +117,38 @@ def name_of(store: Store) -> str:
     url = store.url
     host = url.host or url.query.get("host", "")
     return f"postgresql://{host}:{url.port or ''}/{url.database}"
+
+
+@contextmanager
+def the_desk(environment: Environment) -> Iterator[Callable[[], None]]:
+    """Be the desk while the block runs; what it gives refuses to go on when that was lost.
+
+    The sandbox's desk is everybody's: its codes are counted in the database itself.
+
+    Raises:
+        ConfigurationError: another process is the desk of this database.
+    """
+    if environment.desk.memory is None:
+        yield lambda: None
+        return
+    with ExitStack() as held:
+        try:
+            stands = held.enter_context(desk_lock(environment.store))
+        except NightHeldError as error:
+            msg = (
+                "a desk hears people of this database already: speak to it at its socket "
+                f"({SOCKET}), or end it first; nothing was changed"
+            )
+            raise ConfigurationError(msg) from error
+        one_by_one = threading.Lock()
+
+        def go_on() -> None:
+            with one_by_one:
+                if not stands():
+                    msg = (
+                        "this desk lost its connection to the database, so that another desk may "
+                        "hear people by now: start it again; nothing was changed"
+                    )
+                    raise ConfigurationError(msg)
+
+        yield go_on
