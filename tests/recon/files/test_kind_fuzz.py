@@ -18,7 +18,7 @@ from recon.config.file_layouts import STANDARD
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.reader import instruction_file, ledger_file, order_file, settlement_file
-from recon.instructions.money_requests import Seal
+from recon.instructions.sealing import Seal
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError
 from tests.recon.files.file_campaign import REFUSED, Bent, figures_of, played
 from tests.recon.files.kind_cases import FORMATS, case

@@ -13,7 +13,8 @@ from recon.config.rules import Rules
 from recon.config.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
 from recon.gateway_client import PreparedRequest, RawReply
 from recon.instructions.eligibility import Cleared, ShownPayment
-from recon.instructions.money_requests import GatewayOfMoney, Seal
+from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.sealing import Seal
 from recon.model.words import GatewayState, InstructionKind
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 

@@ -2,7 +2,7 @@ import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from recon.instructions.money_requests import Seal, masked_account
+from recon.instructions.sealing import Seal, masked_account
 from recon.model.errors import ConfigurationError
 
 

@@ -29,7 +29,7 @@ from recon.files.typing.control_figures import refuse_unproven
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
 from recon.files.typing.typed_table import type_table
-from recon.instructions.money_requests import Seal
+from recon.instructions.sealing import Seal
 from recon.model.words import InstructionKind, Reject, SourceFile, SourceKind
 
 if TYPE_CHECKING:

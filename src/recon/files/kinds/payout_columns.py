@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from recon.config.declared import mistakes_of
-from recon.instructions.money_requests import masked_account
+from recon.instructions.sealing import masked_account
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import format_minor_units, is_currency, parse_minor_units, wire_amount
 

@@ -28,7 +28,7 @@ from recon.files.typing.table_schema import (
     TableSchema,
     schema_of,
 )
-from recon.instructions.money_requests import Seal
+from recon.instructions.sealing import Seal
 from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, no_entries
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError

@@ -440,7 +440,7 @@ def remove_others(folder: Path, *, names: Collection[str], kept: Collection[Path
 
 STATEMENTS = "bank-statements.json"
 CARRIED_BANK_FILES = (STATEMENTS,)
-_KEPT_OF_BANK = "kept"
+_ENTRIES = "kept"
 """Under a statement: its entries that are ours, amounts in minor units."""
 _OF_ENTRY = tuple(name for name in BANK_ENTRY_COLUMNS if name not in {"statement", "currency"})
 
@@ -486,12 +486,12 @@ def _source_of(cells_of_statements: Iterable[Mapping[str, Any]]) -> BankSource:
     rows: list[dict[str, Any]] = []
     for number, document in enumerate(cells_of_statements):
         statement = BankStatement(
-            **{name: cell for name, cell in document.items() if name != _KEPT_OF_BANK}
+            **{name: cell for name, cell in document.items() if name != _ENTRIES}
         )
         own = {"statement": number, "currency": statement.currency}
         rows += [
             {**{name: cells[name] for name in _OF_ENTRY}, **own}
-            for cells in document[_KEPT_OF_BANK]
+            for cells in document[_ENTRIES]
         ]
         statements.append(statement)
     return BankSource(frame_of(rows, columns=BANK_ENTRY_COLUMNS), tuple(statements))
@@ -636,7 +636,7 @@ def _told_of_bank(source: BankSource) -> Iterable[dict[str, Any]]:
     for number, cells in zip(entries["statement"].tolist(), columns, strict=True):
         mine[number].append(dict(zip(_OF_ENTRY, cells, strict=True)))
     for number, statement in enumerate(source.statements):
-        yield {**asdict(statement), _KEPT_OF_BANK: mine[number]}
+        yield {**asdict(statement), _ENTRIES: mine[number]}
 
 
 def _batches(settlement: pd.DataFrame | None) -> list[str]:

@@ -30,8 +30,8 @@ from recon.files.reader import (
 )
 from recon.files.typing.mending import mendable_text
 from recon.files.typing.table_schema import ORDER_FILE
-from recon.instructions.money_requests import Seal
 from recon.instructions.planning import OrderRow
+from recon.instructions.sealing import Seal
 from recon.model.errors import OutputError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import (

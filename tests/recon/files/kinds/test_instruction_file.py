@@ -18,7 +18,7 @@ from recon.files.kinds.instruction_file import (
     is_instruction_file,
     sealed,
 )
-from recon.instructions.money_requests import Seal
+from recon.instructions.sealing import Seal
 from recon.model.errors import SourceUnreadableError
 
 SEAL = Seal(SecretStr(Fernet.generate_key().decode()))

@@ -32,7 +32,7 @@ from recon.files.reader import (
 from recon.files.reader.readings import refused_instructions, refused_rows
 from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import read_table
-from recon.instructions.money_requests import Seal
+from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
 from recon.model.words import SourceKind
 from tests.recon.files.bank_documents import CALM, camt, entry

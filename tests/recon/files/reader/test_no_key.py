@@ -16,7 +16,7 @@ from recon.config.rules import Rules
 from recon.files.reader import files, readings
 from recon.files.reader.door import FileReader
 from recon.files.reader.readings import InstructionFacts, instructions
-from recon.instructions.money_requests import Seal
+from recon.instructions.sealing import Seal
 
 IBAN = "DE89370400440532013000"
 PAGE_BYTES = 1024 * 1024

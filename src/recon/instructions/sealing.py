@@ -1,0 +1,77 @@
+"""Bank details at rest: encrypted under a key of our own, told apart by a keyed digest.
+
+The journal keeps a payout's details sealed until the payout is final, and then only the digest of
+its payee and a display such as `DE…3000`. Without the key neither can be guessed back.
+"""
+
+import hashlib
+import hmac
+
+from cryptography.fernet import Fernet, InvalidToken
+from pydantic import SecretStr
+
+from recon.model.errors import ConfigurationError
+
+SHOWN_FIRST = 2
+SHOWN_LAST = 4
+SHORTEST_SHOWN = 12
+"""Of a shorter account number no digit is shown: too much of it would be."""
+
+
+class Seal:
+    """Seals and opens texts under one key; the key never shows in a repr."""
+
+    def __init__(self, key: SecretStr | None) -> None:
+        """Take the key of RECON_SEAL_KEY.
+
+        Raises:
+            ConfigurationError: there is none, or it is not a key.
+        """
+        if key is None:
+            msg = (
+                "RECON_SEAL_KEY (or RECON_SEAL_KEY_FILE) is not set; payouts are stored sealed "
+                'only. Make a key with `python -c "from cryptography.fernet import Fernet; '
+                'print(Fernet.generate_key().decode())"` and keep it as you keep the sign key'
+            )
+            raise ConfigurationError(msg)
+        secret = key.get_secret_value().encode()
+        try:
+            self._fernet = Fernet(secret)
+        except ValueError:
+            msg = "RECON_SEAL_KEY is not a key: it is 32 bytes in URL-safe base64"
+            raise ConfigurationError(msg) from None
+        self._digest_key = hashlib.sha256(b"recon payee\x1f" + secret).digest()
+
+    def __repr__(self) -> str:
+        return "Seal(…)"
+
+    def close(self, text: str) -> str:
+        """The text, encrypted and authenticated."""
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def open(self, sealed: str) -> str:
+        """The text again.
+
+        Raises:
+            ConfigurationError: sealed under another key, or changed.
+        """
+        try:
+            return self._fernet.decrypt(sealed.encode()).decode()
+        except InvalidToken:
+            msg = (
+                "a payout's details were sealed under another RECON_SEAL_KEY; set the key they "
+                "were sealed under"
+            )
+            raise ConfigurationError(msg) from None
+
+    def digest(self, text: str) -> str:
+        """The same text gives the same digest under the same key; hexadecimal."""
+        return hmac.new(self._digest_key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def masked_account(number: str) -> str:
+    """An IBAN or account number as people may see it."""
+    plain = number.replace(" ", "")
+    if len(plain) < SHORTEST_SHOWN:
+        return "…"
+    return f"{plain[:SHOWN_FIRST]}…{plain[-SHOWN_LAST:]}"
