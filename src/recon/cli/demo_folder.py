@@ -14,9 +14,8 @@ from recon.config.settings import load_tables
 from recon.model.errors import ConfigurationError, OutputError, UsageError
 from recon.privacy.own_files import make_folder, write_result
 from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER
-from recon.sandbox.world.night import LEDGER_QUERY, Account
-from recon.sandbox.world.settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
-from recon.sandbox.world.stories import ROUNDING_CURRENCY
+from recon.sandbox.world.batches import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.world.night import LEDGER_QUERY, ROUNDING_CURRENCY, Account
 from recon.steps.ground.environment import CLOCK_VARIABLE
 
 ORDERS_DEFAULT = 2_000

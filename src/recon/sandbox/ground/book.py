@@ -129,18 +129,20 @@ def on_wire(minor_units: int, *, currency: str) -> str:
     return str(wire_amount(minor_units, currency=currency))
 
 
+def ids_of(source: object) -> dict[str, Any]:
+    """What payments, their effects and the rows of files name alike."""
+    names = ("merchant_id", "account_id", "order_no", "transaction_id", "currency")
+    return {name: getattr(source, name) for name in names}
+
+
 def effect_of(
     payment: Payment, *, operation: str, origin: Origin, amount: int | None, committed_at: int
 ) -> Effect:
     """An effect on a payment."""
     return Effect(
+        **ids_of(payment),
         operation=operation,
         origin=origin,
-        merchant_id=payment.merchant_id,
-        account_id=payment.account_id,
-        order_no=payment.order_no,
-        transaction_id=payment.transaction_id,
-        currency=payment.currency,
         amount=amount,
         committed_at=committed_at,
     )
@@ -250,8 +252,8 @@ class Book:
         """Add to the truth."""
         self.write("effect", effects, kind=Effect)
 
-    def effects(self, *, after: int, limit: int) -> list[tuple[int, Effect]]:
-        """Effects in commit order behind a position, each with its own position."""
+    def effects(self, after: int = 0, *, limit: int = -1) -> list[tuple[int, Effect]]:
+        """Effects in commit order behind a position, each with its own position; -1: all."""
         statement = f"SELECT position, {columns_of(Effect)} FROM effect WHERE position > ?"  # noqa: S608
         rows = self.select(f"{statement} ORDER BY position LIMIT ?", (after, limit))
         return [(row[0], Effect(*row[1:])) for row in rows]

@@ -60,7 +60,7 @@ def effect_line(effect: Effect) -> bytes:
 async def effect_lines(book: Book) -> AsyncIterator[bytes]:
     """All effects in commit order, a thousand at a time, read on the thread that writes."""
     after = 0
-    while effects := book.effects(after=after, limit=EFFECTS_PER_READ):
+    while effects := book.effects(after, limit=EFFECTS_PER_READ):
         yield b"".join(effect_line(effect) for _, effect in effects)
         after = effects[-1][0]
 

@@ -26,11 +26,13 @@ from typing import Any
 from urllib.parse import parse_qsl
 from uuid import UUID
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from lxml import etree
 
 from recon.config.settings import load_tables
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import WIRE_DECIMALS_MIN, exponent, parse_minor_units
+from recon.sandbox.ground.clock import iso
 
 Fields = dict[str, Any]
 
@@ -140,6 +142,27 @@ def _fill(element: Any, content: Mapping[str, Any]) -> None:
             _fill(child, value)
         else:
             child.text = _NOT_IN_XML.sub("", str(value))
+
+
+def in_words(instant: int | str) -> str:
+    """An instant in UTC as people read it: `2026-11-20 22:00:00`."""
+    text = iso(instant) if isinstance(instant, int) else instant
+    return text.replace("T", " ").rstrip("Z")
+
+
+_PAGES = Environment(
+    loader=PackageLoader("recon.sandbox", package_path="pages"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_PAGES.filters["in_words"] = in_words
+
+
+def rendered(name: str, **content: Any) -> str:
+    """A page by the name of its template."""
+    return _PAGES.get_template(f"{name}.html").render(content)
 
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)

@@ -20,7 +20,7 @@ from recon.sandbox.ground.payment_result import (
     write_detail,
 )
 from recon.sandbox.ground.sandbox_terms import SandboxTerms
-from recon.sandbox.ground.wire import Fields
+from recon.sandbox.ground.wire import Fields, rendered
 from recon.sandbox.operations.card import (
     CARD_FIELDS,
     CHALLENGE,
@@ -30,7 +30,6 @@ from recon.sandbox.operations.card import (
     threeds_result,
 )
 from recon.sandbox.operations.payment_course import by_card, by_risk, failed, in_effect
-from recon.sandbox.pages.rendering import rendered
 
 OPERATION = "pay"
 """What a visit that changes something is called in the log of requests."""

@@ -11,9 +11,9 @@ from recon.sandbox.ground.book import on_wire
 from recon.sandbox.ground.clock import iso
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import invariants
+from recon.sandbox.ground.wire import rendered
 from recon.sandbox.notify.notify_rows import notification_tables
 from recon.sandbox.operations.order_query import state_of
-from recon.sandbox.pages.rendering import rendered
 
 PAYMENTS_SHOWN = 100
 CALLS_SHOWN = 20

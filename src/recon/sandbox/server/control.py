@@ -21,12 +21,12 @@ from recon.sandbox.faults.fault_plan import install, planned_faults, rules_in
 from recon.sandbox.ground.clock import MOVE_SECONDS_MAX, iso
 from recon.sandbox.ground.operation_call import Sandbox
 from recon.sandbox.ground.truth import effect_lines, invariants
+from recon.sandbox.ground.wire import rendered
 from recon.sandbox.notify.courier import Courier
 from recon.sandbox.notify.notify_rows import notification_tables
 from recon.sandbox.operations.operations import OPERATIONS
 from recon.sandbox.operations.order_query import row_of, state_of
 from recon.sandbox.operations.portal_operations import act_by_hand
-from recon.sandbox.pages.rendering import rendered
 from recon.sandbox.pages.truth_pages import overview, timeline
 from recon.sandbox.server.http_exchange import run_what_is_due
 from recon.sandbox.world.days import Downloads

@@ -19,8 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from recon.sandbox.faults.fault_rule import FaultRule
 from recon.sandbox.ground.clock import real_seconds
 from recon.sandbox.ground.operation_call import OperationReply
-from recon.sandbox.ground.wire import render_json, render_xml
-from recon.sandbox.pages.rendering import rendered
+from recon.sandbox.ground.wire import render_json, render_xml, rendered
 from recon.sandbox.server.http_exchange import Exchange
 
 MEDIA_TYPES = {

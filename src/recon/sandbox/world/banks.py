@@ -1,10 +1,10 @@
 """The merchant's banks: what arrived of every pay-out, what is planted into it, and the statements.
 
 First what the gateway paid out, then what each bank booked of it, one to three business days later,
-so that every planted discrepancy is known. A pay-out goes to the bank of its currency; without one
-to the first, which exchanges it. Statements are written as banks write them (camt.053, MT940, CSV)
-and as they go wrong on the way; MT940 has no field for charges and for what was ordered in another
-currency: what needs one of them is told by the other two only.
+so that every planted discrepancy (`stories.toml`) is known. A pay-out goes to the bank of its
+currency; without one to the first, which exchanges it. Statements are written as banks write them
+(camt.053, MT940, CSV) and as they go wrong on the way; MT940 has no field for charges and for what
+was ordered in another currency: what needs one of them is told by the other two only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,13 +13,19 @@ from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from random import Random
 from typing import Any, NamedTuple
-from xml.sax.saxutils import escape
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import exponent, format_minor_units
 from recon.model.words import BreakCode, Flag
-from recon.sandbox.world.records import Planted, SettlementLine, csv_text
-from recon.sandbox.world.settlement import DAYS_BEFORE
+from recon.sandbox.ground.wire import rendered
+from recon.sandbox.world.records import (
+    DAYS_BEFORE,
+    STORIES,
+    Planted,
+    SettlementLine,
+    csv_text,
+    finding_of,
+)
 
 PAYER = "Gateway Settlements Ltd"
 """Whose name stands on what the gateway pays out."""
@@ -32,10 +38,6 @@ STRANGERS = (
 """Other people on the same accounts; nothing of them but the amount may be kept."""
 LEAST_PLANTED = 1_000
 """Minor units below which nothing is planted into a pay-out."""
-CHARGES = 500
-"""Minor units that a bank keeps of an arriving amount, and says so."""
-SHORT = 1_240
-"""Minor units by which a planted arrival differs without a word."""
 UNKNOWN_AMOUNT = 7_710
 RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
 """What the first bank gives for a unit of a currency that no bank here has, in its own."""
@@ -51,8 +53,7 @@ OTHER_RATE = "0.9"
 """The same of every currency that only people pay in, beside the sandbox's own payments."""
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxBank:
+class SandboxBank(NamedTuple):
     """One account of the merchant at a bank."""
 
     name: str
@@ -72,11 +73,8 @@ BANKS = (
 class LastStatement:
     """Where the next statement of a bank goes on."""
 
-    number: int
-    closing: int
-
-
-BEFORE_THE_FIRST = LastStatement(number=200, closing=2_500_000)
+    number: int = 200
+    closing: int = 2_500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +143,80 @@ class BankMonth:
         }
 
 
+def bank_month(
+    payouts: Sequence[SettlementLine],
+    *,
+    day: date,
+    seed: int,
+    since: date | None = None,
+    coming: Sequence[OnItsWay] = (),
+    last: Mapping[str, LastStatement] | None = None,
+) -> BankMonth:
+    """The statements of every bank up to a business date.
+
+    Args:
+        payouts: the pay-out rows of all batches, by day and currency.
+        day: the business date; its statements have come.
+        seed: of the sandbox.
+        since: the business date of the last statements, from which the next ones go on; without
+            one everything is planted, otherwise all arrives whole and with a word of it.
+        coming: what was on its way then.
+        last: name of each bank -> its last statement.
+    """
+    month, calendar = BankMonth(), BusinessCalendar.of()
+    first = since or day - timedelta(days=DAYS_BEFORE + 1)
+    every = (first + timedelta(days=after) for after in range(1, (day - first).days + 1))
+    days = [each for each in every if calendar.is_business_day(each)]
+    abroad = sorted({line.currency for line in payouts} - {bank.currency for bank in BANKS})
+    for bank in BANKS:
+        book = _BankBook(bank, days=days, month=month)
+        for each in coming:
+            if each.bank == bank.name:
+                book.enter(each)
+        for currency in (bank.currency, *(abroad if bank is BANKS[0] else ())):
+            stories = STORIES["banks"].get(currency, STORIES["banks"]["otherwise"])
+            if since:
+                stories = [{} if currency == bank.currency else {"tell": "exchanged"}]
+            mine = [line for line in payouts if line.currency == currency and line.net]
+            book.play(mine, stories=[_Story(**story) for story in stories])
+        if not since and bank is BANKS[0] and payouts and days:
+            # The gateway pays something that no batch comes to.
+            entry = BankEntry(days[-1], UNKNOWN_AMOUNT, PAYER, "Goodwill, see our letter")
+            book.entries.append(entry)
+            code, why = BreakCode.BANK_RECEIPT_UNKNOWN, "the gateway paid what no batch comes to"
+            month.planted.append(Planted(code, why, "", bank.currency, UNKNOWN_AMOUNT))
+        after = (last or {}).get(bank.name, LastStatement())
+        book.close(Random(f"bank {seed} {bank.name} {day}"), after=after)
+    return month
+
+
+class _Credit(NamedTuple):
+    """What arrives of a pay-out, or goes back."""
+
+    after: int = 1
+    """Business days after the batch was settled."""
+    sign: int = 1
+    less: int = 0
+    cells: Mapping[str, Any] = {}
+    """What the entry says otherwise; `{batch}` is filled."""
+
+
+class _Story(NamedTuple):
+    """What a bank does with so many pay-outs in a row, and what must be found of it."""
+
+    finding: str = ""
+    why: str = ""
+    credits: Sequence[Mapping[str, Any]] = ({},)
+    of_net: int = 0
+    """The effect: so many times the pay-out, and so much more."""
+    more: int = 0
+    days: int = 1
+    """Business days after the last of them by which all of it stands on a statement."""
+    takes: int = 1
+    tell: str = ""
+    """Instead of the credits."""
+
+
 class _BankBook:
     """One account while its entries are made."""
 
@@ -177,7 +249,65 @@ class _BankBook:
         if each.arrival is not None:
             self.month.arrived.append(each.arrival)
 
-    def close(self, chance: Random, *, after: LastStatement = BEFORE_THE_FIRST) -> None:
+    def play(self, lines: Sequence[SettlementLine], *, stories: Sequence[_Story]) -> None:
+        """Each story once, on the first pay-outs that it fits; the last one to all others."""
+        left, (*once, rest) = list(lines), stories
+        while left:
+            story = next((each for each in once if self._fits(each, left[: each.takes])), rest)
+            if story is not rest:
+                once.remove(story)
+            mine, left = left[: story.takes], left[story.takes :]
+            if story.tell:
+                _TELLS[story.tell](self, mine)
+            for credit in (_Credit(**each) for each in story.credits if not story.tell):
+                cells = dict(credit.cells)
+                if "text" in cells:
+                    cells["text"] = cells["text"].format(batch=mine[0].batch_id)
+                amount = credit.sign * (mine[0].net - credit.less)
+                self.came(mine[0], amount, after=credit.after, **cells)
+            finding, come = finding_of(story.finding), self.has(_later(mine[-1], story.days))
+            # What matches is told when it has come.
+            if isinstance(finding, BreakCode) or (come and isinstance(finding, Flag)):
+                for line in mine:
+                    effect = story.of_net * line.net + story.more
+                    planted = Planted(finding, story.why, line.batch_id, line.currency, effect)
+                    self.month.planted.append(planted)
+
+    def _fits(self, story: _Story, lines: Sequence[SettlementLine]) -> bool:
+        return (
+            len(lines) == story.takes
+            and all(line.net >= LEAST_PLANTED for line in lines)
+            and self.has(_later(lines[-1], story.days))
+        )
+
+    def joined(self, lines: Sequence[SettlementLine]) -> None:
+        """Two pay-outs in one credit."""
+        first, last = lines
+        text = f"Settlements {first.batch_id} and {last.batch_id}"
+        self.came(last, first.net + last.net, text=text)
+
+    def exchanged(self, lines: Sequence[SettlementLine]) -> None:
+        """A pay-out in another currency, and the bank says what was ordered."""
+        (line,) = lines
+        ordered = (line.currency, line.net)
+        self.came(line, _in_euros(line), after=EXCHANGED_AFTER, ordered=ordered)
+
+    def exchanged_silently(self, lines: Sequence[SettlementLine]) -> None:
+        """The same without a word; for less than by the rate of the day, where there is one."""
+        (line,) = lines
+        day = _later(line, EXCHANGED_AFTER).isoformat()
+        rates = DATED_RATES.get(line.currency, {})
+        since = max((each for each in rates if each <= day), default="")
+        why = "exchanged, and the bank does not say from what"
+        came, effect = _in_euros(line), 0
+        if since:
+            came, effect = _in_euros(line, rate=rates[since]) - BELOW_THE_RATE, -BELOW_THE_RATE
+            why += ": less than by the rate of the day"
+        self.came(line, came, after=EXCHANGED_AFTER)
+        code, about = BreakCode.BANK_FX_DIFFERENCE, (line.batch_id, self.bank.currency)
+        self.month.planted.append(Planted(code, why, *about, effect))
+
+    def close(self, chance: Random, *, after: LastStatement) -> None:
         """A statement for each business day, with other people's entries among ours."""
         statements: list[Statement] = []
         balance = after.closing
@@ -197,171 +327,17 @@ class _BankBook:
         self.month.statements[self.bank.name] = tuple(statements)
 
 
+_TELLS: Mapping[str, Callable[[_BankBook, Sequence[SettlementLine]], None]] = {
+    "joined": _BankBook.joined,
+    "exchanged": _BankBook.exchanged,
+    "exchanged silently": _BankBook.exchanged_silently,
+}
+
+
 def _later(line: SettlementLine, steps: int) -> date:
     """So many business days after a batch was settled."""
     settled = date.fromisoformat(line.settled_on)
     return BusinessCalendar.of().business_day_after(settled, days=steps)
-
-
-def _currencies_of(bank: SandboxBank, payouts: Sequence[SettlementLine]) -> list[str]:
-    """Its own, and of the first bank those that none has: it exchanges them."""
-    own = {each.currency for each in BANKS}
-    others = sorted({line.currency for line in payouts} - own) if bank is BANKS[0] else []
-    return [bank.currency, *others]
-
-
-def _business_days(first: date, last: date) -> list[date]:
-    every = (first + timedelta(days=after) for after in range((last - first).days + 1))
-    return [day for day in every if BusinessCalendar.of().is_business_day(day)]
-
-
-def bank_month(payouts: Sequence[SettlementLine], *, day: date, seed: int) -> BankMonth:
-    """The statements of every bank up to a business date, with everything planted into them.
-
-    Args:
-        payouts: the pay-out rows of all batches, by day and currency.
-        day: the business date; its statements have come.
-        seed: of the sandbox.
-    """
-    month = BankMonth()
-    days = _business_days(day - timedelta(days=DAYS_BEFORE), day)
-    for bank in BANKS:
-        book = _BankBook(bank, days=days, month=month)
-        for currency in _currencies_of(bank, payouts):
-            mine = [line for line in payouts if line.currency == currency and line.net]
-            _play(mine, stories=_STORIES.get(currency, _ABROAD), book=book)
-        if bank is BANKS[0] and payouts and days:
-            # The gateway pays something that no batch comes to.
-            entry = BankEntry(days[-1], UNKNOWN_AMOUNT, PAYER, "Goodwill, see our letter")
-            book.entries.append(entry)
-            code, why = BreakCode.BANK_RECEIPT_UNKNOWN, "the gateway paid what no batch comes to"
-            month.planted.append(Planted(code, why, "", bank.currency, UNKNOWN_AMOUNT))
-        book.close(Random(f"bank {seed} {bank.name} {day}"))
-    return month
-
-
-def next_statements(
-    payouts: Sequence[SettlementLine],
-    *,
-    coming: Sequence[OnItsWay],
-    last: Mapping[str, LastStatement],
-    since: date,
-    day: date,
-    seed: int,
-) -> BankMonth:
-    """Every business day after one, of every bank; all arrives whole and with a word of it.
-
-    Args:
-        payouts: the pay-out rows of the batches since.
-        coming: what was on its way.
-        last: name of each bank -> its last statement.
-        since: the business date of these.
-        day: the business date.
-        seed: of the sandbox.
-    """
-    month = BankMonth()
-    for bank in BANKS:
-        book = _BankBook(bank, days=_business_days(since + timedelta(days=1), day), month=month)
-        for each in coming:
-            if each.bank == bank.name:
-                book.enter(each)
-        for currency in _currencies_of(bank, payouts):
-            for line in payouts:
-                if line.currency == currency and line.net:
-                    if currency == bank.currency:
-                        book.came(line, line.net)
-                    else:
-                        _exchanged(book, [line])
-        book.close(Random(f"bank {seed} {bank.name} {day}"), after=last[bank.name])
-    return month
-
-
-class _Credit(NamedTuple):
-    """What arrives of a pay-out, or goes back."""
-
-    after: int = 1
-    """Business days after the batch was settled."""
-    sign: int = 1
-    less: int = 0
-    cells: Mapping[str, Any] = {}
-    """What the entry says otherwise; `{batch}` is filled."""
-
-
-class _Story(NamedTuple):
-    """What a bank does with so many pay-outs in a row, and what must be found of it."""
-
-    finding: BreakCode | Flag | None = None
-    why: str = ""
-    credits: Sequence[_Credit] = (_Credit(),)
-    of_net: int = 0
-    """The effect: so many times the pay-out, and so much more."""
-    more: int = 0
-    days: int = 1
-    """Business days after the last of them by which all of it stands on a statement."""
-    takes: int = 1
-    tell: "Callable[[_BankBook, Sequence[SettlementLine]], None] | None" = None
-    """Instead of the credits and the effect."""
-
-
-def _play(lines: Sequence[SettlementLine], *, stories: Sequence[_Story], book: _BankBook) -> None:
-    """Each story once, on the first pay-outs that it fits; the last one to all others."""
-    left, (*once, rest) = list(lines), stories
-    while left:
-        story = next((each for each in once if _fits(each, left[: each.takes], book=book)), rest)
-        if story is not rest:
-            once.remove(story)
-        mine, left = left[: story.takes], left[story.takes :]
-        if story.tell:
-            story.tell(book, mine)
-        for credit in story.credits if not story.tell else ():
-            words = {
-                name: value.format(batch=mine[0].batch_id) if name == "text" else value
-                for name, value in credit.cells.items()
-            }
-            amount = credit.sign * (mine[0].net - credit.less)
-            book.came(mine[0], amount, after=credit.after, **words)
-        come = book.has(_later(mine[-1], story.days))
-        # What matches is told when it has come.
-        if story.finding is not None and (come or isinstance(story.finding, BreakCode)):
-            for line in mine:
-                effect = story.of_net * line.net + story.more
-                about = (line.batch_id, line.currency)
-                book.month.planted.append(Planted(story.finding, story.why, *about, effect))
-
-
-def _fits(story: _Story, lines: Sequence[SettlementLine], *, book: _BankBook) -> bool:
-    return (
-        len(lines) == story.takes
-        and all(line.net >= LEAST_PLANTED for line in lines)
-        and book.has(_later(lines[-1], story.days))
-    )
-
-
-def _joined(book: _BankBook, lines: Sequence[SettlementLine]) -> None:
-    first, last = lines
-    text = f"Settlements {first.batch_id} and {last.batch_id}"
-    book.came(last, first.net + last.net, text=text)
-
-
-def _exchanged(book: _BankBook, lines: Sequence[SettlementLine]) -> None:
-    (line,) = lines
-    ordered = (line.currency, line.net)
-    book.came(line, _in_euros(line), after=EXCHANGED_AFTER, ordered=ordered)
-
-
-def _exchanged_silently(book: _BankBook, lines: Sequence[SettlementLine]) -> None:
-    (line,) = lines
-    day = _later(line, EXCHANGED_AFTER).isoformat()
-    rates = DATED_RATES.get(line.currency, {})
-    since = max((each for each in rates if each <= day), default="")
-    why = "exchanged, and the bank does not say from what"
-    came, effect = _in_euros(line), 0
-    if since:
-        came, effect = _in_euros(line, rate=rates[since]) - BELOW_THE_RATE, -BELOW_THE_RATE
-        why += ": less than by the rate of the day"
-    book.came(line, came, after=EXCHANGED_AFTER)
-    code, currency = BreakCode.BANK_FX_DIFFERENCE, book.bank.currency
-    book.month.planted.append(Planted(code, why, line.batch_id, currency, effect))
 
 
 def _in_euros(line: SettlementLine, *, rate: str = "") -> int:
@@ -371,68 +347,7 @@ def _in_euros(line: SettlementLine, *, rate: str = "") -> int:
     return int(exact.scaleb(exponent(BANKS[0].currency)).to_integral_value(ROUND_HALF_EVEN))
 
 
-_UNNAMED = {"text": "Credit transfer"}
-_BACK = {"text": "Return of {batch}, account closed"}
-_KEPT = {"charges": -CHARGES}
-_STORIES: Mapping[str, Sequence[_Story]] = {
-    "EUR": (
-        # Four business days behind it a pay-out is due and covered.
-        _Story(BreakCode.PAYOUT_NOT_AT_BANK, "never arrived", (), of_net=-1, days=4),
-        _Story(Flag.JOINED, "two batches in one credit", takes=2, tell=_joined),
-        _Story(
-            BreakCode.PAYOUT_TWICE_AT_BANK,
-            "arrived on two days",
-            (_Credit(), _Credit(2)),
-            of_net=1,
-            days=2,
-        ),
-        _Story(
-            BreakCode.BANK_AMOUNT_DIFFERS, "arrived with less", (_Credit(less=SHORT),), more=-SHORT
-        ),
-        _Story(
-            Flag.BANK_CHARGES,
-            "the bank kept its charges and says so",
-            (_Credit(less=CHARGES, cells=_KEPT),),
-        ),
-        _Story(),
-    ),
-    "GBP": (
-        _Story(
-            BreakCode.AMBIGUOUS_MATCH,
-            "two credits of its amount, and none names it",
-            (_Credit(cells=_UNNAMED), _Credit(2, cells=_UNNAMED)),
-            of_net=1,
-            days=2,
-        ),
-        _Story(Flag.BY_AMOUNT, "arrived without a word of its batch", (_Credit(cells=_UNNAMED),)),
-    ),
-    "USD": (
-        _Story(
-            BreakCode.PAYOUT_RETURNED,
-            "arrived and went back",
-            (_Credit(), _Credit(2, sign=-1, cells=_BACK)),
-            of_net=-1,
-            days=2,
-        ),
-        _Story(
-            Flag.REPAID,
-            "went back and came again",
-            (_Credit(), _Credit(2, sign=-1), _Credit(3)),
-            days=3,
-        ),
-        _Story(),
-    ),
-}
-"""Currency of a bank -> what happens once each; the last to all other pay-outs."""
-_ABROAD = (
-    _Story(tell=_exchanged_silently, days=2),
-    _Story(
-        Flag.EXCHANGED, "exchanged, and the bank says what was ordered", tell=_exchanged, days=2
-    ),
-)
-
-
-def answer_key(month: BankMonth) -> dict[str, Any]:
+def bank_key(month: BankMonth) -> dict[str, Any]:
     """Every planted break and every match with a flag, amounts as text."""
     key: dict[str, list[dict[str, str]]] = {"breaks": [], "matched_with_flag": []}
     for each in sorted(
@@ -462,55 +377,18 @@ Statements = Sequence[Statement]
 
 def _camt(bank: SandboxBank, statements: Statements) -> str:
     """One document of camt.053.001.08, a statement for each day."""
-    parts = [_camt_statement(bank, statement) for statement in statements]
-    head = "<Document xmlns='urn:iso:std:iso:20022:tech:xsd:camt.053.001.08'>"
-    return f"{head}<BkToCstmrStmt>\n{''.join(parts)}</BkToCstmrStmt></Document>\n"
 
+    def plain(amount: int, currency: str) -> str:
+        return format_minor_units(abs(amount), currency=currency)
 
-def _camt_statement(bank: SandboxBank, statement: Statement) -> str:
-    balances = "".join(
-        f"<Bal><Tp><CdOrPrtry><Cd>{kind}</Cd></CdOrPrtry></Tp>{_camt_amount(bank, amount)}"
-        f"<Dt><Dt>{statement.day}</Dt></Dt></Bal>\n"
-        for kind, amount in (("OPBD", statement.opening), ("CLBD", statement.closing))
-    )
-    return (
-        f"<Stmt><Id>{bank.name}-{statement.number}</Id><ElctrncSeqNb>{statement.number}</ElctrncSeqNb>"
-        f"<CreDtTm>{statement.created}</CreDtTm>"
-        f"<FrToDt><FrDtTm>{statement.day}T00:00:00</FrDtTm><ToDtTm>{statement.day}T23:59:59</ToDtTm></FrToDt>"
-        f"<Acct><Id><IBAN>{bank.iban}</IBAN></Id><Ccy>{bank.currency}</Ccy></Acct>\n"
-        f"{balances}{''.join(_camt_entry(bank, entry) for entry in statement.entries)}</Stmt>\n"
-    )
-
-
-def _camt_amount(bank: SandboxBank, amount: int) -> str:
-    sign = "DBIT" if amount < 0 else "CRDT"
-    text = _plain(amount, bank.currency)
-    return f"<Amt Ccy='{bank.currency}'>{text}</Amt><CdtDbtInd>{sign}</CdtDbtInd>"
-
-
-def _camt_entry(bank: SandboxBank, entry: BankEntry) -> str:
-    side = "Cdtr" if entry.amount < 0 else "Dbtr"
-    taken = ordered = ""
-    if entry.charges:
-        taken = f"<Chrgs><Rcrd>{_camt_amount(bank, entry.charges)}</Rcrd></Chrgs>"
-    if entry.ordered:
-        currency, amount = entry.ordered
-        text = _plain(amount, currency)
-        ordered = f"<AmtDtls><InstdAmt><Amt Ccy='{currency}'>{text}</Amt></InstdAmt></AmtDtls>"
-    return (
-        f"<Ntry><NtryRef>{entry.number}</NtryRef>{_camt_amount(bank, entry.amount)}"
-        f"<Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>{entry.day}</Dt></BookgDt>"
-        f"<ValDt><Dt>{entry.day}</Dt></ValDt>{taken}<NtryDtls><TxDtls>{ordered}"
-        f"<RltdPties><{side}><Pty><Nm>{escape(entry.party)}</Nm></Pty></{side}></RltdPties>"
-        f"<RmtInf><Ustrd>{escape(entry.text)}</Ustrd></RmtInf></TxDtls></NtryDtls></Ntry>\n"
-    )
+    return rendered("camt053", bank=bank, statements=statements, plain=plain) + "\n"
 
 
 def _mt940(bank: SandboxBank, statements: Statements) -> str:
     """All days in one file, texts cut into fields."""
 
     def swift(amount: int) -> str:
-        return _plain(amount, bank.currency).replace(".", ",")
+        return format_minor_units(abs(amount), currency=bank.currency).replace(".", ",")
 
     def balance(amount: int, day: date) -> str:
         return f"{'D' if amount < 0 else 'C'}{day:%y%m%d}{bank.currency}{swift(amount)}"
@@ -532,12 +410,9 @@ def _mt940(bank: SandboxBank, statements: Statements) -> str:
     return "".join(f"{line}\r\n" for line in lines)
 
 
-def _table(bank: SandboxBank, statements: Statements) -> str:
-    """One row an entry, the columns of its statement repeated."""
-    return csv_text(CSV_HEADER, _rows(bank, statements))
-
-
 def _rows(bank: SandboxBank, statements: Statements) -> Iterator[list[str]]:
+    """One row an entry, the columns of its statement repeated."""
+
     def text(amount: int, currency: str = bank.currency) -> str:
         return format_minor_units(amount, currency=currency)
 
@@ -554,20 +429,6 @@ def _rows(bank: SandboxBank, statements: Statements) -> Iterator[list[str]]:
                 text(entry.charges) if entry.charges else "",
                 *((currency, text(ordered, currency)) if currency else ("", "")),
             ]
-
-
-def _plain(amount: int, currency: str) -> str:
-    return format_minor_units(abs(amount), currency=currency)
-
-
-def _lost(statements: Statements) -> Statements:
-    """The second one never arrived: the bank is covered to the first."""
-    return [*statements[:1], *statements[2:]]
-
-
-def _repeated(statements: Statements) -> Statements:
-    """The second one comes twice; it counts once."""
-    return [*statements[:2], *statements[1:]]
 
 
 def _corrected(statements: Statements) -> Statements:
@@ -596,8 +457,9 @@ def statement_files(month: BankMonth, *, day: date) -> dict[str, str]:
         files[f"{stem}.xml"] = _camt(bank, statements)
         if not any(entry.charges or entry.ordered for entry in entries):
             files[f"{stem}.sta"] = _mt940(bank, statements)
-        files[f"{stem}.csv"] = _table(bank, statements)
-        files[f"{stem}-lost.xml"] = _camt(bank, _lost(statements))
-        files[f"{stem}-repeated.xml"] = _camt(bank, _repeated(statements))
+        files[f"{stem}.csv"] = csv_text(CSV_HEADER, _rows(bank, statements))
+        # The second one never arrives: the bank is covered to the first. Or it comes twice.
+        files[f"{stem}-lost.xml"] = _camt(bank, [*statements[:1], *statements[2:]])
+        files[f"{stem}-repeated.xml"] = _camt(bank, [*statements[:2], *statements[1:]])
         files[f"{stem}-corrected.xml"] = _camt(bank, _corrected(statements))
     return files

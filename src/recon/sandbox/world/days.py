@@ -16,24 +16,16 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from recon.model.business_date import BusinessCalendar
-from recon.model.words import (
-    BreakCode,
-    EntryType,
-    Flag,
-    GatewayState,
-    OrderStatus,
-    UnverifiedReason,
-)
-from recon.sandbox.ground.book import Effect, Payment
+from recon.model.words import BreakCode, EntryType, Flag, GatewayState, OrderStatus
+from recon.model.words import UnverifiedReason as Reason
+from recon.sandbox.ground.book import Effect, Payment, ids_of
 from recon.sandbox.ground.operation_call import Sandbox
-from recon.sandbox.ground.options import SandboxOptions
 from recon.sandbox.ground.population import PaymentDraft, transaction_id_of
-from recon.sandbox.ground.truth import EFFECTS_PER_READ
-from recon.sandbox.world import banks, night, settlement
-from recon.sandbox.world.banks import BankMonth, LastStatement, OnItsWay
-from recon.sandbox.world.books import BOOKED_AT, books_of, plain_books
-from recon.sandbox.world.night import SampleNight
+from recon.sandbox.world import banks, batches, night
+from recon.sandbox.world.night import BOOKING_TIME, CHECKOUT_TIME, Story, expecting
 from recon.sandbox.world.records import (
+    PAYOUT,
+    Finding,
     LedgerLine,
     OrderLine,
     Planted,
@@ -43,8 +35,6 @@ from recon.sandbox.world.records import (
     instant_of,
     payments_of,
 )
-from recon.sandbox.world.settlement import PAYOUT, SETTLED, Settlement
-from recon.sandbox.world.stories import BOOKING_TIME, CHECKOUT_TIME, Finding, Story, expecting
 
 SOLD = "sold on later dates"
 """Note: how many payments there are beside the population."""
@@ -68,9 +58,9 @@ class ToldSoFar:
     day: date
     position: int
     """Of the last effect that was settled."""
-    last: Mapping[str, LastStatement]
+    last: Mapping[str, banks.LastStatement]
     """Name of each bank -> its last statement."""
-    coming: Sequence[OnItsWay]
+    coming: Sequence[banks.OnItsWay]
     unbooked: Sequence[SettlementLine]
     """Lines and pay-out rows of the last date: the books have them a day later."""
     paid: Sequence[SettlementLine]
@@ -129,12 +119,12 @@ class Downloads:
 class _Day:
     """One business date with everything that is planted into it."""
 
-    night: SampleNight
+    night: night.SampleNight
     payments: Sequence[TruePayment]
-    settlement: Settlement
+    settlement: batches.Settlement
     before: Sequence[SettlementLine]
     held: Sequence[Planted]
-    month: BankMonth
+    month: banks.BankMonth
     in_books: Sequence[Planted]
     position: int
     """Of the last effect."""
@@ -145,23 +135,17 @@ class _Day:
         placed = _effects_by(sandbox, day=day)
         effects = [effect for _, effect in placed]
         payments = payments_of(effects, now=BusinessCalendar.of().closes_at(day))
-        first, second = sandbox.options.accounts
         merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
-        other = second if account_id == first else first
+        (other,) = {*sandbox.options.accounts} - {account_id}
         account = night.Account(merchant_id, account_id, other)
         sample = night.sample_night(payments, account=account, business_date=day, seed=seed)
-        settled = settlement.settlement_of(
-            effects,
-            account_id=account_id,
-            day=day,
-            seed=seed,
-            spared={each.expected.order_no for each in sample.stories if each.expected},
+        spared = {each.expected.order_no for each in sample.stories if each.expected}
+        settled = batches.settlement_of(
+            effects, account_id=account_id, day=day, seed=seed, spared=spared
         )
-        before, held = settlement.paid_batches(
-            effects,
-            account_id=account_id,
-            day=day,
-            unmentioned={each.transaction_id for each in payments if _is_part(each)},
+        unmentioned = {each.transaction_id for each in payments if _is_part(each)}
+        before, held = batches.paid_batches(
+            effects, account_id=account_id, day=day, unmentioned=unmentioned
         )
         paid = [line for line in before if line.entry_type == PAYOUT and line.net]
         paid += [line for line in settled.lines if line.entry_type == PAYOUT]
@@ -169,7 +153,7 @@ class _Day:
         # Monthly charges from the first settled day on: nothing tells what is older than that.
         since = min((line.settled_on for line in before), default="")
         charges = [fee for fee in sample.fees if fee.booked_at.date().isoformat() >= since]
-        entries, in_books = books_of(before, month=month, charges=charges, day=day)
+        entries, in_books = batches.books_of(before, month=month, charges=charges, day=day)
         sample = replace(sample, fees=(*charges, *entries))
         position = max((position for position, _ in placed), default=0)
         return _Day(sample, payments, settled, before, held, month, in_books, position)
@@ -206,7 +190,7 @@ class _Day:
         """The answer key of everything that is planted on that day."""
         stories = (*map(self._as_settled, self.night.stories), *self._only_settled())
         key = night.answer_key(replace(self.night, stories=stories))
-        key["settlement"] = settlement.answer_key(self.settlement)
+        key["settlement"] = batches.settlement_key(self.settlement)
         key["held_back"] = [
             {
                 "code": each.finding.value,
@@ -216,7 +200,7 @@ class _Day:
             }
             for each in self.held
         ]
-        key["bank"] = banks.answer_key(self.month)
+        key["bank"] = banks.bank_key(self.month)
         key["books"] = [
             {
                 "code": each.finding.value,
@@ -239,7 +223,7 @@ class _Day:
 
         No query does: it agrees then, or its capture is still to be settled.
         """
-        unknown = UnverifiedReason.REFUND_AMOUNT_UNKNOWN
+        unknown = Reason.REFUND_AMOUNT_UNKNOWN
         if story.expected is None or story.expected.finding is not unknown:
             return story
         transaction_id = story.expected.transaction_id
@@ -300,23 +284,16 @@ def _next(
 
     Shoppers buy something on that date. The ledger has what was booked since.
     """
-    book, drafts = sandbox.book, []
-    if account_id == sandbox.options.account:
-        before = int(book.note(SOLD) or 0)
-        number = int(book.note("orders")) + before + 1
-        drafts = _sold(day, number=number, options=sandbox.options)
-        book.write_note(SOLD, value=str(before + len(drafts)))
-    book.write_payments(draft.payment for draft in drafts)
-    book.append_effects(effect for draft in drafts for effect in draft.effects)
+    drafts = _sold(sandbox, day) if account_id == sandbox.options.account else []
     effects = _effects_by(sandbox, day=day, after=handed.position)
     own = [each for each in effects if each[1].account_id == account_id]
     lines = [
-        settlement.of_one_currency(effect, day=day)
+        batches.of_one_currency(effect, day=day)
         for _, effect in own
-        if effect.operation in SETTLED and effect.operation != PAYOUT
+        if effect.operation in batches.SETTLED and effect.operation != PAYOUT
     ]
-    payouts = settlement.pay_outs_of(lines)
-    month = banks.next_statements(
+    payouts = batches.pay_outs_of(lines)
+    month = banks.bank_month(
         payouts,
         coming=handed.coming,
         last=handed.last,
@@ -326,10 +303,18 @@ def _next(
     )
     paid = [*handed.paid, *payouts]
     entries = [
-        *plain_books(handed.unbooked, arrived=month.arrived, paid=paid),
+        *batches.plain_books(handed.unbooked, arrived=month.arrived, paid=paid),
         *_of_payments(own, day=day, known={*handed.booked}),
     ]
-    orders = [_order_of_sale(draft.payment) for draft in drafts]
+    orders = [
+        OrderLine(
+            **ids_of(draft.payment),
+            amount=draft.payment.authorised,
+            status=OrderStatus.PAID,
+            ordered_at=datetime.fromtimestamp(draft.payment.created_at, UTC) - CHECKOUT_TIME,
+        )
+        for draft in drafts
+    ]
     texts = {
         f"settlement-{day}.csv": file_text(SettlementLine, (*lines, *payouts)),
         f"ledger-{day}.csv": file_text(LedgerLine, entries),
@@ -350,19 +335,19 @@ def _next(
 def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[tuple[int, Effect]]:
     """The effects behind a position that took place by the end of a business date."""
     closes_at = BusinessCalendar.of().closes_at(day).timestamp()
-    placed: list[tuple[int, Effect]] = []
-    while effects := sandbox.book.effects(after=after, limit=EFFECTS_PER_READ):
-        placed += [each for each in effects if each[1].committed_at < closes_at]
-        after = effects[-1][0]
-    return placed
+    return [each for each in sandbox.book.effects(after) if each[1].committed_at < closes_at]
 
 
-def _sold(day: date, *, number: int, options: SandboxOptions) -> list[PaymentDraft]:
-    """What shoppers paid on a date, captured as they paid; numbered from a first one on."""
+def _sold(sandbox: Sandbox, day: date) -> list[PaymentDraft]:
+    """What shoppers paid on a date, captured as they paid; numbered behind all that there are."""
+    options, book = sandbox.options, sandbox.book
+    before = int(book.note(SOLD) or 0)
+    book.write_note(SOLD, value=str(before + SALES_A_DAY))
     chance = Random(f"sold {options.seed} {day}")
     opens = int(datetime.combine(day, SHOP_OPENS).timestamp())
     drafts = []
-    for each in range(number, number + SALES_A_DAY):
+    for number in range(before + 1, before + 1 + SALES_A_DAY):
+        each = int(book.note("orders")) + number
         at = opens + chance.randrange(SHOP_SECONDS)
         amount = chance.randrange(*AMOUNTS)
         payment = Payment(
@@ -380,40 +365,24 @@ def _sold(day: date, *, number: int, options: SandboxOptions) -> list[PaymentDra
         )
         draft = PaymentDraft(payment).happened("authorise", amount=amount, at=at)
         drafts.append(draft.happened("capture", amount=amount, at=at))
+    book.write_payments(draft.payment for draft in drafts)
+    book.append_effects(effect for draft in drafts for effect in draft.effects)
     return drafts
-
-
-def _order_of_sale(sale: Payment) -> OrderLine:
-    """What the shop's file says of it."""
-    return OrderLine(
-        merchant_id=sale.merchant_id,
-        account_id=sale.account_id,
-        order_no=sale.order_no,
-        currency=sale.currency,
-        amount=sale.authorised,
-        status=OrderStatus.PAID,
-        ordered_at=datetime.fromtimestamp(sale.created_at, UTC) - CHECKOUT_TIME,
-        transaction_id=sale.transaction_id,
-    )
 
 
 def _of_payments(
     effects: Placed, *, day: date, known: set[tuple[str, str]]
 ) -> Iterator[LedgerLine]:
     """An entry for each movement of a payment that the books do not have already."""
-    opens = datetime.combine(day, BOOKED_AT)
+    opens = datetime.combine(day, batches.BOOKED_AT)
     for position, effect in effects:
         kind = effect.operation
         booked = kind in {EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK}
         if booked and (effect.order_no, kind) not in known:
             yield LedgerLine(
+                **ids_of(effect),
                 entry_id=f"LP-{position}",
-                merchant_id=effect.merchant_id,
-                account_id=effect.account_id,
-                order_no=effect.order_no,
                 entry_type=kind,
-                currency=effect.currency,
                 amount=effect.amount or 0,
                 booked_at=max(instant_of(effect) + BOOKING_TIME, opens),
-                transaction_id=effect.transaction_id,
             )

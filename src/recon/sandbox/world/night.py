@@ -1,26 +1,33 @@
 """The sample night: which payment gets which story, the merchant's files of it, and the answer key.
 
-Order files of several channels, and a ledger as a CSV file and as a table behind SQL. Among the
-orders are some that the gateway does not know and rows that cannot be read. Same seed, same bytes.
+What is planted stands in `stories.toml`: which payments a story fits, the finding, and what is
+changed in files that agree with the gateway. Effects are worked out from what each side holds, not
+by the engine. Order files come from several channels; the ledger is a CSV file and a table behind
+SQL. Same seed, same bytes.
 """
 
 import csv
 import io
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, EntryType, Flag, GatewayState, OrderStatus
 from recon.model.words import UnverifiedReason as Reason
+from recon.sandbox.ground.book import ids_of
 from recon.sandbox.world.records import (
+    BOOKING_GRACE,
+    STORIES,
+    Finding,
     LedgerLine,
     OrderLine,
     TruePayment,
@@ -28,30 +35,21 @@ from recon.sandbox.world.records import (
     columns_of,
     csv_text,
     file_text,
-)
-from recon.sandbox.world.stories import (
-    AUTHORISATION_EXPIRED,
-    BOOKING_TIME,
-    CHECKOUT_TIME,
-    REFUNDED_ELSEWHERE,
-    SETTLED,
-    SHARES,
-    BreakEffect,
-    Expectation,
-    Finding,
-    Fit,
-    Story,
-    Tell,
-    Wants,
-    account_plants,
-    entries_of,
-    expecting,
-    fitting,
-    order_of,
-    plain_story,
+    finding_of,
 )
 
-ORDER_HEADER = columns_of(OrderLine)
+CHECKOUT_TIME = timedelta(seconds=40)
+"""From placing an order to its authorisation."""
+BOOKING_TIME = timedelta(minutes=25)
+"""From a movement to its ledger entry."""
+REFUND_REASONS = ("returned goods", "price correction", "late delivery", "damaged on arrival")
+STEPS = (100, 400)
+"""Minor units by which a planted amount differs; every seeded amount is larger."""
+OTHER_CURRENCY = {"EUR": "USD", "USD": "GBP", "GBP": "EUR"}
+"""Currencies with the same decimals, so that the same digits are an amount of both."""
+ROUNDING_CURRENCY = "EUR"
+"""The one currency for which the sample's rules have a tolerance."""
+
 DOUBLE_FROM_PAYMENTS = 1_000
 """From so many payments on, each discrepancy is planted twice."""
 REFUNDED_ELSEWHERE_MAX = 5
@@ -64,6 +62,7 @@ INVENTED_FIRST_NUMBER = 9_000_001
 INVENTED_AMOUNTS = (1_000, 30_000)
 FEES, FEE_MINOR_UNITS = 5, 1_250
 
+ORDER_HEADER = columns_of(OrderLine)
 CHANNELS = ("web", "app", "stores")
 LATE_CHANNEL = "web-corrections"
 """Comes last: repeats, newer versions, second rows."""
@@ -73,6 +72,10 @@ GOOD_ROWS_BETWEEN = 2
 """Readable rows between two unreadable ones."""
 LEDGER_TABLE = "ledger_entries"
 LEDGER_QUERY = "select * from ledger_entries"
+NOT_SHOWN: Mapping[BreakCode, str] = {
+    BreakCode(code): why for why, codes in STORIES["not_shown"].items() for code in codes
+}
+"""Codes that a sample night cannot show, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,43 @@ class Account:
     merchant_id: str
     account_id: str
     other_account: str
+
+
+class BreakEffect(NamedTuple):
+    """What a break means in money: on the leg "orders" gateway less order, on "ledger" likewise."""
+
+    leg: str
+    account_id: str
+    currency: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What must be found of one order."""
+
+    merchant_id: str
+    account_id: str
+    order_no: str
+    transaction_id: str
+    why: str
+    """What was done to the files, in words."""
+    finding: Finding
+    effects: tuple[BreakEffect, ...] = ()
+    alone: tuple[tuple[BreakCode, BreakEffect], ...] = ()
+    """What a night of one account alone shows where it takes both accounts to see the truth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Everything that the merchant's files say of one order, and the expectation."""
+
+    orders: tuple[OrderLine, ...] = ()
+    ledger: tuple[LedgerLine, ...] = ()
+    expected: Expectation | None = None
+    """None: it simply matches."""
+    later: tuple[OrderLine, ...] = ()
+    """Lines that another file brings: repeats, newer versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,86 +153,244 @@ class SampleNight:
     """Seeded payments that no file mentions: refunded in part, by an amount no query shows."""
 
 
-class _Pool:
-    """Payments that have no story yet."""
+def expecting(
+    story: Story,
+    finding: Finding,
+    why: str,
+    *,
+    of: TruePayment | OrderLine,
+    payment: TruePayment | None = None,
+) -> Story:
+    """The story with its expectation; `payment` is what the gateway has of it."""
+    effects: tuple[BreakEffect, ...] = ()
+    if isinstance(finding, BreakCode):
+        effects = tuple(_effects(story, of=of, payment=payment))
+    ids = (of.merchant_id, of.account_id, of.order_no, of.transaction_id)
+    return replace(story, expected=Expectation(*ids, why, finding, effects))
 
-    def __init__(self, payments: Iterable[TruePayment], *, rng: Random) -> None:
-        self.rng = rng
-        self.left = list(payments)
-        rng.shuffle(self.left)
 
-    def take(self, wants: Wants, *, times: int) -> list[TruePayment]:
-        """Up to `times` fitting payments; nobody else gets them."""
-        chosen: list[TruePayment] = []
-        left: list[TruePayment] = []
-        for payment in self.left:
-            mine = len(chosen) < times and wants(payment)
-            (chosen if mine else left).append(payment)
-        self.left = left
-        return chosen
+_SIGNS = {EntryType.CAPTURE.value: 1, EntryType.REFUND.value: -1, EntryType.CHARGEBACK.value: -1}
 
-    def tell(self, tell: Tell, wants: Wants, *, times: int) -> list[Story]:
-        """Give up to `times` fitting payments this story."""
-        return [tell(payment, self.rng) for payment in self.take(wants, times=times)]
 
-    def count(self, wants: Wants) -> int:
-        """How many payments would fit."""
-        return sum(1 for payment in self.left if wants(payment))
+def _effects(
+    story: Story, *, of: TruePayment | OrderLine, payment: TruePayment | None
+) -> Iterator[BreakEffect]:
+    """By account and currency what each side holds of the order; those of 0 left out."""
+    gateway = Counter[tuple[str, str]]()
+    held = {leg: Counter[tuple[str, str]]() for leg in ("orders", "ledger")}
+    if payment:
+        gateway[payment.account_id, payment.currency] = payment.net
+    for line in (*story.orders, *story.later):
+        claimed = {
+            OrderStatus.PAID.value: line.amount,
+            OrderStatus.PARTIALLY_REFUNDED.value: line.amount - (line.refund_amount or 0),
+        }
+        held["orders"][line.account_id, line.currency] += claimed.get(line.status, 0)
+    for entry in story.ledger:
+        signed = _SIGNS.get(entry.entry_type, 0) * entry.amount
+        held["ledger"][entry.account_id, entry.currency] += signed
+    for place in dict.fromkeys(((of.account_id, of.currency), *gateway, *held["orders"])):
+        for leg, sums in held.items():
+            if amount := gateway[place] - sums[place]:
+                yield BreakEffect(leg, place[0], place[1], amount)
+
+
+_STATUS_OF: Mapping[GatewayState, OrderStatus] = {
+    GatewayState.AUTHORISED: OrderStatus.AUTHORISED,
+    GatewayState.PAID: OrderStatus.PAID,
+    GatewayState.PARTIALLY_REFUNDED: OrderStatus.PARTIALLY_REFUNDED,
+    GatewayState.REFUNDED: OrderStatus.REFUNDED,
+    GatewayState.CANCELLED: OrderStatus.CANCELLED,
+    GatewayState.EXPIRED: OrderStatus.FAILED,
+    GatewayState.CHARGEBACK: OrderStatus.PAID,
+}
+"""What the shop thinks of a payment in each state; it never hears of chargebacks."""
+_PREFIX = {"capture": "LC", "refund": "LR", "chargeback": "LB", "write_off": "LW"}
+
+
+def order_of(payment: TruePayment) -> OrderLine:
+    """The order line that agrees with the payment."""
+    part = payment.state is GatewayState.PARTIALLY_REFUNDED
+    return OrderLine(
+        **ids_of(payment),
+        amount=payment.authorised,
+        status=_STATUS_OF[payment.state],
+        ordered_at=payment.authorised_at - CHECKOUT_TIME,
+        refund_amount=payment.refunded if part else None,
+    )
+
+
+def _entry(
+    payment: TruePayment, kind: str, amount: int, *, at: datetime | None = None
+) -> LedgerLine:
+    """The ledger entry of one movement of the payment, the newest one's where no time is given."""
+    return LedgerLine(
+        **ids_of(payment),
+        entry_id=f"{_PREFIX[kind]}-{payment.order_no}",
+        entry_type=kind,
+        amount=amount,
+        booked_at=(at or payment.last_at) + BOOKING_TIME,
+        reference_no=payment.refund_reference_id if kind == EntryType.REFUND else "",
+    )
+
+
+def _capture(payment: TruePayment, *, more: int = 0) -> LedgerLine:
+    return _entry(payment, "capture", payment.captured + more, at=payment.captured_at)
+
+
+def entries_of(payment: TruePayment) -> tuple[LedgerLine, ...]:
+    """Every movement of the payment, booked."""
+    entries = [_capture(payment)] if payment.captured else []
+    if payment.refunded:
+        entries.append(_entry(payment, "refund", payment.refunded))
+    if payment.state is GatewayState.CHARGEBACK:
+        entries.append(_entry(payment, "chargeback", payment.captured))
+    return tuple(entries)
+
+
+def _step(rng: Random) -> int:
+    return rng.randint(*STEPS)
+
+
+_CELLS: Mapping[str, Callable[[TruePayment, OrderLine, Random], object]] = {
+    "a step": lambda _payment, _line, rng: _step(rng),
+    "a step more": lambda payment, _line, rng: payment.authorised + _step(rng),
+    "a step less": lambda payment, _line, rng: payment.authorised - _step(rng),
+    "a cent less": lambda payment, _line, _rng: payment.captured - 1,
+    "a part": lambda payment, _line, rng: rng.randint(1, payment.captured - 1),
+    "a reason": lambda _payment, _line, rng: rng.choice(REFUND_REASONS),
+    "an id": lambda payment, _line, _rng: f"RF-{payment.order_no}",
+    "another currency": lambda payment, _line, _rng: OTHER_CURRENCY[payment.currency],
+    "another transaction": lambda payment, _line, _rng: f"{payment.transaction_id}X",
+    "as asked": lambda _payment, line, _rng: line.action_amount,
+    "its authorisation": lambda payment, _line, _rng: payment.authorised_at,
+    "after its last movement": lambda payment, _line, _rng: payment.last_at + timedelta(seconds=1),
+}
+"""What a cell of an order line says; every other word is the cell itself."""
+_ENTRIES: Mapping[str, Callable[[TruePayment, OrderLine, Random], LedgerLine]] = {
+    "capture": lambda payment, _line, _rng: _capture(payment),
+    "capture again": lambda payment, _line, _rng: replace(
+        _capture(payment), entry_id=f"LC-{payment.order_no}-2"
+    ),
+    "another capture": lambda payment, _line, rng: _capture(payment, more=_step(rng)),
+    "refund": lambda payment, _line, rng: _entry(payment, "refund", _step(rng)),
+    "chargeback": lambda payment, _line, _rng: _entry(payment, "chargeback", payment.captured),
+    "write-off": lambda payment, line, _rng: _entry(
+        payment, "write_off", payment.captured - line.amount
+    ),
+}
+"""What is booked."""
+
+
+class _Plant(NamedTuple):
+    """One row of the stories of payments."""
+
+    fits: str
+    age: Literal["any", "old", "young"] = "any"
+    currencies: Collection[str] = ()
+    """Empty: any."""
+    finding: str = ""
+    why: str = ""
+    order: Mapping[str, str] = {}
+    half: Mapping[str, str] = {}
+    """What every other shop writes beside it."""
+    ordered: bool = True
+    ledger: Sequence[str] | None = None
+    """None: everything that happened."""
+    later: Mapping[str, str] | None = None
+    per_mille: int = 0
+
+
+def _story(plant: _Plant, payment: TruePayment, *, rng: Random, account: Account) -> Story:
+    """What the files say of the payment."""
+
+    def changed(line: OrderLine, cells: Mapping[str, str]) -> OrderLine:
+        # In the order of the cells, which draw; one may look at those before it.
+        for name, word in cells.items():
+            written: Any = _CELLS[word](payment, line, rng) if word in _CELLS else word
+            line = replace(line, **{name: written})
+        return line
+
+    elsewhere = plant.order.get("account_id") == "another account"
+    cells = {**plant.order, **({"account_id": account.other_account} if elsewhere else {})}
+    line = changed(order_of(payment), cells)
+    if plant.half and not rng.randrange(2):
+        line = changed(line, plant.half)
+    entries = entries_of(payment)
+    if plant.ledger is not None:
+        entries = tuple(_ENTRIES[word](payment, line, rng) for word in plant.ledger)
+    later = () if plant.later is None else (changed(line, plant.later),)
+    story = Story((line,) * plant.ordered, entries, later=later)
+    if (finding := finding_of(plant.finding)) is None:
+        return story
+    of = line if elsewhere else payment
+    story = expecting(story, finding, plant.why, of=of, payment=payment)
+    if elsewhere and story.expected:
+        there, here = story.expected.effects
+        alone = ((BreakCode.MISSING_IN_ORDERS, here), (BreakCode.MISSING_AT_GATEWAY, there))
+        story = replace(story, expected=replace(story.expected, alone=alone))
+    return story
 
 
 def sample_night(
     payments: Sequence[TruePayment], *, account: Account, business_date: date, seed: int
 ) -> SampleNight:
     """The night of `account`, written from the payments that there truly are."""
-    closes_at = BusinessCalendar.of().closes_at(business_date)
+    calendar = BusinessCalendar.of()
+    closes_at = calendar.closes_at(business_date)
     times = 2 if len(payments) >= DOUBLE_FROM_PAYMENTS else 1
-    pool = _Pool(payments, rng=Random(f"sample night {seed}"))
+    rng = Random(f"sample night {seed}")
+    left = list(payments)
+    """Payments that have no story yet."""
+    rng.shuffle(left)
 
-    def of_account(fit: Fit, account_id: str = account.account_id) -> Wants:
-        return fitting(fit, account_id=account_id, closes_at=closes_at)
+    def is_due(at: datetime) -> bool:
+        return calendar.due_at(at, grace=BOOKING_GRACE) <= closes_at
+
+    def fits(plant: _Plant, payment: TruePayment, account_id: str) -> bool:
+        of_age = plant.age == "any" or (
+            is_due(payment.last_at) if plant.age == "old" else not is_due(payment.authorised_at)
+        )
+        return (
+            account_id in {"", payment.account_id}
+            and payment.state == plant.fits
+            and (not plant.currencies or payment.currency in plant.currencies)
+            and of_age
+        )
+
+    def taken(plant: _Plant, most: int, account_id: str = account.account_id) -> list[TruePayment]:
+        """Up to so many fitting payments; nobody else gets them."""
+        chosen = list(islice((each for each in left if fits(plant, each, account_id)), most))
+        gone = set(map(id, chosen))
+        left[:] = [each for each in left if id(each) not in gone]
+        return chosen
+
+    def stories_of(plant: _Plant, chosen: Iterable[TruePayment]) -> list[Story]:
+        return [_story(plant, each, rng=rng, account=account) for each in chosen]
 
     stories: list[Story] = []
-    for fit, tell in account_plants(other_account=account.other_account):
-        stories += pool.tell(tell, of_account(fit), times=times)
-    expired = of_account(Fit(GatewayState.EXPIRED), account.other_account)
-    stories += pool.tell(AUTHORISATION_EXPIRED, expired, times=times)
-    stories += _invented(pool.rng, account=account, closes_at=closes_at, times=times)
-    quarantined = pool.take(of_account(SETTLED), times=QUARANTINED_PAYMENTS_MAX)
+    for plant in (_Plant(**row) for row in STORIES["payments"]):
+        stories += stories_of(plant, taken(plant, times))
+    expired = _Plant(**STORIES["expired"])
+    stories += stories_of(expired, taken(expired, times, account.other_account))
+    stories += _invented(rng, account=account, closes_at=closes_at, times=times)
+    settled = _Plant(GatewayState.PAID, "old")
+    quarantined = taken(settled, QUARANTINED_PAYMENTS_MAX)
     rows = _unreadable(quarantined, account=account, closes_at=closes_at)
     ledger = {payment.order_no: entries_of(payment) for payment in quarantined}
-    stories += [
-        expecting(
-            Story(ledger=ledger.get(row.line.order_no, ())),
-            Reason.ROW_QUARANTINED,
-            row.kind,
-            of=row.line,
-        )
-        for row in rows
-        if row.key_readable
-    ]
-    for fit, tell, per_mille in SHARES:
-        wants = of_account(fit)
-        stories += pool.tell(tell, wants, times=pool.count(wants) * per_mille // 1000)
-
-    def elsewhere(payment: TruePayment) -> bool:
-        return payment.state is GatewayState.PARTIALLY_REFUNDED
-
-    stories += pool.tell(REFUNDED_ELSEWHERE, elsewhere, times=REFUNDED_ELSEWHERE_MAX)
-    stories += [plain_story(payment) for payment in pool.left if not elsewhere(payment)]
-    return SampleNight(
-        business_date,
-        account,
-        seed,
-        stories=tuple(stories),
-        bad_rows=tuple(rows),
-        fees=_fees(account, closes_at=closes_at),
-        left_out=pool.count(elsewhere),
-    )
-
-
-def _fees(account: Account, *, closes_at: datetime) -> tuple[LedgerLine, ...]:
-    """Monthly charges of the gateway: no order, compared with nothing here."""
-    return tuple(
+    for row in rows:
+        if row.key_readable:
+            story = Story(ledger=ledger.get(row.line.order_no, ()))
+            stories.append(expecting(story, Reason.ROW_QUARANTINED, row.kind, of=row.line))
+    for plant in (_Plant(**row) for row in STORIES["shares"]):
+        count = sum(1 for each in left if fits(plant, each, account.account_id))
+        stories += stories_of(plant, taken(plant, count * plant.per_mille // 1000))
+    part = _Plant(**STORIES["refunded_elsewhere"])
+    stories += stories_of(part, taken(part, REFUNDED_ELSEWHERE_MAX, ""))
+    plain = [payment for payment in left if not fits(part, payment, "")]
+    stories += [Story((order_of(payment),), entries_of(payment)) for payment in plain]
+    # Monthly charges of the gateway: no order, compared with nothing here.
+    fees = tuple(
         LedgerLine(
             entry_id=f"LF-{number}",
             merchant_id=account.merchant_id,
@@ -205,36 +403,12 @@ def _fees(account: Account, *, closes_at: datetime) -> tuple[LedgerLine, ...]:
         )
         for number in range(1, FEES + 1)
     )
+    left_out = len(left) - len(plain)
+    return SampleNight(business_date, account, seed, tuple(stories), tuple(rows), fees, left_out)
 
 
 WHOLE_ROW = "(row)"
 """Column of a reject of the wrong shape: one too short has no key that anybody believes."""
-
-
-class _Mistake(NamedTuple):
-    kind: str
-    column: str
-    written: str
-    """What stands in the column instead."""
-    key_readable: bool = True
-
-
-_MISTAKES = (
-    _Mistake("decimal comma", "amount", "12,50"),
-    _Mistake("too few decimals", "amount", "10.5"),
-    _Mistake("too many decimals", "amount", "10.505"),
-    _Mistake("negative amount", "amount", "-5.00"),
-    _Mistake("scientific notation", "amount", "1e3"),
-    _Mistake("grouped thousands", "amount", "1 250.00"),
-    _Mistake("unknown currency", "currency", "EUX"),
-    _Mistake("lower-case currency", "currency", "eur"),
-    _Mistake("unknown status", "status", "shipped"),
-    _Mistake("no such date", "ordered_at", "2026-02-30T10:00:00+00:00"),
-    _Mistake("blank date", "ordered_at", ""),
-    _Mistake("space in the order number", "order_no", "SO 42", key_readable=False),
-    _Mistake("blank order number", "order_no", "", key_readable=False),
-    _Mistake("unknown action", "action", "void"),
-)
 _MISSHAPEN = 4
 """Rows that are wrong as a whole."""
 
@@ -243,8 +417,9 @@ def _unreadable(
     payments: Sequence[TruePayment], *, account: Account, closes_at: datetime
 ) -> list[UnreadableRow]:
     """A row of each kind, the first of payments that exist, the others of orders nobody knows."""
+    mistakes = STORIES["unreadable"]
     lines = [order_of(payment) for payment in payments]
-    for number in range(len(_MISTAKES) + _MISSHAPEN - len(payments)):
+    for number in range(len(mistakes) + _MISSHAPEN - len(payments)):
         line = OrderLine(
             merchant_id=account.merchant_id,
             account_id=account.account_id,
@@ -256,84 +431,59 @@ def _unreadable(
             action="capture",
         )
         lines.append(line)
+
+    def cells(line: OrderLine, **written: str) -> tuple[str, ...]:
+        return tuple({**dict(zip(ORDER_HEADER, cells_of(line), strict=True)), **written}.values())
+
     *mistaken, short, long, repeated, part = lines
     rows = [
-        UnreadableRow(_with(line, **{column: written}), column, kind, line, readable)
-        for (kind, column, written, readable), line in zip(_MISTAKES, mistaken, strict=True)
+        UnreadableRow(cells(line, **{column: written}), column, kind, line, column != "order_no")
+        for (kind, column, written), line in zip(mistakes, mistaken, strict=True)
     ]
-    cut, surplus = cells_of(short)[:5], (*cells_of(long), "surplus")
     # The words of the header read as ids, so this is a row of a merchant who does not exist.
     header = replace(
         repeated, merchant_id="merchant_id", account_id="account_id", order_no="order_no"
     )
-    no_amount = _with(part, status="partially_refunded", refund_amount="")
+    no_amount = cells(part, status="partially_refunded", refund_amount="")
     why = "refunded in part without an amount"
+    surplus = (*cells(long), "surplus")
     return [
         *rows,
-        UnreadableRow(cut, WHOLE_ROW, "row cut short", short, key_readable=False),
+        UnreadableRow(cells(short)[:5], WHOLE_ROW, "row cut short", short, key_readable=False),
         UnreadableRow(surplus, WHOLE_ROW, "one cell too many", long, key_readable=True),
         UnreadableRow(ORDER_HEADER, "currency", "header repeated", header, key_readable=True),
         UnreadableRow(no_amount, "refund_amount", why, part, key_readable=True),
     ]
 
 
-def _with(line: OrderLine, **written: str) -> tuple[str, ...]:
-    return tuple({**dict(zip(ORDER_HEADER, cells_of(line), strict=True)), **written}.values())
-
-
-class _Invented(NamedTuple):
-    """An order that the gateway never saw."""
-
-    finding: Finding
-    why: str
-    ordered: bool = True
-    booked: bool = False
-    status: OrderStatus = OrderStatus.PAID
-    age: timedelta | None = None
-    """None: some days, so that nothing waits for it any more."""
-
-
-_INVENTED = (
-    _Invented(BreakCode.MISSING_AT_GATEWAY, "paid order that the gateway never saw"),
-    _Invented(
-        BreakCode.BOOKED_NOT_AT_GATEWAY,
-        "paid and booked order that the gateway never saw",
-        booked=True,
-    ),
-    _Invented(BreakCode.LEDGER_ONLY, "booked only", ordered=False, booked=True),
-    _Invented("pending", "placed four hours before the cut-off", age=timedelta(hours=4)),
-    _Invented("pending", "not yet paid", status=OrderStatus.PENDING, age=timedelta(days=2)),
-    _Invented(Flag.NEVER_PAID, "never paid", status=OrderStatus.PENDING, age=timedelta(days=20)),
-)
-
-
-def _invented(rng: Random, *, account: Account, closes_at: datetime, times: int) -> Iterable[Story]:
-    """One story of each kind, `times` over."""
-    for number in range(times * len(_INVENTED)):
-        kind = _INVENTED[number % len(_INVENTED)]
+def _invented(rng: Random, *, account: Account, closes_at: datetime, times: int) -> Iterator[Story]:
+    """Orders that the gateway never saw: one story of each kind, `times` over."""
+    kinds = STORIES["invented"]
+    for number in range(times * len(kinds)):
+        kind = kinds[number % len(kinds)]
         amount = rng.randint(*INVENTED_AMOUNTS)
         age = timedelta(days=rng.randint(5, 9), minutes=rng.randint(1, 600))
+        if "age_hours" in kind:
+            age = timedelta(hours=kind["age_hours"])
         line = OrderLine(
             merchant_id=account.merchant_id,
             account_id=account.account_id,
             order_no=f"SO{INVENTED_FIRST_NUMBER + number}",
-            currency=("EUR", "GBP", "USD")[number // len(_INVENTED) % 3],
+            currency=("EUR", "GBP", "USD")[number // len(kinds) % 3],
             amount=amount,
-            status=kind.status,
-            ordered_at=closes_at - (kind.age or age),
+            status=kind.get("status", OrderStatus.PAID),
+            ordered_at=closes_at - age,
         )
         entry = LedgerLine(
+            **ids_of(line),
             entry_id=f"LC-{line.order_no}",
-            merchant_id=line.merchant_id,
-            account_id=line.account_id,
-            order_no=line.order_no,
             entry_type=EntryType.CAPTURE,
-            currency=line.currency,
             amount=amount,
             booked_at=line.ordered_at + CHECKOUT_TIME + BOOKING_TIME,
         )
-        story = Story((line,) * kind.ordered, (entry,) * kind.booked)
-        yield expecting(story, kind.finding, kind.why, of=line)
+        orders = (line,) * kind.get("ordered", True)
+        story, finding = Story(orders, (entry,) * kind.get("booked", False)), kind["finding"]
+        yield expecting(story, finding_of(finding) or "pending", kind["why"], of=line)
 
 
 def order_file_names(night: SampleNight) -> dict[str, str]:
@@ -397,59 +547,6 @@ def add_to_ledger_table(ledger_csv: str, *, path: Path) -> str:
         return csv_text(header, every)
 
 
-_ONE_PAYMENT = "an order number is used once at the gateway"
-_NO_AMOUNT = "the query shows neither captured nor refunded sums"
-_NO_FAULT = "the sandbox answers every call here; it takes a fault plan to leave a doubt"
-_NOT_SENT = "what the gateway would refuse is seen before it is sent, and waits for a person"
-_NO_SOURCE = "the sample night has no source for it (payouts, settlement files, rates, reviews)"
-_NO_BANK = "the sample night has no statements of a bank"
-
-NOT_SHOWN: Mapping[BreakCode, str] = {
-    BreakCode.DUPLICATE_PAYMENT: _ONE_PAYMENT,
-    BreakCode.SPLIT_INCOMPLETE: _ONE_PAYMENT,
-    BreakCode.AMBIGUOUS_MATCH: _ONE_PAYMENT,
-    BreakCode.OVER_REFUND: _NO_AMOUNT,
-    BreakCode.OVER_CAPTURE: _NO_AMOUNT,
-    BreakCode.PARTIAL_CAPTURE_UNEXPECTED: _NO_AMOUNT,
-    BreakCode.CAPTURE_UNCONFIRMED: _NO_FAULT,
-    BreakCode.CANCEL_UNCONFIRMED: _NO_FAULT,
-    BreakCode.REFUND_UNCONFIRMED: _NO_FAULT,
-    BreakCode.CAPTURE_REJECTED: _NOT_SENT,
-    BreakCode.CANCEL_REJECTED: _NOT_SENT,
-    BreakCode.REFUND_REJECTED: _NOT_SENT,
-    BreakCode.REFUND_FAILED_AFTER_ACCEPT: "an accepted refund fails only on a later night",
-    BreakCode.CHARGEBACK_REVERSED_NOT_BOOKED: "it takes an earlier night",
-    BreakCode.CHARGEBACK_AFTER_REFUND: "no seeded payment is both refunded and charged back",
-    BreakCode.STATUS_UNMAPPED: "the sample's rules map every code of the sandbox",
-    BreakCode.STALE_PENDING: "the truth lists no payment that is pending at the gateway",
-    BreakCode.FX_DIFFERENCE: _NO_SOURCE,
-    BreakCode.PAYOUT_UNCONFIRMED: _NO_SOURCE,
-    BreakCode.PAYOUT_FAILED: _NO_SOURCE,
-    BreakCode.PAYOUT_NOT_BOOKED: _NO_SOURCE,
-    BreakCode.PAYOUT_AMOUNT_MISMATCH: _NO_SOURCE,
-    BreakCode.LEDGER_PAYOUT_ONLY: _NO_SOURCE,
-    BreakCode.SETTLEMENT_MISSING: _NO_SOURCE,
-    BreakCode.SETTLEMENT_AMOUNT_MISMATCH: _NO_SOURCE,
-    BreakCode.FEE_VARIANCE: _NO_SOURCE,
-    BreakCode.UNEXPECTED_RECEIPT: _NO_SOURCE,
-    BreakCode.HELD_BACK: _NO_SOURCE,
-    BreakCode.FEE_NOT_BOOKED: _NO_SOURCE,
-    BreakCode.FEE_BOOKED_DIFFERS: _NO_SOURCE,
-    BreakCode.RESERVE_NOT_BOOKED: _NO_SOURCE,
-    BreakCode.RESERVE_BOOKED_DIFFERS: _NO_SOURCE,
-    BreakCode.PAYOUT_TWICE_AT_BANK: _NO_BANK,
-    BreakCode.PAYOUT_RETURNED: _NO_BANK,
-    BreakCode.BANK_AMOUNT_DIFFERS: _NO_BANK,
-    BreakCode.BANK_FX_DIFFERENCE: _NO_BANK,
-    BreakCode.PAYOUT_NOT_AT_BANK: _NO_BANK,
-    BreakCode.BANK_RECEIPT_UNKNOWN: _NO_BANK,
-    BreakCode.BANK_NOT_BOOKED: _NO_BANK,
-    BreakCode.REVIEW_STUCK: _NO_SOURCE,
-    BreakCode.SUBSCRIPTION_NOT_ENDED: "the sample night instructs no end of a subscription",
-}
-"""Codes that a sample night cannot show, and why."""
-
-
 def answer_key(night: SampleNight) -> dict[str, Any]:
     """What a correct reconciliation must find, with the place of each unreadable row.
 
@@ -457,6 +554,15 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
     """
     expected = [story.expected for story in night.stories if story.expected is not None]
     expected.sort(key=lambda expectation: (expectation.account_id, expectation.order_no))
+    found = {
+        kind: [each for each in expected if isinstance(each.finding, kind)]
+        for kind in (BreakCode, Reason, Flag)
+    }
+    waiting = [each for each in expected if each.finding == "pending"]
+    asked = [
+        (line.action, story) for story in night.stories for line in story.orders if line.action
+    ]
+    held = sum(1 for _, s in asked if s.expected and s.expected.finding == "pending")
     name = order_file_names(night)[SPOILT_CHANNEL]
     # Line 1 is the header.
     lines = {row: line for line, row in enumerate(order_rows(night)[SPOILT_CHANNEL], start=2)}
@@ -465,19 +571,13 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
         "seed": night.seed,
         "merchant_id": night.account.merchant_id,
         "account_id": night.account.account_id,
-        "instructions": _instructions(night),
-        "breaks": [_break(each) for each in expected if isinstance(each.finding, BreakCode)],
-        "unverified": [
-            _who(each) | {"reason": each.finding}
-            for each in expected
-            if isinstance(each.finding, Reason)
-        ],
-        "matched_with_flag": [
-            _who(each) | {"flag": each.finding}
-            for each in expected
-            if isinstance(each.finding, Flag)
-        ],
-        "pending": [_who(each) for each in expected if each.finding == "pending"],
+        # Of each kind those that the files carry, repeats counted once.
+        "instructions": dict(sorted(Counter(action for action, _ in asked).items()))
+        | {"of_these_waiting": held},
+        "breaks": [_who(each) | _break(each) for each in found[BreakCode]],
+        "unverified": [_who(each) | {"reason": each.finding} for each in found[Reason]],
+        "matched_with_flag": [_who(each) | {"flag": each.finding} for each in found[Flag]],
+        "pending": [_who(each) for each in waiting],
         "not_shown": {code.value: why for code, why in NOT_SHOWN.items()},
         "payments_left_out": night.left_out,
         "rejected_rows": [
@@ -487,42 +587,21 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
     }
 
 
-def _instructions(night: SampleNight) -> dict[str, int]:
-    """How many instructions of each kind the files carry, repeats counted once."""
-    asked = [
-        (line.action, story) for story in night.stories for line in story.orders if line.action
-    ]
-    held = sum(1 for _, s in asked if s.expected and s.expected.finding == "pending")
-    counts = Counter(action for action, _ in asked)
-    return dict(sorted(counts.items())) | {"of_these_waiting": held}
-
-
 def _who(expectation: Expectation) -> dict[str, Any]:
-    return {
-        "merchant_id": expectation.merchant_id,
-        "account_id": expectation.account_id,
-        "order_no": expectation.order_no,
-        "transaction_id": expectation.transaction_id,
-        "why": expectation.why,
-    }
+    names = ("merchant_id", "account_id", "order_no", "transaction_id", "why")
+    return {name: getattr(expectation, name) for name in names}
 
 
 def _break(expectation: Expectation) -> dict[str, Any]:
-    effects = [_effect(effect) for effect in expectation.effects]
-    entry = _who(expectation) | {"code": expectation.finding, "effects": effects}
+    def shown(effect: BreakEffect) -> dict[str, str]:
+        text = format_minor_units(effect.amount, currency=effect.currency)
+        return {**effect._asdict(), "amount": text}
+
+    entry: dict[str, Any] = {"code": expectation.finding}
+    entry["effects"] = [shown(effect) for effect in expectation.effects]
     if expectation.alone:
         entry["in_a_night_of_one_account"] = [
-            {
-                "account_id": alone.account_id,
-                "code": alone.code,
-                "effects": [_effect(effect) for effect in alone.effects],
-            }
-            for alone in expectation.alone
+            {"account_id": effect.account_id, "code": code, "effects": [shown(effect)]}
+            for code, effect in expectation.alone
         ]
     return entry
-
-
-def _effect(effect: BreakEffect) -> dict[str, str]:
-    leg, account_id, currency, amount = astuple(effect)
-    text = format_minor_units(amount, currency=currency)
-    return {"leg": leg, "account_id": account_id, "currency": currency, "amount": text}

@@ -5,20 +5,41 @@ Amounts are minor units. Written from the truth outwards: what happened stands i
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from operator import attrgetter
+from typing import Any, Literal
 
 from recon.model.business_date import Grace
 from recon.model.money import format_minor_units
-from recon.model.words import BreakCode, Flag, GatewayState
+from recon.model.words import BreakCode, Flag, GatewayState, UnverifiedReason
 from recon.sandbox.ground.book import Effect
 
 BOOKING_GRACE = Grace(2, "bd")
 """How long the ledger may be without a movement, as in the bundled rules."""
+DAYS_BEFORE = 8
+"""Calendar days before the business date whose batches and statements are told."""
+PAYOUT = "payout"
 AUTHORISATION_LIVES = timedelta(days=7)
 """The sandbox's own choice; older authorisations without a capture are expired."""
+STORIES: Mapping[str, Any] = tomllib.loads(
+    files("recon.sandbox.world").joinpath("stories.toml").read_text("utf-8")
+)
+"""What is planted."""
+
+Finding = BreakCode | Flag | UnverifiedReason | Literal["pending"]
+"""A break, a match with a flag, a set that cannot be judged, or one still within its grace."""
+
+
+def finding_of(word: str) -> Finding | None:
+    """The finding that a row of the stories names; "" is none."""
+    for kind in (BreakCode, Flag, UnverifiedReason):
+        if word in {*kind}:
+            return kind(word)
+    return "pending" if word == "pending" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +134,15 @@ def columns_of(kind: type[Line]) -> tuple[str, ...]:
 
 def cells_of(line: Line) -> tuple[str, ...]:
     """A row as the texts of its columns."""
-    values = (getattr(line, field.name) for field in fields(line))
-    return tuple(_text(value, currency=line.currency) for value in values)
 
+    def text(value: str | int | datetime | None) -> str:
+        if isinstance(value, datetime):
+            return value.isoformat(timespec="seconds")
+        if isinstance(value, int):
+            return format_minor_units(value, currency=line.currency)
+        return value or ""
 
-def _text(value: str | int | datetime | None, *, currency: str) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="seconds")
-    if isinstance(value, int):
-        return format_minor_units(value, currency=currency)
-    return value or ""
+    return tuple(text(getattr(line, name)) for name in columns_of(type(line)))
 
 
 def csv_text(header: Row, rows: Iterable[Row]) -> str:
@@ -172,7 +192,7 @@ def payments_of(effects: Iterable[Effect], *, now: datetime) -> tuple[TruePaymen
     for effect in effects:
         if effect.origin == "seed":
             key = effect.transaction_id
-            truth[key] = _after(truth[key], effect) if key in truth else _first(effect)
+            truth[key] = _after(truth.get(key), effect)
     for key, payment in truth.items():
         lapsed = payment.authorised_at + AUTHORISATION_LIVES <= now
         if payment.state is GatewayState.AUTHORISED and lapsed:
@@ -185,39 +205,24 @@ def instant_of(effect: Effect) -> datetime:
     return datetime.fromtimestamp(effect.committed_at, UTC)
 
 
-def _first(effect: Effect) -> TruePayment:
-    return TruePayment(
-        merchant_id=effect.merchant_id,
-        account_id=effect.account_id,
-        order_no=effect.order_no,
-        transaction_id=effect.transaction_id,
-        currency=effect.currency,
-        state=GatewayState.AUTHORISED,
-        authorised=effect.amount or 0,
-        authorised_at=instant_of(effect),
-        last_at=instant_of(effect),
-    )
-
-
-def _after(payment: TruePayment, effect: Effect) -> TruePayment:
-    """The payment with one more effect."""
+def _after(payment: TruePayment | None, effect: Effect) -> TruePayment:
+    """The payment with one more effect; its first one authorises it."""
     at, amount = instant_of(effect), effect.amount or 0
-    payment = replace(payment, last_at=max(at, payment.last_at))
+    if payment is None:
+        ids = (effect.merchant_id, effect.account_id, effect.order_no, effect.transaction_id)
+        return TruePayment(*ids, effect.currency, GatewayState.AUTHORISED, amount, at, at)
+    changes: dict[str, Any] = {"last_at": max(at, payment.last_at)}
     match effect.operation:
         case "capture":
-            return replace(payment, state=GatewayState.PAID, captured=amount, captured_at=at)
+            changes |= {"state": GatewayState.PAID, "captured": amount, "captured_at": at}
         case "refund":
             refunded = payment.refunded + amount
             whole = refunded == payment.captured
-            return replace(
-                payment,
-                state=GatewayState.REFUNDED if whole else GatewayState.PARTIALLY_REFUNDED,
-                refunded=refunded,
-                refund_reference_id=effect.refund_reference_id,
-            )
+            state = GatewayState.REFUNDED if whole else GatewayState.PARTIALLY_REFUNDED
+            changes |= {"state": state, "refunded": refunded}
+            changes["refund_reference_id"] = effect.refund_reference_id
         case "cancel":
-            return replace(payment, state=GatewayState.CANCELLED)
+            changes["state"] = GatewayState.CANCELLED
         case "chargeback":
-            return replace(payment, state=GatewayState.CHARGEBACK)
-        case _:
-            return payment
+            changes["state"] = GatewayState.CHARGEBACK
+    return replace(payment, **changes)
