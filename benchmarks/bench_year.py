@@ -40,7 +40,7 @@ from recon import cli
 from recon.config.night_archive import BESIDE
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
-from recon.sandbox.ground.options import DEMO_BUSINESS_DATE
+from recon.sandbox.options import DEMO_BUSINESS_DATE
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.ground.environment import CLOCK_VARIABLE, environment_of, system_clock
 

@@ -22,7 +22,7 @@ PLACE = {"merchant_id": "100042", "account_id": "100042001"}
 def sandbox(orders: int) -> Iterator[str]:
     """A sandbox with so many payments, in a process of its own; its address."""
     code = (
-        "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server.serving import serve\n"
+        "from recon.sandbox import SandboxOptions\nfrom recon.sandbox.server import serve\n"
         f"serve(SandboxOptions(orders={orders}))"
     )
     with subprocess.Popen(  # noqa: S603 - our own

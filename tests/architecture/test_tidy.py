@@ -21,11 +21,11 @@ TOP_LEVEL_PACKAGES = ("recon", "flows", "tasks", "reports")
 FUNCTION_LINES_MAX = 80
 MODULE_LINES_MAX = 900
 
-MAY_PRINT = ("src/recon/cli/", "src/recon/sandbox/server/serv", "flows/serve", "benchmarks/")
+MAY_PRINT = ("src/recon/cli/", "src/recon/sandbox/server.py", "flows/serve", "benchmarks/")
 MAY_ASK_THE_MACHINE = (
     "src/recon/cli/",
     "src/recon/steps/ground/environment.py",
-    "src/recon/sandbox/ground/clock.py",
+    "src/recon/sandbox/options.py",
     "src/recon/gateway_client/gateway.py",  # the client's front door, for other programs
     "flows/",
     "tasks/",

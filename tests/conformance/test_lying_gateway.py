@@ -27,7 +27,7 @@ from recon.gateway_client import (
     read_batch_reply,
     without_reply,
 )
-from recon.sandbox.faults.fault_rule import KINDS
+from recon.sandbox.faults import KINDS
 from tests.conformance.test_batch_contracts import payments_for, rows_for
 
 OPERATIONS = ("capture", "cancel", "refund", "review")

@@ -22,7 +22,7 @@ from recon.gateway_client import (
     prepare_payment,
     read_payment_reply,
 )
-from recon.sandbox.faults.fault_rule import KINDS
+from recon.sandbox.faults import KINDS
 from tests.conformance.conftest import TODAY, Target
 from tests.conformance.test_card_contract import card_payment
 from tests.conformance.test_lying_gateway import DID_NOT, EXTRA, HAPPENED, effects, moved

@@ -12,7 +12,7 @@ from recon.gateway_client import (
     ReplyOutcome,
     prepare,
 )
-from recon.sandbox.ground.wire import sign as signed_by_the_sandbox
+from recon.sandbox.wire import sign as signed_by_the_sandbox
 from tests.conformance.test_card_contract import card_payment
 
 HEAD = "100042100042001R1"

@@ -33,7 +33,7 @@ from recon.gateway_client.payments import (
     PayingPerson,
     RecurringContract,
 )
-from recon.sandbox.operations.checkout import ALIASES, FIXED
+from recon.sandbox.paying import INPUTS
 from tests.conformance.conftest import QUICK, Target, interface_of
 from tests.conformance.test_apm_contract import apm_payment
 from tests.conformance.test_card_contract import card_payment
@@ -199,8 +199,8 @@ def test_the_hosted_page_is_read(client: Target, gateway: Gateway) -> None:
 
 def test_the_hosted_page_has_the_inputs_that_the_sandbox_reads_in_the_document() -> None:
     """Two readings of 4.3 that share no code name the same inputs."""
-    assert set(HOSTED_ALIASES) == {*ALIASES, "source_request_ip"}
-    assert set(HOSTED_FIXED) == {"gbc_id", *FIXED}
+    assert set(HOSTED_ALIASES) == {*INPUTS["aliases"], "source_request_ip"}
+    assert set(HOSTED_FIXED) == {"gbc_id", *INPUTS["fixed"]}
 
 
 @pytest.mark.parametrize(

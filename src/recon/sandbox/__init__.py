@@ -4,9 +4,8 @@ For the command line, the demo and tests only. What it does where the gateway's 
 is its own choice, written in `sandbox.toml`.
 """
 
-from recon.sandbox.ground.options import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions
-from recon.sandbox.server.sandbox_app import create_app
-from recon.sandbox.server.serving import RunningSandbox, serve, serving
+from recon.sandbox.options import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions
+from recon.sandbox.server import RunningSandbox, create_app, serve, serving
 
 __all__ = [
     "CLOCK_START",

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.sandbox import RunningSandbox, SandboxOptions, serving
-from recon.sandbox.operations import order_query
+from recon.sandbox import RunningSandbox, SandboxOptions, queries, serving
 from tests.recon.sandbox.conftest import Caller
 
 WHO = ["--shopper-id", "s1", "--shopper-email", "ana@example.test", "--shopper-country", "DE"]
@@ -133,7 +132,7 @@ def test_query_as_json_is_json_all_the_way(
     """What the gateway gives as objects and lists comes out as such, not as a program's text."""
     assert desk
     sites = [{"site": "sandbox.example", "floors": [1, 2]}]
-    monkeypatch.setattr(order_query, "SITE", sites)
+    monkeypatch.setattr(queries, "SITE", sites)
     caller = Caller(sandbox.base_url)
     with caller.http:
         caller.authorise(order_no="web-9", card="4000000000009235")

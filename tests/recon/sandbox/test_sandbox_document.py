@@ -5,9 +5,8 @@ import re
 from pathlib import Path
 
 from recon.sandbox import SandboxOptions, create_app
-from recon.sandbox.faults.fault_plan import rules_in
-from recon.sandbox.faults.fault_rule import KINDS
-from recon.sandbox.operations.operations import OPERATIONS
+from recon.sandbox.exchange import OPERATIONS
+from recon.sandbox.faults import KINDS, rules_in
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "GATEWAY.md").read_text(encoding="utf-8")
 _KIND = re.compile(r'^- `(\{"kind": "([a-z_]+)".*?\})`: (.+)$', re.MULTILINE)

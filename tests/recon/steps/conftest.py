@@ -27,7 +27,7 @@ from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.model.uptime import Uptime
 from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
-from recon.sandbox.ground.options import Profile
+from recon.sandbox.options import Profile
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.night import whole_night as night

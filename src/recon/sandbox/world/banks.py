@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import exponent, format_minor_units
 from recon.model.words import BreakCode, Flag
-from recon.sandbox.ground.wire import rendered
+from recon.sandbox.wire import rendered
 from recon.sandbox.world.records import (
     DAYS_BEFORE,
     STORIES,

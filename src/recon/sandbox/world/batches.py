@@ -18,7 +18,7 @@ from typing import Any
 
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
-from recon.sandbox.ground.book import Effect, ids_of
+from recon.sandbox.book import Effect, ids_of
 from recon.sandbox.world.banks import LEAST_PLANTED, Arrival, BankMonth
 from recon.sandbox.world.records import (
     BOOKING_GRACE,

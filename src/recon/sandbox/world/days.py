@@ -18,9 +18,9 @@ from pydantic import TypeAdapter
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import BreakCode, EntryType, Flag, GatewayState, OrderStatus
 from recon.model.words import UnverifiedReason as Reason
-from recon.sandbox.ground.book import Effect, Payment, ids_of
-from recon.sandbox.ground.operation_call import Sandbox
-from recon.sandbox.ground.population import PaymentDraft, transaction_id_of
+from recon.sandbox.book import Effect, Payment, ids_of
+from recon.sandbox.call import Sandbox
+from recon.sandbox.population import PaymentDraft, transaction_id_of
 from recon.sandbox.world import banks, batches, night
 from recon.sandbox.world.night import BOOKING_TIME, CHECKOUT_TIME, Story, expecting
 from recon.sandbox.world.records import (
@@ -46,9 +46,6 @@ AMOUNTS = (2_000, 40_000)
 CURRENCIES = ("EUR", "EUR", "GBP", "JPY", "USD")
 ORDER_GRACE = timedelta(hours=24)
 """How long an order may be away, as in the bundled rules."""
-
-Placed = Sequence[tuple[int, Effect]]
-"""Effects in commit order, each with its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +129,7 @@ class _Day:
     @staticmethod
     def of(sandbox: Sandbox, *, day: date, account_id: str) -> "_Day":
         """The date as the truth is now."""
-        placed = _effects_by(sandbox, day=day)
-        effects = [effect for _, effect in placed]
+        effects = _effects_by(sandbox, day=day)
         payments = payments_of(effects, now=BusinessCalendar.of().closes_at(day))
         merchant_id, seed = sandbox.options.merchant, sandbox.options.seed
         (other,) = {*sandbox.options.accounts} - {account_id}
@@ -155,7 +151,7 @@ class _Day:
         charges = [fee for fee in sample.fees if fee.booked_at.date().isoformat() >= since]
         entries, in_books = batches.books_of(before, month=month, charges=charges, day=day)
         sample = replace(sample, fees=(*charges, *entries))
-        position = max((position for position, _ in placed), default=0)
+        position = max((effect.position or 0 for effect in effects), default=0)
         return _Day(sample, payments, settled, before, held, month, in_books, position)
 
     def texts(self) -> dict[str, str]:
@@ -286,10 +282,10 @@ def _next(
     """
     drafts = _sold(sandbox, day) if account_id == sandbox.options.account else []
     effects = _effects_by(sandbox, day=day, after=handed.position)
-    own = [each for each in effects if each[1].account_id == account_id]
+    own = [effect for effect in effects if effect.account_id == account_id]
     lines = [
         batches.of_one_currency(effect, day=day)
-        for _, effect in own
+        for effect in own
         if effect.operation in batches.SETTLED and effect.operation != PAYOUT
     ]
     payouts = batches.pay_outs_of(lines)
@@ -323,7 +319,7 @@ def _next(
     }
     return texts, ToldSoFar(
         day=day,
-        position=effects[-1][0] if effects else handed.position,
+        position=(effects[-1].position if effects else None) or handed.position,
         last=month.last_statements() or handed.last,
         coming=month.coming,
         unbooked=(*lines, *payouts),
@@ -332,10 +328,11 @@ def _next(
     )
 
 
-def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[tuple[int, Effect]]:
+def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[Effect]:
     """The effects behind a position that took place by the end of a business date."""
     closes_at = BusinessCalendar.of().closes_at(day).timestamp()
-    return [each for each in sandbox.book.effects(after) if each[1].committed_at < closes_at]
+    every = sandbox.book.every_effect(after)
+    return [effect for effect in every if effect.committed_at < closes_at]
 
 
 def _sold(sandbox: Sandbox, day: date) -> list[PaymentDraft]:
@@ -371,17 +368,17 @@ def _sold(sandbox: Sandbox, day: date) -> list[PaymentDraft]:
 
 
 def _of_payments(
-    effects: Placed, *, day: date, known: set[tuple[str, str]]
+    effects: Sequence[Effect], *, day: date, known: set[tuple[str, str]]
 ) -> Iterator[LedgerLine]:
     """An entry for each movement of a payment that the books do not have already."""
     opens = datetime.combine(day, batches.BOOKED_AT)
-    for position, effect in effects:
+    for effect in effects:
         kind = effect.operation
         booked = kind in {EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK}
         if booked and (effect.order_no, kind) not in known:
             yield LedgerLine(
                 **ids_of(effect),
-                entry_id=f"LP-{position}",
+                entry_id=f"LP-{effect.position}",
                 entry_type=kind,
                 amount=effect.amount or 0,
                 booked_at=max(instant_of(effect) + BOOKING_TIME, opens),

@@ -23,7 +23,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, EntryType, Flag, GatewayState, OrderStatus
 from recon.model.words import UnverifiedReason as Reason
-from recon.sandbox.ground.book import ids_of
+from recon.sandbox.book import ids_of
 from recon.sandbox.world.records import (
     BOOKING_GRACE,
     STORIES,

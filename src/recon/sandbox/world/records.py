@@ -16,7 +16,7 @@ from typing import Any, Literal
 from recon.model.business_date import Grace
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Flag, GatewayState, UnverifiedReason
-from recon.sandbox.ground.book import Effect
+from recon.sandbox.book import Effect
 
 BOOKING_GRACE = Grace(2, "bd")
 """How long the ledger may be without a movement, as in the bundled rules."""

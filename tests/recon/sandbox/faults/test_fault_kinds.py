@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.faults.fault_rule import KINDS, NOTIFY_KINDS
-from recon.sandbox.ground.clock import real_seconds
+from recon.sandbox.faults import KINDS, NOTIFY_KINDS
+from recon.sandbox.options import real_seconds
 from tests.recon.sandbox.conftest import Caller
 
 Rule = dict[str, Any]

@@ -7,9 +7,8 @@ import pytest
 
 from recon.model.errors import ConfigurationError
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.faults.fault_plan import draw, install, read_plan
-from recon.sandbox.faults.fault_rule import FaultRule
-from recon.sandbox.ground.book import Book
+from recon.sandbox.book import Book
+from recon.sandbox.faults import FaultRule, draw, install, read_plan
 
 
 def played(rule: dict[str, Any], calls: list[str], *, seed: int = 42) -> list[bool]:

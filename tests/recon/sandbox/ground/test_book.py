@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from recon.model.errors import ConfigurationError
-from recon.sandbox.ground.book import Book
+from recon.sandbox.book import Book
 
 
 def test_a_transaction_is_all_or_nothing() -> None:

@@ -8,9 +8,9 @@ import httpx
 
 from recon.model.money import exponent
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.ground.clock import VirtualClock
-from recon.sandbox.ground.population import populate
-from recon.sandbox.ground.sandbox_terms import load_terms
+from recon.sandbox.options import VirtualClock
+from recon.sandbox.population import populate
+from recon.sandbox.terms import load_terms
 
 ACCOUNT = "100042001"
 PINNED = "c46137a4f33fe1511b75c85acacf5f934b6321a58361f865b4ceb3d2f7d931cb"

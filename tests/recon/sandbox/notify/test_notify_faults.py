@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.sandbox.faults.fault_rule import NOTIFY_KINDS
+from recon.sandbox.faults import NOTIFY_KINDS
 from tests.recon.sandbox.merchant_site import MerchantSite, merchant_site
 from tests.recon.sandbox.notify.test_courier import later, told
 

@@ -5,8 +5,8 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions
-from recon.sandbox.pages.truth_pages import overview, timeline
-from recon.sandbox.server.sandbox_app import open_sandbox
+from recon.sandbox.control import overview, timeline
+from recon.sandbox.server import open_sandbox
 
 
 def test_a_timeline_shows_truth_beside_what_was_told(gateway: Any) -> None:

@@ -5,8 +5,8 @@ import httpx
 import pytest
 
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.ground.book import LoggedRequest
-from recon.sandbox.server.sandbox_app import open_sandbox
+from recon.sandbox.book import LoggedRequest
+from recon.sandbox.server import open_sandbox
 
 
 @pytest.mark.parametrize("body", ["", "{}", '{"seconds": -1}', '{"seconds": 1e99}', "[1]", "x"])

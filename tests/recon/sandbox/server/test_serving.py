@@ -10,7 +10,7 @@ import pytest
 
 from recon.model.errors import ConfigurationError
 from recon.sandbox import SandboxOptions, serving
-from recon.sandbox.server.serving import start_lines
+from recon.sandbox.server import start_lines
 
 SERVE = "from recon.sandbox import SandboxOptions, serve; serve(SandboxOptions(orders=20))"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from recon.model.words import BreakCode
-from recon.sandbox.ground.options import CLOCK_START, SandboxOptions
-from recon.sandbox.ground.population import populate
-from recon.sandbox.ground.sandbox_terms import load_terms
+from recon.sandbox.options import CLOCK_START, SandboxOptions
+from recon.sandbox.population import populate
+from recon.sandbox.terms import load_terms
 from recon.sandbox.world.night import (
     NOT_SHOWN,
     ORDER_HEADER,

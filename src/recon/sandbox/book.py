@@ -2,10 +2,12 @@
 
 Everything a request changes is committed before its reply leaves, or not at all. Payments, effects
 and the log of requests are values; instants are whole seconds since 1970 on the virtual clock,
-amounts int minor units.
+amounts int minor units. The truth is the ledger of effects; what must hold over it are the
+invariants.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields
@@ -17,11 +19,13 @@ from typing import Any, Literal
 from recon.model.errors import ConfigurationError
 from recon.model.money import wire_amount
 from recon.model.words import GatewayState
+from recon.sandbox.options import iso
 
 APPLICATION_ID = 0x52534258
 """Marks an SQLite file as a sandbox's state."""
 
 BUSY_MILLISECONDS = 5_000
+EFFECTS_PER_READ = 1_000
 _TABLES = (
     *("paid_out", "contract", "subscription", "payment_detail", "token"),
     *("late_request", "draw", "request_row", "request", "effect", "payment", "note"),
@@ -31,24 +35,6 @@ _TABLES = (
 
 Origin = Literal["seed", "api", "portal", "gateway"]
 """Where an effect came from: the population, a client, somebody by hand, the gateway itself."""
-
-EFFECT_KEYS = (
-    "operation",
-    "origin",
-    "merchant_id",
-    "account_id",
-    "order_no",
-    "transaction_id",
-    "currency",
-    "amount",
-    "refund_reference_id",
-    "refund_reason",
-    "refund_reference",
-    "request_id",
-    "request_log_id",
-    "committed_at",
-)
-"""Keys of one line of the truth, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +77,24 @@ class Effect:
     transaction_id: str
     currency: str
     amount: int | None
-    committed_at: int
     refund_reference_id: str = ""
     refund_reason: str = ""
     refund_reference: str = ""
     request_id: str = ""
     request_log_id: str = ""
+    committed_at: int = 0
+    position: int | None = None
+    """In the ledger, once it is written."""
+
+    def table(self) -> dict[str, str]:
+        """It as plain text, every key present."""
+        values = {name: getattr(self, name) for name in EFFECT_KEYS}
+        amount = "" if self.amount is None else on_wire(self.amount, currency=self.currency)
+        return values | {"amount": amount, "committed_at": iso(self.committed_at)}
+
+
+EFFECT_KEYS = tuple(field.name for field in fields(Effect) if field.name != "position")
+"""Keys of one line of the truth, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +134,21 @@ def ids_of(source: object) -> dict[str, Any]:
 
 
 def effect_of(
-    payment: Payment, *, operation: str, origin: Origin, amount: int | None, committed_at: int
+    payment: Payment, operation: str, *, origin: Origin, amount: int | None, at: int, **more: str
 ) -> Effect:
-    """An effect on a payment."""
-    return Effect(
-        **ids_of(payment),
-        operation=operation,
-        origin=origin,
-        amount=amount,
-        committed_at=committed_at,
-    )
+    """An effect on a payment; `more` are fields of it."""
+    ids = ids_of(payment) | more
+    return Effect(operation, origin, **ids, amount=amount, committed_at=at)
 
 
 def columns_of(kind: type[Any]) -> str:
     """The columns of a table whose rows are such values, as SQL lists them."""
     return ", ".join(field.name for field in fields(kind))
+
+
+def marks_of(values: Sized) -> str:
+    """So many placeholders."""
+    return ", ".join("?" * len(values))
 
 
 class Book:
@@ -163,7 +161,7 @@ class Book:
             ConfigurationError: the file is not a sandbox's state or cannot be opened.
         """
         self.name = str(state) if state else "memory"
-        self.after_commit: Callable[[], None] = _nothing
+        self.after_commit: Callable[[], None] = lambda: None
         """Called when a transaction was committed; the courier of notifications wakes by it."""
         try:
             self._connection = _open(state)
@@ -208,6 +206,10 @@ class Book:
         self.write_note(name, value=str(number))
         return number
 
+    def next_request(self) -> str:
+        """The name of the next request in the log."""
+        return f"RL{self.next_number('requests'):08d}"
+
     def select(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Rows of a query written in this package."""
         return self._connection.execute(statement, parameters).fetchall()
@@ -223,17 +225,19 @@ class Book:
 
     def payments(self, column: str, *, keys: Sequence[str]) -> list[Payment]:
         """Payments whose `transaction_id` or `order_no` is one of the keys, oldest first."""
-        statement = f"SELECT {columns_of(Payment)} FROM payment WHERE {column} IN"  # noqa: S608
-        rows = self.select(
-            f"{statement} ({marks_of(keys)}) ORDER BY created_at, transaction_id", keys
-        )
-        return [_payment(row) for row in rows]
+        return list(self._payments(f"WHERE {column} IN ({marks_of(keys)})", keys))
 
     def every_payment(self) -> Iterator[Payment]:
         """All payments, oldest first."""
-        statement = f"SELECT {columns_of(Payment)} FROM payment"  # noqa: S608 - our own names
+        return self._payments("", ())
+
+    def _payments(self, where: str, keys: Sequence[str]) -> Iterator[Payment]:
+        statement = f"SELECT {columns_of(Payment)} FROM payment {where}"  # noqa: S608
         ordered = f"{statement} ORDER BY created_at, transaction_id"
-        yield from map(_payment, self._connection.execute(ordered))
+        for row in self._connection.execute(ordered, keys):
+            payment = Payment(*row)
+            object.__setattr__(payment, "state", GatewayState(payment.state))
+            yield payment
 
     def write(self, table: str, values: Iterable[Any], *, kind: type[Any]) -> None:
         """Write values of one kind into their table; one whose key is there replaces it."""
@@ -252,11 +256,13 @@ class Book:
         """Add to the truth."""
         self.write("effect", effects, kind=Effect)
 
-    def effects(self, after: int = 0, *, limit: int = -1) -> list[tuple[int, Effect]]:
-        """Effects in commit order behind a position, each with its own position; -1: all."""
-        statement = f"SELECT position, {columns_of(Effect)} FROM effect WHERE position > ?"  # noqa: S608
-        rows = self.select(f"{statement} ORDER BY position LIMIT ?", (after, limit))
-        return [(row[0], Effect(*row[1:])) for row in rows]
+    def every_effect(self, after: int = 0) -> Iterator[Effect]:
+        """Effects in commit order, those behind a position, a thousand at a time."""
+        statement = f"SELECT {columns_of(Effect)} FROM effect WHERE position > ?"  # noqa: S608
+        ordered = f"{statement} ORDER BY position LIMIT {EFFECTS_PER_READ}"
+        while rows := self.select(ordered, (after,)):
+            yield from (Effect(*row) for row in rows)
+            after = rows[-1][-1]
 
     def write_request(self, logged: LoggedRequest, *, rows: Iterable[RowReply]) -> None:
         """Log a request and what its rows were told."""
@@ -269,14 +275,63 @@ class Book:
             ],
         )
 
+    def invariants(self) -> dict[str, int]:
+        """What must be 0, counted over the ledger alone, never over the payments' states."""
+        same = Counter(map(tuple, self.select(_INTENTIONS)))
+        over = {
+            name: self.select(_OVER.format(left=left, right=right))[0][0]
+            for name, left, right in (
+                ("over_captured", "captured", "authorised"),
+                ("over_refunded", "refunded", "captured"),
+            )
+        }
+        return {
+            "double_effects": sum(count - 1 for count in same.values()),
+            **over,
+            "effects_without_client_record": self.select(_WITHOUT_RECORD)[0][0],
+            "double_intentions": self.select(_DOUBLE_INTENTIONS)[0][0],
+        }
 
-def marks_of(values: Sized) -> str:
-    """So many placeholders."""
-    return ", ".join("?" * len(values))
 
-
-def _nothing() -> None:
-    """What follows a commit unless somebody wants to know."""
+_INTENTIONS = """
+SELECT operation, CASE operation WHEN 'payout' THEN '' ELSE transaction_id END,
+    CASE operation WHEN 'refund' THEN amount END,
+    CASE operation WHEN 'refund' THEN refund_reason ELSE '' END,
+    CASE operation WHEN 'refund' THEN refund_reference ELSE '' END,
+    CASE operation WHEN 'payout' THEN request_id ELSE '' END
+FROM effect WHERE origin = 'api' AND operation IN ('capture', 'cancel', 'refund', 'payout')
+"""
+_OVER = """
+SELECT count(*) FROM (
+    SELECT transaction_id,
+        sum(CASE operation WHEN 'authorise' THEN amount WHEN 'authorise_apm' THEN amount
+            ELSE 0 END) AS authorised,
+        sum(CASE operation WHEN 'capture' THEN amount WHEN 'capture_reversed' THEN -amount
+            ELSE 0 END) AS captured,
+        sum(CASE operation WHEN 'refund' THEN amount WHEN 'refund_reversed' THEN -amount
+            ELSE 0 END) AS refunded
+    FROM effect
+    WHERE transaction_id IN (
+        SELECT transaction_id FROM effect WHERE origin = 'api' AND transaction_id <> '')
+    GROUP BY transaction_id)
+WHERE {left} > {right}
+"""
+_WITHOUT_RECORD = """
+SELECT count(*) FROM effect e WHERE e.origin = 'api' AND NOT EXISTS (
+    SELECT 1 FROM request_row r
+    WHERE r.request_log_id = e.request_log_id AND r.transaction_id = e.transaction_id)
+"""
+_DOUBLE_INTENTIONS = """
+SELECT coalesce(sum(standing - 1), 0) FROM (
+    SELECT count(*) AS standing FROM effect e
+    WHERE e.origin = 'api' AND e.operation IN ('capture', 'cancel', 'refund') AND NOT EXISTS (
+        SELECT 1 FROM effect r WHERE r.transaction_id = e.transaction_id
+        AND r.operation = e.operation || '_reversed'
+        AND r.refund_reference_id = e.refund_reference_id)
+    GROUP BY e.merchant_id, e.account_id, e.operation, e.transaction_id, e.amount, e.currency)
+"""
+"""What a merchant wants of a payment bears no reference: only the money tells two wishes apart.
+What the gateway itself took back stands no more. A payout names no payment to be told by."""
 
 
 def _open(state: Path | None) -> sqlite3.Connection:
@@ -295,9 +350,3 @@ def _open(state: Path | None) -> sqlite3.Connection:
     marked = f"PRAGMA application_id = {APPLICATION_ID};"
     connection.executescript(f"BEGIN IMMEDIATE; {schema} {marked} COMMIT;")
     return connection
-
-
-def _payment(row: Sequence[Any]) -> Payment:
-    payment = Payment(*row)
-    object.__setattr__(payment, "state", GatewayState(payment.state))
-    return payment

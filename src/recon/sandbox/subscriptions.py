@@ -12,21 +12,21 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.ground.book import Book, Effect, Payment, RowReply, columns_of, effect_of
-from recon.sandbox.ground.clock import DAY_SECONDS, MOVE_SECONDS_MAX
-from recon.sandbox.ground.operation_call import (
+from recon.sandbox.book import Book, Effect, Payment, RowReply, columns_of, effect_of, ids_of
+from recon.sandbox.call import (
+    STATUS_DONE,
+    STATUS_FAILED,
     Call,
     OperationReply,
     Sandbox,
-    amount_of,
+    SandboxOperation,
     echoed_signature,
-    merchant_refusal,
-    signature_refusal,
     wrong,
 )
-from recon.sandbox.ground.payment_result import SUCCESS, Detail, details_of
-from recon.sandbox.ground.population import transaction_id_of
-from recon.sandbox.notify.notify_events import tell_payment
+from recon.sandbox.options import DAY_SECONDS, MOVE_SECONDS_MAX
+from recon.sandbox.payment import SUCCESS, Detail, details_of, tell_payment
+from recon.sandbox.population import transaction_id_of
+from recon.sandbox.wire import wire_minor_units
 
 ACTIVE = "active"
 INACTIVE = "Inactived"
@@ -67,22 +67,18 @@ class Subscription:
     state: str = ACTIVE
 
     def due_at(self, number: int) -> int:
-        """When the contract of a number ends, counted from 1."""
-        return after(self.starts_at, interval=self.interval, count=number * self.interval_count)
+        """When the contract of a number, counted from 1, ends; a day is never beyond its month."""
+        count, interval = number * self.interval_count, self.interval
+        if interval in _DAYS:
+            return self.starts_at + count * _DAYS[interval] * DAY_SECONDS
+        first = datetime.fromtimestamp(self.starts_at, UTC)
+        years, month = divmod(first.month - 1 + count * _MONTHS[interval], MONTHS_OF_A_YEAR)
+        year = first.year + years
+        day = min(first.day, monthrange(year, month + 1)[1])
+        return int(first.replace(year=year, month=month + 1, day=day).timestamp())
 
 
 COLUMNS = columns_of(Subscription)
-
-
-def after(start: int, *, interval: str, count: int) -> int:
-    """The instant so many intervals later; a month's day is never beyond its end."""
-    if interval in _DAYS:
-        return start + count * _DAYS[interval] * DAY_SECONDS
-    first = datetime.fromtimestamp(start, UTC)
-    years, month = divmod(first.month - 1 + count * _MONTHS[interval], MONTHS_OF_A_YEAR)
-    year = first.year + years
-    day = min(first.day, monthrange(year, month + 1)[1])
-    return int(first.replace(year=year, month=month + 1, day=day).timestamp())
 
 
 def asked_for(given: Mapping[str, Any], *, payment: Payment, now: int) -> Subscription | None:
@@ -93,7 +89,7 @@ def asked_for(given: Mapping[str, Any], *, payment: Payment, now: int) -> Subscr
     text = {name: str(value).strip() for name, value in given.items() if value is not None}
     amount = payment.authorised
     if text.get("contract_amount"):
-        amount = amount_of(given["contract_amount"], currency=payment.currency)
+        amount = wire_minor_units(given["contract_amount"], currency=payment.currency) or 0
     interval = text.get("interval", "").lower() or "month"
     count = _count(text.get("interval_count", "") or "1", most=INTERVAL_COUNT_MAX)
     cycles = _count(text.get("billing_cycle", "") or str(CHARGES_MAX), most=CHARGES_MAX)
@@ -106,13 +102,9 @@ def asked_for(given: Mapping[str, Any], *, payment: Payment, now: int) -> Subscr
     if len(name) > NAME_LENGTH_MAX or starts_at > now + MOVE_SECONDS_MAX:
         return None
     return Subscription(
+        **ids_of(payment),
         recurring_id="",
-        merchant_id=payment.merchant_id,
-        account_id=payment.account_id,
-        order_no=payment.order_no,
-        transaction_id=payment.transaction_id,
         contract_name=name,
-        currency=payment.currency,
         amount=amount,
         interval=interval,
         interval_count=count,
@@ -144,11 +136,11 @@ def begin(book: Book, subscription: Subscription) -> Subscription:
     number = book.next_number("subscriptions")
     begun = replace(subscription, recurring_id=f"RC{number:09d}")
     book.write("subscription", [begun], kind=Subscription)
-    next_contract(book, begun, number=1)
+    _next_contract(book, begun, number=1)
     return begun
 
 
-def next_contract(book: Book, subscription: Subscription, *, number: int) -> None:
+def _next_contract(book: Book, subscription: Subscription, *, number: int) -> None:
     """Write the contract of a number, unless the subscription is over before its end."""
     due_at = subscription.due_at(number)
     if number <= subscription.charges_max and due_at <= subscription.ends_at:
@@ -156,76 +148,59 @@ def next_contract(book: Book, subscription: Subscription, *, number: int) -> Non
         book.execute("INSERT INTO contract VALUES (?, ?, ?, '')", values)
 
 
-def find(book: Book, recurring_id: str) -> Subscription | None:
-    """A subscription by its own name."""
-    statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
-    rows = book.select(statement, (recurring_id,))
-    return Subscription(*rows[0]) if rows else None
-
-
-STATUS_DONE = "1"
-STATUS_FAILED = "0"
-NAMES = ("recurring_id", "contract_name")
-
-
-def answer_cancel_subscription(sandbox: Sandbox, call: Call) -> OperationReply:
+def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
     """The subscription becomes Inactived; a second time, or under another name, is refused."""
-    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
-    if reason:
-        return _reply(call, message=sandbox.terms.request_refusal(reason), reason=reason)
-    missing = next((name for name in NAMES if not call.text(name)), "")
-    subscription = find(sandbox.book, call.text("recurring_id"))
-    refused = wrong(missing) or _refusal(call, subscription)
-    message = sandbox.terms.subscription_refusal(refused) if refused else ""
-    if subscription is not None and not refused:
-        _end(sandbox.book, subscription, call=call)
-    return _reply(call, message=message, subscription=subscription)
-
-
-def _refusal(call: Call, subscription: Subscription | None) -> str:
-    if subscription is None or subscription.account_id != call.text("account_id"):
-        return "unknown"
-    if subscription.contract_name != call.text("contract_name").strip():
-        return "unknown"
-    return "" if subscription.state == ACTIVE else "inactive"
-
-
-def _end(book: Book, subscription: Subscription, *, call: Call) -> None:
-    book.execute(
-        "UPDATE subscription SET state = ? WHERE recurring_id = ?",
-        (INACTIVE, subscription.recurring_id),
-    )
-    effect = Effect(
-        operation="cancelsubscription",
-        origin="api",
-        merchant_id=subscription.merchant_id,
-        account_id=subscription.account_id,
-        order_no=subscription.order_no,
-        transaction_id=subscription.transaction_id,
-        currency=subscription.currency,
-        amount=None,
-        committed_at=call.now,
-        request_log_id=call.request_log_id,
-    )
-    book.append_effects([effect])
+    statement = f"SELECT {COLUMNS} FROM subscription WHERE recurring_id = ?"  # noqa: S608
+    rows = sandbox.book.select(statement, (call.text("recurring_id"),))
+    found = Subscription(*rows[0]) if rows else None
+    reason = wrong(call.missing(("recurring_id", "contract_name")))
+    if not reason and (
+        found is None
+        or found.account_id != call.text("account_id")
+        or found.contract_name != call.text("contract_name").strip()
+    ):
+        reason = "unknown"
+    elif not reason and found and found.state != ACTIVE:
+        reason = "inactive"
+    if found and not reason:
+        sandbox.book.execute(
+            "UPDATE subscription SET state = ? WHERE recurring_id = ?",
+            (INACTIVE, found.recurring_id),
+        )
+        effect = Effect(
+            operation="cancelsubscription",
+            origin="api",
+            **ids_of(found),
+            amount=None,
+            committed_at=call.now,
+            request_log_id=call.request_log_id,
+        )
+        sandbox.book.append_effects([effect])
+    message = sandbox.terms.refusal(reason, "subscription") if reason else ""
+    return _reply(call, message=message, subscription=found)
 
 
 def _reply(
     call: Call, *, message: str, reason: str = "", subscription: Subscription | None = None
 ) -> OperationReply:
     status = STATUS_FAILED if message else STATUS_DONE
-    names = ("merchant_id", "account_id", "recurring_id", "contract_name")
-    content = {name: call.text(name) for name in names}
-    content |= {"cancel_status": status, "error_message": message}
-    content["encryption_data"] = echoed_signature(call, reason=reason)
-    row_reply = RowReply(
-        subscription.transaction_id if subscription else "",
-        subscription.order_no if subscription else "",
-        status,
-        message,
-    )
+    content = {
+        **call.texts("merchant_id", "account_id", "recurring_id", "contract_name"),
+        "cancel_status": status,
+        "error_message": message,
+        "encryption_data": echoed_signature(call, reason=reason),
+    }
+    ids = (subscription.transaction_id, subscription.order_no) if subscription else ("", "")
+    row_reply = RowReply(*ids, status, message)
     return OperationReply(content, row_replies=(row_reply,), outcome=status)
 
+
+CANCEL_SUBSCRIPTION = SandboxOperation(
+    _answer,
+    refuse=lambda sandbox, call, reason: _reply(
+        call, message=sandbox.terms.refusal(reason), reason=reason
+    ),
+)
 
 _FIRST_DUE = f"""
 SELECT number, due_at, {COLUMNS} FROM contract JOIN subscription USING (recurring_id)
@@ -233,20 +208,18 @@ WHERE charged_as = '' AND due_at <= ? ORDER BY due_at, recurring_id LIMIT 1
 """  # noqa: S608 - our own names
 
 
-def charge_what_is_due(sandbox: Sandbox) -> int:
-    """Charge every contract whose end has come, in the order of time; returns how many."""
-    now, charged = sandbox.clock.now(), 0
+def charge_what_is_due(sandbox: Sandbox) -> None:
+    """Charge every contract whose end has come, in the order of time."""
+    now = sandbox.clock.now()
     while due := sandbox.book.select(_FIRST_DUE, (now,)):
         number, due_at, *values = due[0]
         with sandbox.book.transaction():
             _charge(sandbox, Subscription(*values), number=number, due_at=due_at)
-        charged += 1
-    return charged
 
 
 def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at: int) -> None:
     """One payment, authorised and captured by the gateway itself; the next contract follows."""
-    book = sandbox.book
+    book, amount = sandbox.book, subscription.amount
     count = book.next_number("payments")
     payment = Payment(
         transaction_id=transaction_id_of(due_at, number=count),
@@ -254,43 +227,32 @@ def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at
         merchant_id=subscription.merchant_id,
         account_id=subscription.account_id,
         currency=subscription.currency,
-        authorised=subscription.amount,
+        authorised=amount,
         state=GatewayState.PAID,
         created_at=due_at,
-        captured=subscription.amount,
+        captured=amount,
         captured_at=due_at,
         reference_no=f"R{count:09d}",
     )
     book.write_payments([payment])
     book.append_effects(
-        effect_of(
-            payment,
-            operation=operation,
-            origin="gateway",
-            amount=payment.authorised,
-            committed_at=due_at,
-        )
+        effect_of(payment, operation, origin="gateway", amount=amount, at=due_at)
         for operation in ("authorise", "capture")
     )
-    _tell(sandbox, subscription, payment=payment)
+    # Told where its first payment told of itself.
+    first = details_of(book, [subscription.transaction_id]).get(subscription.transaction_id)
+    detail = Detail(
+        payment.transaction_id,
+        "card",
+        info=SUCCESS,
+        notify_url=first.notify_url if first else "",
+        contract_name=subscription.contract_name,
+        recurring_id=subscription.recurring_id,
+    )
+    tell_payment(sandbox, payment, detail=detail, at=due_at)
     book.execute(
         "UPDATE contract SET charged_as = ? WHERE recurring_id = ? AND number = ?",
         (payment.transaction_id, subscription.recurring_id, number),
     )
     if subscription.state == ACTIVE:
-        next_contract(book, subscription, number=number + 1)
-
-
-def _tell(sandbox: Sandbox, subscription: Subscription, *, payment: Payment) -> None:
-    """Tell of a charge where its first payment told of itself."""
-    first = details_of(sandbox.book, [subscription.transaction_id])
-    detail = first.get(subscription.transaction_id, Detail("", "card"))
-    notified = Detail(
-        payment.transaction_id,
-        "card",
-        info=SUCCESS,
-        notify_url=detail.notify_url,
-        contract_name=subscription.contract_name,
-        recurring_id=subscription.recurring_id,
-    )
-    tell_payment(sandbox, payment, detail=notified, at=payment.created_at)
+        _next_contract(book, subscription, number=number + 1)

@@ -1,24 +1,20 @@
-"""Request bodies read and replies written: JSON, XML and form, told apart by the first byte.
+"""Messages as the sandbox reads and writes them: bodies, fields, pages, signatures.
 
-A body's Content-Type is ignored, as the samples of the API document send JSON text under a form's
-type. Requests are foreign bytes: sizes, counts and nesting have limits, XML has no entities.
-
-Fields of a request that have a form: amounts with exactly their decimals, codes, dates, ids.
-
-Lengths of fields under the profile extended, as the bundled profiles.toml has them (A-03).
-
-Signatures as the sandbox computes them, on its own: it never shares code with the client.
+Bodies are JSON, XML or a form, told apart by the first byte; their Content-Type is ignored, as the
+samples of the API document send JSON text under a form's type. Requests are foreign bytes: sizes,
+counts and nesting have limits, XML has no entities. Lengths of fields under the profile extended
+are those of the bundled profiles.toml (A-03).
 
 A signature is SHA-256, lower-case hex, over the values of a template's fields in order, without a
 delimiter and without their spaces, a missing field empty, and then the sign key. The templates are
-those of the bundled signature.toml.
+those of the bundled signature.toml; the sandbox computes on its own, it never shares code with the
+client.
 """
 
 import hashlib
-import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -32,7 +28,7 @@ from lxml import etree
 from recon.config.settings import load_tables
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import WIRE_DECIMALS_MIN, exponent, parse_minor_units
-from recon.sandbox.ground.clock import iso
+from recon.sandbox.options import in_words
 
 Fields = dict[str, Any]
 
@@ -54,21 +50,19 @@ def parse_body(body: bytes) -> tuple[Fields | None, str]:
     return (fields, "") if isinstance(fields, dict) else (None, "the body is not an object")
 
 
-def _parser(text: str) -> Any:
-    first = text[:1]
-    if not first:
+def _parser(text: str) -> Callable[[str], Any]:
+    if not text:
         msg = "the body is empty"
         raise ValueError(msg)
-    return {"{": _parse_json, "[": _parse_json, "<": _parse_xml}.get(first, _parse_form)
+    return {"{": _parse_json, "[": _parse_json, "<": _parse_xml}.get(text[0], _parse_form)
 
 
 def _parse_json(text: str) -> Any:
-    return json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
+    def refuse(name: str) -> None:
+        msg = f"{name} is not JSON"
+        raise ValueError(msg)
 
-
-def _refuse_constant(name: str) -> None:
-    msg = f"{name} is not JSON"
-    raise ValueError(msg)
+    return json.loads(text, parse_float=Decimal, parse_constant=refuse)
 
 
 def _parse_form(text: str) -> Fields:
@@ -144,12 +138,6 @@ def _fill(element: Any, content: Mapping[str, Any]) -> None:
             child.text = _NOT_IN_XML.sub("", str(value))
 
 
-def in_words(instant: int | str) -> str:
-    """An instant in UTC as people read it: `2026-11-20 22:00:00`."""
-    text = iso(instant) if isinstance(instant, int) else instant
-    return text.replace("T", " ").rstrip("Z")
-
-
 _PAGES = Environment(
     loader=PackageLoader("recon.sandbox", package_path="pages"),
     autoescape=True,
@@ -166,7 +154,6 @@ def rendered(name: str, **content: Any) -> str:
 
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_COUNTRY = re.compile(r"[A-Z]{2}", re.ASCII)
 
 
 def wire_minor_units(text: Any, *, currency: str) -> int | None:
@@ -200,22 +187,14 @@ def is_date(text: str) -> bool:
         return False
 
 
-def is_country(text: str) -> bool:
-    """Whether a text has the form of a two-letter country code."""
-    return _COUNTRY.fullmatch(text) is not None
-
-
 @cache
-def lengths() -> Mapping[str, int]:
-    """Characters at most, by field."""
+def _lengths() -> Mapping[str, int]:
     return dict(load_tables("profiles", config_dir=None)["extended"]["lengths"])
 
 
 def too_long(fields: Mapping[str, Any], *, profile: str) -> str:
     """The first field that is longer than it may be, "" when none is; `base` knows no lengths."""
-    if profile != "extended":
-        return ""
-    bounds = lengths()
+    bounds = _lengths() if profile == "extended" else {}
     given = (name for name in fields if name in bounds)
     return next((name for name in given if len(text_of(fields[name])) > bounds[name]), "")
 
@@ -254,11 +233,6 @@ def sign(
             parts.append(text_of(fields.get(name)))
     plain = "".join(parts).replace(" ", "")
     return hashlib.sha256(f"{plain}{sign_key}".encode()).hexdigest()
-
-
-def agrees(given: str, *, expected: str) -> bool:
-    """Whether two signatures are the same, whatever the case, in constant time."""
-    return hmac.compare_digest(given.lower().encode(), expected.lower().encode())
 
 
 def text_of(value: Any) -> str:

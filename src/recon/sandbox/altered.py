@@ -11,18 +11,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.faults.fault_plan import planned_faults
-from recon.sandbox.faults.fault_rule import (
-    ANY_OPERATION,
-    ENDINGS,
-    REPEATING_KINDS,
-    Fault,
-    FaultRule,
-    RowKey,
-)
-from recon.sandbox.ground.book import Book, RowReply
-from recon.sandbox.ground.operation_call import OperationReply, Sandbox
-from recon.sandbox.ground.wire import render_json
+from recon.sandbox.book import Book, RowReply
+from recon.sandbox.call import STATUS_DONE, STATUS_FAILED, OperationReply, RowKey, Sandbox
+from recon.sandbox.faults import ANY_OPERATION, ENDINGS, KINDS, Fault, FaultRule, planned_faults
+from recon.sandbox.wire import render_json
 
 Row = dict[str, Any]
 
@@ -38,33 +30,23 @@ def altered(
     `earlier` is the content of the last reply of this operation, None before there was one.
     """
     kind = fault.rule.kind
-    whole = _WHOLE.get(kind)
-    if whole is not None:
-        return replace(reply, content=whole(reply, earlier or reply.content))
+    if kind in _WHOLE:
+        return replace(reply, content=_WHOLE[kind](reply, earlier or reply.content))
     if kind == "lag":
         rows = [_lagging(sandbox, row, fault=fault) for row in reply.rows]
         return _with_rows(reply, [row for row in rows if row is not None])
     if kind == "stray_row":
         return _with_rows(reply, [*reply.rows, *_stray(sandbox, reply)])
-    if kind in ROW_CHANGES and not reply.rows_key:
-        return replace(reply, content=_sole_row(reply, fault=fault))
-    return _changed_rows(reply, fault=fault) if kind in ROW_CHANGES else reply
-
-
-def _changed_rows(reply: OperationReply, *, fault: Fault) -> OperationReply:
-    change = ROW_CHANGES[fault.rule.kind]
+    change = ROW_CHANGES.get(kind)
+    if change is None:
+        return reply
+    if not reply.rows_key:
+        # A reply without rows is its own row, which can be neither lost nor doubled.
+        changed = change(dict(reply.content), fault.rule)
+        return replace(reply, content=changed[0]) if len(changed) == 1 else reply
     hit = fault.hits(map(key_of, reply.rows))
-    rows: list[Row] = []
-    for index, row in enumerate(reply.rows):
-        rows += change(row, fault.rule) if index in hit else [row]
-    return _with_rows(reply, rows)
-
-
-def _sole_row(reply: OperationReply, *, fault: Fault) -> Content:
-    """A reply without rows is its own row, which can be neither lost nor doubled."""
-    content = dict(reply.content)
-    changed = ROW_CHANGES[fault.rule.kind](content, fault.rule)
-    return changed[0] if len(changed) == 1 else content
+    each = (change(row, fault.rule) if at in hit else [row] for at, row in enumerate(reply.rows))
+    return _with_rows(reply, [row for rows in each for row in rows])
 
 
 def _with_rows(reply: OperationReply, rows: Any) -> OperationReply:
@@ -147,10 +129,8 @@ STATUS_KEYS = (
     "order_status",
     "status",
 )
-OPPOSITE = ("1", "0")
-"""Codes of a row's status: done, failed."""
 OPPOSITES: Mapping[str, tuple[str, str]] = {"payment_status": ("3000", "5000")}
-"""The same of a payment: paid, cancelled."""
+"""Codes of a row's status: of a payment paid and cancelled, of others done and failed."""
 AMOUNT_KEYS = ("refund_amount", "amount", "payment_amount")
 
 
@@ -164,7 +144,7 @@ def _contradicted(row: Row, _rule: FaultRule) -> list[Row]:
     name = next((name for name in STATUS_KEYS if name in row), "")
     if not name:
         return [row]
-    first, other = OPPOSITES.get(name, OPPOSITE)
+    first, other = OPPOSITES.get(name, (STATUS_DONE, STATUS_FAILED))
     return [row, {**row, name: other if row[name] == first else first}]
 
 
@@ -202,22 +182,16 @@ ROW_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
 
 def earlier_reply(book: Book, operation: str) -> dict[str, Any] | None:
     """The content of the last reply that was remembered, None before there was one."""
-    text = book.note(_note(operation))
+    text = book.note(f"earlier_reply:{operation}")
     return json.loads(text) if text else None
 
 
 def remember_reply(book: Book, operation: str, *, content: Any) -> None:
     """Remember a reply if a rule of the plan may want to repeat it."""
-    wanted = any(
-        entry.rule.kind in REPEATING_KINDS and entry.rule.operation in {ANY_OPERATION, operation}
-        for entry in planned_faults(book)
-    )
-    if wanted:
-        book.write_note(_note(operation), value=render_json(content).decode())
-
-
-def _note(operation: str) -> str:
-    return f"earlier_reply:{operation}"
+    rules = [entry.rule for entry in planned_faults(book)]
+    about = {ANY_OPERATION, operation}
+    if any(KINDS[rule.kind].repeats and rule.operation in about for rule in rules):
+        book.write_note(f"earlier_reply:{operation}", value=render_json(content).decode())
 
 
 MESSAGE_KEYS = ("error_message", "refund_message", "result_info", "failure_reason")
@@ -233,7 +207,8 @@ def row_replies_after(
     A query is logged only where a fault made it lie: it asks for a hundred rows at a time.
     """
     if wire is not None and wire.kind in UNANSWERED:
-        return no_row_replies(before, why=_why(wire), rows=rows)
+        code = f"HTTP {wire.status}" if wire.kind == "status" else wire.kind
+        return no_row_replies(before, why=f"no answer ({code})", rows=rows)
     asked = list(rows)
     if after.content == before.content and len(before.row_replies) in {0, len(asked)}:
         return before.row_replies
@@ -253,12 +228,6 @@ def no_row_replies(
     """Every row with nothing beside it but the reason."""
     keys = [(row.transaction_id, row.order_no) for row in reply.row_replies] or list(rows)
     return tuple(RowReply(*key, "", why) for key in keys)
-
-
-def _why(wire: FaultRule) -> str:
-    if wire.kind == "status":
-        return f"no answer (HTTP {wire.status})"
-    return f"no answer ({wire.kind})"
 
 
 def _rows(reply: OperationReply) -> list[dict[str, Any]]:

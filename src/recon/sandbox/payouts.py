@@ -12,27 +12,18 @@ as YYYY-MM-DD, two-letter countries, amounts with two decimals. Somebody has to 
 beneficiary or its id. The first parameter that is wrong is told by its place.
 """
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from recon.model.money import Money, exponent, is_currency
-from recon.sandbox.ground.book import Effect, RowReply
-from recon.sandbox.ground.clock import iso_without_colon
-from recon.sandbox.ground.operation_call import (
-    Call,
-    OperationReply,
-    Sandbox,
-    amount_of,
-    json_refusal,
-    merchant_refusal,
-    signature_refusal,
-    wrong,
-)
-from recon.sandbox.ground.population import transaction_id_of
-from recon.sandbox.ground.wire import is_country, is_date, is_uuid, text_of
-from recon.sandbox.notify.notify_events import tell_payout
+from recon.sandbox.book import Effect, RowReply
+from recon.sandbox.call import Call, OperationReply, Sandbox, SandboxOperation, wrong
+from recon.sandbox.notifications import NO_TYPE, tell
+from recon.sandbox.population import transaction_id_of
+from recon.sandbox.wire import is_date, is_uuid, text_of
 
 COMPLETED = "COMPLETED"
 FAILED = "FAILED"
@@ -44,64 +35,92 @@ ECHOED = (
     *("fund_source", "encryption_data"),
 )
 """Fields of the request that the record repeats: all but notify_url."""
+NOTIFIED = (
+    *("merchant_id", "account_id", "request_id", "transaction_id", "short_reference_id"),
+    *("payment_currency", "payment_amount", "status", "failure_type", "failure_reason"),
+)
 
-_OBJECTS = frozenset({"beneficiary", "payer"})
-PAYER = "PAYER"
-BENEFICIARY = "BENEFICIARY"
 PEOPLE = ("beneficiary", "payer")
+BENEFICIARY = "BENEFICIARY"
+BEARERS = frozenset({"", "PAYER", BENEFICIARY})
 DATES = frozenset({"payment_date", "date_of_birth"})
 COUNTRIES = frozenset({"country_code", "bank_country_code", "personal_fiscal_country"})
+_COUNTRY = re.compile(r"[A-Z]{2}", re.ASCII)
 DEPTH_MAX = 4
 
 
-def answer_payout(sandbox: Sandbox, call: Call) -> OperationReply:
-    """The record of a payout; JSON with HTTP 400 when it is refused before it is one."""
-    reason = merchant_refusal(sandbox, call) or signature_refusal(sandbox, call)
-    reason = reason or _field_refusal(sandbox, call)
-    if reason:
-        return json_refusal(sandbox, call, reason=reason)
+def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
+    """The record of a payout."""
+    book, account_id = sandbox.book, call.text("account_id")
     currency, amount = call.text("payment_currency"), _amount(call)
     source, leaves = _source_currency(call), _leaves(sandbox, call)
-    fee_currency = currency if _is_payees_fee(call) else source
+    payees = call.text("fee_paid_by") == BENEFICIARY
+    fee_currency = currency if payees else source
     fee = Money(sandbox.terms.fees.payout_flat, fee_currency).minor_units
-    paid, received = (leaves, amount - fee) if _is_payees_fee(call) else (leaves + fee, amount)
-    failure = _failure(sandbox, call, paid=paid, received=received)
-    number = sandbox.book.next_number("payments")
+    paid, received = (leaves, amount - fee) if payees else (leaves + fee, amount)
+    spent = book.select(
+        "SELECT amount FROM paid_out WHERE account_id = ? AND currency = ?", (account_id, source)
+    )
+    balance = Money(sandbox.terms.payouts.balance, source).minor_units
+    balance -= spent[0][0] if spent else 0
+    failure = ""
+    if received <= 0:
+        failure = sandbox.terms.refusals.payout["below_fee"]
+    elif paid > balance:
+        failure = sandbox.terms.refusals.payout["shortage"]
+    number = book.next_number("payments")
     transaction_id = transaction_id_of(call.now, number=number)
     if not failure:
         _pay(sandbox, call, paid=paid, transaction_id=transaction_id)
     failure_type, _, failure_reason = failure.partition(":")
     status = FAILED if failure else COMPLETED
+    # As numbers, as the document shows those of the record.
     content = _echo(call) | {
-        "amount_beneficiary_receives": _number(received, currency=currency),
-        "amount_payer_pays": _number(paid, currency=source),
-        "fee_amount": _number(fee, currency=fee_currency),
+        "amount_beneficiary_receives": Money.of_minor_units(received, currency=currency).amount,
+        "amount_payer_pays": Money.of_minor_units(paid, currency=source).amount,
+        "fee_amount": Money.of_minor_units(fee, currency=fee_currency).amount,
         "fee_currency": fee_currency,
-        "created_at": iso_without_colon(call.now),
-        "last_updated_at": iso_without_colon(call.now),
+        "created_at": _moment(call.now),
+        "last_updated_at": _moment(call.now),
         "failure_reason": failure_reason,
         "failure_type": failure_type,
-        "payer_id": f"P{call.text('account_id')}",
+        "payer_id": f"P{account_id}",
         "transaction_id": transaction_id,
         "short_reference_id": f"{transaction_id[:8]}-{number % 10**6:06d}",
         "status": status,
     }
-    tell_payout(sandbox, content, notify_url=call.text("notify_url"), at=call.now)
-    return OperationReply(
-        content, row_replies=(RowReply(transaction_id, "", status, failure),), outcome=status
+    fields = {name: str(content[name]) for name in NOTIFIED}
+    tell(
+        sandbox,
+        fields,
+        operation="payout",
+        type_=NO_TYPE,
+        notify_url=call.text("notify_url"),
+        at=call.now,
+        about=fields["request_id"],
     )
+    row_reply = RowReply(transaction_id, "", status, failure)
+    return OperationReply(content, row_replies=(row_reply,), outcome=status)
 
 
-def _field_refusal(sandbox: Sandbox, call: Call) -> str:
-    refused = wrong(malformed_parameter(call))
+def _moment(instant: int) -> str:
+    """An instant as the record of a payout writes it: `2026-11-20T22:00:00+0000`."""
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%S%z")
+
+
+def _unfit(sandbox: Sandbox, call: Call) -> str:
+    refused = wrong(next(_malformed(call), ""))
     if refused or sandbox.options.profile != "extended":
         return refused
     statement = "SELECT 1 FROM effect WHERE request_id = ?"
     return "duplicate_payout" if sandbox.book.select(statement, (call.text("request_id"),)) else ""
 
 
+PAYOUT = SandboxOperation(_answer, unfit=_unfit)
+
+
 def _amount(call: Call) -> int:
-    return amount_of(call.fields.get("payment_amount"), currency=call.text("payment_currency"))
+    return call.amount("payment_amount", currency=call.text("payment_currency"))
 
 
 def _source_currency(call: Call) -> str:
@@ -113,33 +132,12 @@ def _leaves(sandbox: Sandbox, call: Call) -> int:
     source, currency, amount = _source_currency(call), call.text("payment_currency"), _amount(call)
     if source == currency:
         return amount
-    if given := amount_of(call.fields.get("source_amount"), currency=source):
+    if given := call.amount("source_amount", currency=source):
         return given
     rates = sandbox.terms.payouts.per_euro
     rate = rates.get(source, Decimal(1)) / rates.get(currency, Decimal(1))
     exchanged = Money.of_minor_units(amount, currency=currency).amount * rate
     return Money(round(exchanged, exponent(source)), source).minor_units
-
-
-def _is_payees_fee(call: Call) -> bool:
-    return call.text("fee_paid_by") == BENEFICIARY
-
-
-def _failure(sandbox: Sandbox, call: Call, *, paid: int, received: int) -> str:
-    """`<failure_type>:<failure_reason>` of a payout that cannot be made, else ""."""
-    if received <= 0:
-        return sandbox.terms.refusals.payout["below_fee"]
-    if paid > balance(sandbox, call.text("account_id"), currency=_source_currency(call)):
-        return sandbox.terms.refusals.payout["shortage"]
-    return ""
-
-
-def balance(sandbox: Sandbox, account_id: str, *, currency: str) -> int:
-    """What an account has left to pay out, minor units."""
-    opening = Money(sandbox.terms.payouts.balance, currency).minor_units
-    statement = "SELECT amount FROM paid_out WHERE account_id = ? AND currency = ?"
-    rows = sandbox.book.select(statement, (account_id, currency))
-    return opening - (rows[0][0] if rows else 0)
 
 
 def _pay(sandbox: Sandbox, call: Call, *, paid: int, transaction_id: str) -> None:
@@ -151,22 +149,20 @@ def _pay(sandbox: Sandbox, call: Call, *, paid: int, transaction_id: str) -> Non
     effect = Effect(
         operation="payout",
         origin="api",
-        merchant_id=call.text("merchant_id"),
-        account_id=call.text("account_id"),
+        **call.texts("merchant_id", "account_id", "request_id"),
         order_no="",
         transaction_id=transaction_id,
         currency=call.text("payment_currency"),
         amount=_amount(call),
         committed_at=call.now,
-        request_id=call.text("request_id"),
+        request_log_id=call.request_log_id,
     )
-    sandbox.book.append_effects([replace(effect, request_log_id=call.request_log_id)])
+    sandbox.book.append_effects([effect])
 
 
 def _echo(call: Call) -> dict[str, Any]:
     echoed: dict[str, Any] = {
-        name: call.table(name) if name in _OBJECTS else text_of(call.fields.get(name))
-        for name in ECHOED
+        name: call.table(name) if name in PEOPLE else call.text(name) for name in ECHOED
     }
     details = echoed["beneficiary"].get("bank_details")
     if isinstance(details, dict):
@@ -176,26 +172,23 @@ def _echo(call: Call) -> dict[str, Any]:
     return echoed
 
 
-def _number(minor_units: int, *, currency: str) -> Decimal:
-    """An amount as a number, as the document shows those of the record."""
-    return Money.of_minor_units(minor_units, currency=currency).amount
-
-
-def malformed_parameter(call: Call) -> str:
-    """The first parameter that is missing or malformed, "" when none is."""
-    return next(_malformed(call), "")
-
-
 def _malformed(call: Call) -> Iterator[str]:
-    currency = call.text("payment_currency")
+    """Every parameter that is missing or malformed."""
+    currency, source = call.text("payment_currency"), _source_currency(call)
     if not is_uuid(call.text("request_id")):
         yield "request_id"
     if not is_currency(currency):
         yield "payment_currency"
-    elif not amount_of(call.fields.get("payment_amount"), currency=currency):
+    elif not _amount(call):
         yield "payment_amount"
-    yield from _source(call, currency=currency)
-    if call.text("fee_paid_by") not in {"", PAYER, BENEFICIARY}:
+    if not is_currency(source):
+        yield "source_currency"
+    if call.fields.get("source_amount") not in (None, ""):
+        # In the payment's own currency it may only say again what the payment says.
+        leaves = call.amount("source_amount", currency=source)
+        if not leaves or (source == currency and leaves != _amount(call)):
+            yield "source_amount"
+    if call.text("fee_paid_by") not in BEARERS:
         yield "fee_paid_by"
     if call.text("payment_date") and not is_date(call.text("payment_date")):
         yield "payment_date"
@@ -203,18 +196,6 @@ def _malformed(call: Call) -> Iterator[str]:
         yield "beneficiary"
     for name in PEOPLE:
         yield from _in_person(call.table(name), path=name)
-
-
-def _source(call: Call, *, currency: str) -> Iterator[str]:
-    """In the payment's own currency a source amount may only say again what the payment says."""
-    source, given = _source_currency(call), call.fields.get("source_amount")
-    if not is_currency(source):
-        yield "source_currency"
-    if given in (None, ""):
-        return
-    leaves = amount_of(given, currency=source)
-    if not leaves or (source == currency and leaves != _amount(call)):
-        yield "source_amount"
 
 
 def _in_person(person: Mapping[str, Any], *, path: str, depth: int = 1) -> Iterator[str]:
@@ -227,6 +208,6 @@ def _in_person(person: Mapping[str, Any], *, path: str, depth: int = 1) -> Itera
         elif value in (None, ""):
             continue
         elif (name in DATES and not is_date(text_of(value))) or (
-            name in COUNTRIES and not is_country(text_of(value))
+            name in COUNTRIES and not _COUNTRY.fullmatch(text_of(value))
         ):
             yield at

@@ -11,24 +11,23 @@ from email.utils import formatdate
 from typing import Any, cast
 
 import uvicorn
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from recon.sandbox.faults.fault_rule import FaultRule
-from recon.sandbox.ground.clock import real_seconds
-from recon.sandbox.ground.operation_call import OperationReply
-from recon.sandbox.ground.wire import render_json, render_xml, rendered
-from recon.sandbox.server.http_exchange import Exchange
+from recon.sandbox.call import OperationReply
+from recon.sandbox.exchange import Exchange
+from recon.sandbox.faults import FaultRule
+from recon.sandbox.options import real_seconds
+from recon.sandbox.wire import render_json, render_xml, rendered
 
-MEDIA_TYPES = {
-    "json": "application/json",
-    "xml": "application/xml",
-    "html": "text/html",
-    "see_other": "text/html",
+PAGE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'",
+    "Referrer-Policy": "no-referrer",
 }
-HTTP_SEE_OTHER = 303
+"""Nothing is kept and nothing runs; any page may frame it."""
+MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
 BACKLOG = 256
 """Connections that may wait to be accepted."""
 LINGER_RESET = struct.pack("ii", 1, 0)
@@ -114,47 +113,36 @@ def faulty_protocol(transports: Transports) -> type[FaultyProtocol]:
 
 def delivered(played: Exchange) -> Response:
     """The response of an exchange, with the fault of its wire."""
-    rule = played.wire_fault
+    rule, reply = played.wire_fault, played.reply
     if rule is None:
-        return _whole(played.reply)
+        return response_of(reply)
     if rule.kind == "status":
-        return _status(rule)
+        content = {"code": "S0001", "source": "gateway", "message": "the fault plan answers"}
+        given = {"Retry-After": rule.retry_after, "Location": rule.location}
+        headers = {name: value for name, value in given.items() if value is not None}
+        return Response(render_json(content), rule.status, headers, MEDIA_TYPES["json"])
     if rule.kind == "html":
-        return Response(HTML_PAGE, media_type="text/html")
-    if rule.kind in {"empty", "malformed"}:
-        return _unreadable(played.reply, rule=rule)
-    return FaultyResponse(_whole(played.reply) if played.reply.content else None, rule=rule)
+        return HTMLResponse(HTML_PAGE)
+    if rule.kind not in {"empty", "malformed"}:
+        return FaultyResponse(response_of(reply) if reply.content else None, rule=rule)
+    # HTTP 200 with nothing in it, or with a whole reply whose last closing mark is missing.
+    body = b""
+    if rule.kind == "malformed":
+        body = bytes(response_of(reply).body) if reply.content else HALF_A_REPLY
+        body = body[: max(body.rfind(b"}"), body.rfind(b"</"), 1)] + b",\n"
+    return Response(body, media_type=MEDIA_TYPES.get(reply.form, "text/html"))
 
 
-def _whole(reply: OperationReply) -> Response:
+def response_of(reply: OperationReply) -> Response:
+    """The response of a reply as it is."""
     if reply.form == "see_other":
-        return RedirectResponse(reply.address, status_code=HTTP_SEE_OTHER)
-    if reply.form == "html":
-        body = rendered("checkout", inputs=reply.content, action=reply.address).encode()
-    else:
-        body = (render_xml if reply.form == "xml" else render_json)(reply.content)
-    return Response(body, status_code=reply.http_status, media_type=MEDIA_TYPES[reply.form])
-
-
-def _status(rule: FaultRule) -> Response:
-    content = {"code": "S0001", "source": "gateway", "message": "the fault plan answers"}
-    given = {"Retry-After": rule.retry_after, "Location": rule.location}
-    headers = {name: value for name, value in given.items() if value is not None}
-    return Response(
-        render_json(content),
-        status_code=rule.status,
-        headers=headers,
-        media_type="application/json",
-    )
-
-
-def _unreadable(reply: OperationReply, *, rule: FaultRule) -> Response:
-    """HTTP 200 with nothing in it, or with a whole reply whose last closing mark is missing."""
-    if rule.kind == "empty":
-        return Response(b"", media_type=MEDIA_TYPES[reply.form])
-    body = bytes(_whole(reply).body) if reply.content else HALF_A_REPLY
-    cut = max(body.rfind(b"}"), body.rfind(b"</"), 1)
-    return Response(body[:cut] + b",\n", media_type=MEDIA_TYPES[reply.form])
+        return RedirectResponse(reply.address, reply.http_status, PAGE_HEADERS)
+    if reply.form == "pay":
+        return HTMLResponse(rendered("pay", **reply.content), reply.http_status, PAGE_HEADERS)
+    if reply.form == "checkout":
+        return HTMLResponse(rendered("checkout", inputs=reply.content, action=reply.address))
+    body = (render_xml if reply.form == "xml" else render_json)(reply.content)
+    return Response(body, reply.http_status, media_type=MEDIA_TYPES[reply.form])
 
 
 class FaultyResponse(Response):
@@ -241,9 +229,3 @@ async def _silence(receive: Receive, *, seconds: float) -> None:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def client_of(request: Request) -> str:
-    """The address a request came from."""
-    client: Any = request.client
-    return client.host if client else ""

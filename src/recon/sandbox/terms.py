@@ -1,6 +1,5 @@
 """The sandbox's own choices (`sandbox.toml`) as one value: codes, windows, refusals, population."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -140,27 +139,18 @@ class SandboxTerms(_Table):
         """The query_result code of a state."""
         return self.query_result_of.get(state, QUERY_RESULT_OTHERWISE)
 
-    def request_refusal(self, reason: str) -> str:
-        """`<code>:<text>` for a whole request; the parameter of the reason stands behind it."""
-        return _named(reason, texts=self.refusals.request)
-
-    def row_refusal(self, reason: str, *, refund: bool) -> str:
-        """`<code>:<text>` for one row, likewise."""
-        return _named(reason, texts=self.refusals.refund if refund else self.refusals.row)
-
-    def subscription_refusal(self, reason: str) -> str:
-        """`<code>:<text>` for the end of a subscription, likewise."""
-        return _named(reason, texts=self.refusals.subscription)
+    def refusal(
+        self, reason: str, of: Literal["request", "row", "refund", "subscription"] = "request"
+    ) -> str:
+        """`<code>:<text>` of a reason; the parameter that it names stands behind it."""
+        texts: dict[str, str] = getattr(self.refusals, of)
+        short, _, parameter = reason.partition(OF_PARAMETER)
+        return f"{texts[short]} ({parameter})" if parameter else texts[short]
 
 
 def short_name(reason: str) -> str:
     """A reason without the parameter it names."""
     return reason.partition(OF_PARAMETER)[0]
-
-
-def _named(reason: str, *, texts: Mapping[str, str]) -> str:
-    short, _, parameter = reason.partition(OF_PARAMETER)
-    return f"{texts[short]} ({parameter})" if parameter else texts[short]
 
 
 def load_terms(*, config_dir: Path | None = None) -> SandboxTerms:

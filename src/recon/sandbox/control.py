@@ -1,0 +1,421 @@
+"""`/_sandbox/*`: health, truth, invariants, faults, clock and reset, for tests and operators.
+
+The pages for people: search, what must be 0, the plan; of one transaction what its client was told
+beside what is true, call by call; and the files of business dates.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+from recon.model.errors import ConfigurationError
+from recon.sandbox.batch import act_by_hand
+from recon.sandbox.book import on_wire
+from recon.sandbox.call import Sandbox
+from recon.sandbox.exchange import OPERATIONS, run_what_is_due
+from recon.sandbox.faults import install, planned_faults, rules_in
+from recon.sandbox.notifications import Courier, notification_tables
+from recon.sandbox.options import MOVE_SECONDS_MAX, iso
+from recon.sandbox.queries import row_of, state_of
+from recon.sandbox.wire import rendered
+from recon.sandbox.world.days import Downloads
+
+HTTP_BAD_REQUEST = 400
+HTTP_NOT_FOUND = 404
+LINES_PER_WRITE = 1_000
+MEDIA_TYPES = {
+    "csv": "text/csv",
+    "json": "application/json",
+    "sta": "text/plain",
+    "xml": "application/xml",
+}
+DAYS_SHOWN = 7
+"""Business dates that the page of downloads offers, back from the clock's own."""
+_DAY = "/_sandbox/files/{account}/{day}/"
+
+
+def control_routes(
+    sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None], courier: Courier
+) -> list[Route]:
+    """The routes under `/_sandbox`."""
+    control = _Control(sandbox, repopulate, courier)
+    return [
+        Route("/_sandbox/", control.overview),
+        Route("/_sandbox/transactions/{transaction_id}", control.timeline),
+        Route("/_sandbox/health", control.health),
+        Route("/_sandbox/effects", control.effects),
+        Route("/_sandbox/payments", control.payments),
+        Route("/_sandbox/invariants", control.invariants),
+        Route("/_sandbox/notifications", control.notifications),
+        Route("/_sandbox/faults", control.faults, methods=["GET"]),
+        Route("/_sandbox/faults", control.install_faults, methods=["POST"]),
+        Route("/_sandbox/portal", control.portal, methods=["POST"]),
+        Route("/_sandbox/clock", control.clock, methods=["GET"]),
+        Route("/_sandbox/clock", control.move_clock, methods=["POST"]),
+        Route("/_sandbox/reset", control.reset, methods=["POST"]),
+        Route("/_sandbox/files/", control.files),
+        Route(_DAY, control.files_of_day),
+        Route(_DAY, control.hand_out, methods=["POST"]),
+        Route(f"{_DAY}{{name}}", control.file),
+    ]
+
+
+class ByHand(BaseModel):
+    """What somebody does in the portal."""
+
+    model_config = ConfigDict(extra="forbid")
+    action: Literal["capture", "cancel", "refund"]
+    key: str
+    """transaction_id or order_no."""
+    amount: str | None = None
+
+
+class _Control:
+    """The endpoints over one sandbox, which lives as long as the application."""
+
+    def __init__(
+        self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None], courier: Courier
+    ) -> None:
+        self.sandbox = sandbox
+        self.repopulate = repopulate
+        self.courier = courier
+        self.downloads = Downloads(sandbox)
+
+    async def overview(self, request: Request) -> Response:
+        """The page for people."""
+        return HTMLResponse(overview(self.sandbox, searched=request.query_params.get("q", "")))
+
+    async def timeline(self, request: Request) -> Response:
+        """One transaction for people."""
+        page = timeline(self.sandbox, transaction_id=request.path_params["transaction_id"])
+        if page is None:
+            return Response("no such transaction", status_code=HTTP_NOT_FOUND)
+        return HTMLResponse(page)
+
+    async def health(self, _request: Request) -> Response:
+        """Ready, and what stands here."""
+        options, book = self.sandbox.options, self.sandbox.book
+        shown = ("merchant", "account", "second_account", "profile", "capture_mode")
+        return JSONResponse(
+            {
+                "status": "ok",
+                "now": iso(self.sandbox.clock.now()),
+                **{name: getattr(options, name) for name in shown},
+                "seed": int(book.note("seed")),
+                "orders": int(book.note("orders")),
+                "effects": book.select("SELECT count(*) FROM effect")[0][0],
+                "requests": int(book.note("requests") or 0),
+            }
+        )
+
+    async def effects(self, _request: Request) -> Response:
+        """The truth, in commit order; what was due late is part of it."""
+        run_what_is_due(self.sandbox)
+        return _lines(effect.table() for effect in self.sandbox.book.every_effect())
+
+    async def payments(self, _request: Request) -> Response:
+        """Every payment as a query would show it; also those without an effect."""
+        now = self.sandbox.clock.now()
+        return _lines(
+            row_of(self.sandbox, payment, now=now)
+            | {"merchant_id": payment.merchant_id, "account_id": payment.account_id}
+            | {"state": state_of(self.sandbox, payment, now=now).value}
+            for payment in list(self.sandbox.book.every_payment())
+        )
+
+    async def invariants(self, _request: Request) -> Response:
+        """What must be 0."""
+        run_what_is_due(self.sandbox)
+        return JSONResponse(self.sandbox.book.invariants())
+
+    async def notifications(self, _request: Request) -> Response:
+        """What was told to merchants; what is due is delivered first."""
+        run_what_is_due(self.sandbox)
+        await self.courier.settle()
+        return _lines(notification_tables(self.sandbox.book))
+
+    async def faults(self, _request: Request) -> Response:
+        """The plan in force, with how often each rule played."""
+        planned = planned_faults(self.sandbox.book)
+        return JSONResponse(
+            {"rules": [entry.model_dump(exclude_defaults=True) for entry in planned]}
+        )
+
+    async def install_faults(self, request: Request) -> Response:
+        """Replace the plan, or add to it with `"append": true` or `?append=1`."""
+        try:
+            tables = await request.json()
+            append = request.query_params.get("append", "") in {"1", "true"}
+            if isinstance(tables, dict):
+                append = bool(tables.pop("append", append))
+            rules = rules_in(tables, source="the request", operations=OPERATIONS)
+        except (ValueError, RecursionError, ConfigurationError) as error:
+            return _refused(str(error))
+        with self.sandbox.book.transaction():
+            count = install(self.sandbox.book, rules, append=append)
+        return JSONResponse({"rules": count})
+
+    async def portal(self, request: Request) -> Response:
+        """Capture, cancel or refund by hand, as a clerk would: `{"action", "key", "amount"}`."""
+        try:
+            by_hand = ByHand.model_validate_json(await request.body())
+        except ValidationError as error:
+            problems = [f"{problem['loc']}: {problem['msg']}" for problem in error.errors()]
+            return _refused("; ".join(problems))
+        with self.sandbox.book.transaction():
+            refused = act_by_hand(self.sandbox, **by_hand.model_dump())
+        if refused:
+            return _refused(f"the gateway refuses: {refused}")
+        return JSONResponse({"refused": ""})
+
+    async def clock(self, _request: Request) -> Response:
+        """The virtual instant."""
+        return JSONResponse({"now": iso(self.sandbox.clock.now())})
+
+    async def move_clock(self, request: Request) -> Response:
+        """Move the virtual clock forward by `seconds`; what was due takes effect and is told."""
+        sandbox = self.sandbox
+        try:
+            seconds: Any = json.loads(await request.body())["seconds"]
+        except (ValueError, KeyError, TypeError):
+            seconds = None
+        known = type(seconds) is int and seconds >= 0
+        if not known or sandbox.clock.moved + seconds > MOVE_SECONDS_MAX:
+            return _refused(f'send {{"seconds": n}}, n from 0 to {MOVE_SECONDS_MAX} in all')
+        await self.courier.settle()  # what is due now is not told later
+        with sandbox.book.transaction():
+            sandbox.clock.moved += seconds
+            sandbox.book.write_note("clock_moved", value=str(sandbox.clock.moved))
+        late = run_what_is_due(sandbox)
+        attempts = await self.courier.settle()
+        now = iso(sandbox.clock.now())
+        return JSONResponse({"now": now, "late_effects": late, "notification_attempts": attempts})
+
+    async def reset(self, request: Request) -> Response:
+        """Begin again from the seed."""
+        self.repopulate(self.sandbox)
+        return await self.health(request)
+
+    async def files(self, request: Request) -> Response:
+        """The page of business dates whose files can be had."""
+        today = datetime.fromtimestamp(self.sandbox.clock.now(), UTC).date()
+        days = [today - timedelta(days=back) for back in range(DAYS_SHOWN)]
+        names = [f"{account}/{day}/" for day in days for account in self.sandbox.options.accounts]
+        return _listed(request, "Files to download", names)
+
+    async def files_of_day(self, request: Request) -> Response:
+        """The page of the files of one account and business date."""
+        files = self._asked_for(self.downloads.of, request)
+        day, account = request.path_params["day"], request.path_params["account"]
+        title = f"Files of {day}, account {account}"
+        return _no_file() if files is None else _listed(request, title, [*files], day=day)
+
+    async def file(self, request: Request) -> Response:
+        """One file."""
+        name = request.path_params["name"]
+        text = (self._asked_for(self.downloads.of, request) or {}).get(name)
+        if text is None:
+            return _no_file()
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(text, headers=headers, media_type=MEDIA_TYPES[name.rpartition(".")[2]])
+
+    async def hand_out(self, request: Request) -> Response:
+        """All files of a date, by name, as it follows those that were handed out before."""
+        texts = self._asked_for(self.downloads.hand_out, request)
+        return _no_file() if texts is None else JSONResponse(texts)
+
+    def _asked_for(
+        self, files: Callable[..., dict[str, str] | None], request: Request
+    ) -> dict[str, str] | None:
+        """The files of account and day in the path, None when there is no such account or day."""
+        account_id = request.path_params["account"]
+        try:
+            day = date.fromisoformat(request.path_params["day"])
+        except ValueError:
+            return None
+        known = account_id in self.sandbox.options.accounts
+        return files(day=day, account_id=account_id) if known else None
+
+
+def _lines(tables: Iterable[dict[str, Any]]) -> Response:
+    """JSON lines, read on the thread that writes."""
+    left = iter(tables)
+
+    async def written() -> AsyncIterator[bytes]:
+        while some := [json.dumps(each) for each in islice(left, LINES_PER_WRITE)]:
+            yield "".join(f"{line}\n" for line in some).encode()
+
+    return StreamingResponse(written(), media_type="application/x-ndjson")
+
+
+def _listed(request: Request, title: str, names: list[str], *, day: str = "") -> Response:
+    here = request.url.path
+    return HTMLResponse(rendered("files", title=title, here=here, names=names, day=day))
+
+
+def _no_file() -> Response:
+    text = "no such file: /_sandbox/files/ lists accounts, business dates and names\n"
+    return PlainTextResponse(text, status_code=HTTP_NOT_FOUND)
+
+
+def _refused(why: str) -> Response:
+    content = {"code": "I0002", "source": "_sandbox", "message": why}
+    return JSONResponse(content, status_code=HTTP_BAD_REQUEST)
+
+
+PAYMENTS_SHOWN = 100
+CALLS_SHOWN = 20
+SEARCH_LENGTH_MAX = 100
+STATUSES_DONE = frozenset({"1", "COMPLETED"})
+MOVES_NOTHING = frozenset({"retrievalTrans", "retrievalRefund"})
+COMPANIONS = frozenset({("authorise", "capture"), ("pay", "capture"), ("review", "authorise")})
+"""Operations with the effect that they have beside their own: one answer tells of both."""
+
+_SEARCH = (
+    "SELECT transaction_id FROM payment WHERE order_no LIKE ? ESCAPE '!'"
+    " OR transaction_id LIKE ? ESCAPE '!' ORDER BY created_at DESC, transaction_id LIMIT ?"
+)
+_WITHOUT_PAYMENT = (
+    "SELECT committed_at, operation, transaction_id, request_id FROM effect"
+    " WHERE origin <> 'seed' AND transaction_id NOT IN (SELECT transaction_id FROM payment)"
+    " AND (transaction_id LIKE ? ESCAPE '!' OR request_id LIKE ? ESCAPE '!')"
+    " ORDER BY position DESC LIMIT ?"
+)
+_CALLS = (
+    "SELECT request_log_id, received_at, operation, outcome, fault FROM request"
+    " ORDER BY request_log_id DESC LIMIT ?"
+)
+_TOLD = (
+    "SELECT q.request_log_id, q.received_at, q.operation, q.fault, r.status, r.message"
+    " FROM request_row r JOIN request q ON q.request_log_id = r.request_log_id"
+    " WHERE r.transaction_id = ? ORDER BY q.request_log_id, r.position"
+)
+_TRUE = (
+    "SELECT request_log_id, committed_at, operation, origin, amount, currency,"
+    " refund_reference_id, CASE origin WHEN 'seed' THEN '' ELSE coalesce((SELECT b.request_log_id"
+    " FROM effect b WHERE b.position <= e.position AND b.request_log_id <> ''"
+    " ORDER BY b.position DESC LIMIT 1), '') END"
+    " FROM effect e WHERE transaction_id = ? ORDER BY position"
+)
+
+
+def overview(sandbox: Sandbox, *, searched: str) -> str:
+    """The first page; `searched` is a part of an order, a transaction or a payout's request_id."""
+    book, now = sandbox.book, sandbox.clock.now()
+    text = searched[:SEARCH_LENGTH_MAX]
+    pattern = "%" + text.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"
+    asked = (pattern, pattern, PAYMENTS_SHOWN)
+    payments = book.payments("transaction_id", keys=[row[0] for row in book.select(_SEARCH, asked)])
+    own = {"kind", "operation"}
+    return rendered(
+        "overview",
+        options=sandbox.options,
+        now=iso(now),
+        broken={name: count for name, count in book.invariants().items() if count},
+        searched=text,
+        length_max=SEARCH_LENGTH_MAX,
+        payments_max=PAYMENTS_SHOWN,
+        # Payouts, and what subscriptions came to, belong to no payment.
+        found=[(payment, state_of(sandbox, payment, now=now)) for payment in reversed(payments)],
+        others=book.select(_WITHOUT_PAYMENT, asked),
+        planned=[
+            (entry, entry.rule.model_dump_json(exclude_defaults=True, exclude=own))
+            for entry in planned_faults(book)
+        ],
+        calls_max=CALLS_SHOWN,
+        calls=book.select(_CALLS, (CALLS_SHOWN,)),
+    )
+
+
+@dataclass(slots=True)
+class _Moment:
+    """One call, or one thing that happened without a call."""
+
+    at: int
+    behind: str
+    """The call it is, or the last one that took effect before it: instants may be the same."""
+    what: tuple[str, ...]
+    operation: str = ""
+    fault: str = ""
+    statuses: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    true: list[str] = field(default_factory=list)
+    companions: int = 0
+    """Effects that came with another one of the same row."""
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether it is a query; answers to one are kept only where a fault made them lie."""
+        return self.operation in MOVES_NOTHING
+
+    @property
+    def differs(self) -> bool:
+        """Whether the client was left with another belief than the truth."""
+        if not self.operation or self.moves_nothing:
+            return self.moves_nothing
+        done = sum(status in STATUSES_DONE for status in self.statuses)
+        return done != len(self.true) - self.companions
+
+
+def timeline(sandbox: Sandbox, *, transaction_id: str) -> str | None:
+    """The story of one transaction; None when nothing is known of it."""
+    payment = sandbox.book.payment(transaction_id)
+    moments = _moments(sandbox, transaction_id)
+    if payment is None and not moments:
+        return None
+    now = sandbox.clock.now()
+    return rendered(
+        "timeline",
+        transaction_id=transaction_id,
+        payment=(payment, state_of(sandbox, payment, now=now)) if payment else None,
+        moments=moments,
+        notifications=[*notification_tables(sandbox.book, transaction_id=transaction_id)],
+    )
+
+
+def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
+    """Calls and effects in order of time; an effect stands beside the call that caused it."""
+    states = sandbox.terms.payment_status
+    calls: dict[str, _Moment] = {}
+    for log_id, at, operation, fault, status, message in sandbox.book.select(
+        _TOLD, (transaction_id,)
+    ):
+        moment = calls.setdefault(
+            log_id, _Moment(at, log_id, (operation, log_id), operation, fault)
+        )
+        moment.statuses.append(status)
+        state = f"({states[status]})" if status in states else ""
+        moment.told.append(" ".join(part for part in (status, state, message) if part))
+    others: list[_Moment] = []
+    for log_id, at, operation, origin, amount, currency, reference, behind in sandbox.book.select(
+        _TRUE, (transaction_id,)
+    ):
+        paid = f"{on_wire(amount, currency=currency)} {currency}" if amount is not None else ""
+        true = " ".join(part for part in (operation, paid, reference) if part)
+        if log_id in calls:
+            calls[log_id].true.append(true)
+            calls[log_id].companions += (calls[log_id].operation, operation) in COMPANIONS
+        else:
+            others.append(_Moment(at, behind, (_ORIGINS.get(origin, origin),), true=[true]))
+    return sorted([*calls.values(), *others], key=lambda moment: (moment.at, moment.behind))
+
+
+_ORIGINS = {
+    "seed": "before the sandbox started",
+    "portal": "by hand in the portal",
+    "gateway": "by the gateway itself",
+}

@@ -1,0 +1,382 @@
+"""Faults on demand: the plan, rules as data that say which call goes wrong, how, and on which side.
+
+A rule counts the calls it is about (its operation and patterns) from the moment it was installed.
+Chance is drawn from a hash of seed, operation, row and attempt, so that the order in which
+parallel calls arrive changes nothing. The kinds stand in `faults.toml`.
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from recon.config.mistakes import UNKNOWN_KEY, mistakes_of
+from recon.model.errors import ConfigurationError
+from recon.sandbox.book import Book
+from recon.sandbox.call import RowKey
+
+RULES_MAX = 1_000
+PLAN_BYTES_MAX = 1_048_576
+SECONDS_MAX = 366 * 86_400
+PAUSE_SECONDS_MAX = 60
+PIECE_BYTES_MAX = 65_536
+ANY_OPERATION = "*"
+SECONDS_OTHERWISE = 30.0
+"""How long silence, delay, a late effect or a flip last when the rule does not say."""
+
+LOG_NORMAL_SPREAD = 0.5
+"""Standard deviation of the logarithm of a drawn latency."""
+
+
+class KindTerms(NamedTuple):
+    """What a kind of fault allows: the columns of `faults.toml`."""
+
+    where: Literal["wire", "request", "reply", "world", "notification"]
+    fields: Collection[str] = ()
+    sides: Collection[str] = ("after",)
+    ends: bool = False
+    repeats: bool = False
+
+
+KINDS: Mapping[str, KindTerms] = {
+    name: KindTerms(**terms)
+    for name, terms in tomllib.loads(
+        files("recon.sandbox").joinpath("faults.toml").read_text("utf-8")
+    ).items()
+}
+COMMON_FIELDS = frozenset(
+    {
+        *("operation", "kind", "when", "nth", "every", "probability", "times"),
+        *("transaction_id", "order_no"),
+    }
+)
+"""What every rule may say."""
+WIRE_KINDS = frozenset(name for name, terms in KINDS.items() if terms.where == "wire")
+"""Kinds that decide what the whole connection sees."""
+NOTIFY_KINDS = frozenset(name for name, terms in KINDS.items() if terms.where == "notification")
+"""Kinds that are drawn for each notification, and never for a call."""
+ENDINGS = frozenset(name for name, terms in KINDS.items() if terms.ends)
+"""How a call may end after only a part of its rows took effect."""
+
+
+class FaultRule(BaseModel):
+    """One way in which calls go wrong."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    operation: str = ANY_OPERATION
+    """The last part of the path, such as `capture`; `*` is every operation."""
+    kind: str
+    when: Literal["before", "after"] = "after"
+    """Before the commit: nothing takes effect."""
+    nth: int | None = Field(default=None, ge=1)
+    """The one call, counted from 1, that goes wrong."""
+    every: int | None = Field(default=None, ge=1)
+    """Each k-th call goes wrong."""
+    probability: float | None = Field(default=None, ge=0, le=1)
+    times: int | None = Field(default=None, ge=1)
+    """At most so many calls."""
+    transaction_id: str | None = None
+    """Only calls with such a row; `*` and `?` stand for anything."""
+    order_no: str | None = None
+    row: int | None = None
+    """Index of the row that is hit; 0 when nothing else picks one."""
+    key: str | None = None
+    """transaction_id or order_no of the row that is hit."""
+    seconds: float | None = Field(default=None, ge=-SECONDS_MAX, le=SECONDS_MAX)
+    """How long silence, delay and lag last; when a late effect or a flip comes; by how much the
+    clock is wrong."""
+    seconds_max: float | None = Field(default=None, ge=0, le=SECONDS_MAX)
+    """A delay is drawn between `seconds` and this."""
+    spread: Literal["uniform", "log_normal"] = "uniform"
+    """How a delay is drawn; `seconds` is the median of the second."""
+    on_real_clock: bool = False
+    """A late effect counts real seconds instead of virtual ones."""
+    calls: int = Field(default=1, ge=1)
+    """For so many calls a query lags behind."""
+    status: int = Field(default=500, ge=300, le=599)
+    retry_after: str | None = None
+    location: str | None = None
+    """Where a redirect points."""
+    code: str = "9999"
+    """The status that no map knows."""
+    without_length: bool = False
+    """A truncated reply that names no length ends like a whole one."""
+    pause_seconds: float = Field(default=0.2, ge=0, le=PAUSE_SECONDS_MAX)
+    """Between the pieces of a reply that drips."""
+    piece_bytes: int = Field(default=8, ge=1, le=PIECE_BYTES_MAX)
+    rows: int | None = Field(default=None, ge=0)
+    """How many rows take effect before the call ends; half of them when not given."""
+    then: str = "status"
+    """How a call ends after a part of its rows."""
+    action: Literal["capture", "cancel", "refund"] = "refund"
+    """What somebody does by hand in the gateway's portal."""
+    amount: str | None = None
+    """Of a capture or refund by hand; what is left when not given."""
+
+    @field_validator("kind")
+    @classmethod
+    def _known(cls, kind: str) -> str:
+        if kind not in KINDS:
+            msg = f"there is no kind {kind!r}; docs/GATEWAY.md lists them: {', '.join(KINDS)}"
+            raise ValueError(msg)
+        return kind
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        """What a kind does not use would be silently without effect: it is refused instead."""
+        terms = KINDS[self.kind]
+        unused = self.model_fields_set - COMMON_FIELDS - {*terms.fields}
+        problem = ""
+        if unused:
+            problem = f"{', '.join(sorted(unused))}: kind {self.kind} does not use it"
+        elif self.when not in terms.sides and "when" in self.model_fields_set:
+            problem = f"when: kind {self.kind} is never {self.when} the commit"
+        elif self.kind == "part" and self.then not in ENDINGS:
+            problem = f"then: one of {', '.join(sorted(ENDINGS))}"
+        elif self.kind != "clock_skew" and (self.seconds or 0) < 0:
+            problem = "seconds: not below 0"
+        if problem:
+            raise ValueError(problem)
+        return self
+
+    @property
+    def name(self) -> str:
+        """The kind, with its side where it has a choice."""
+        return f"{self.kind}-{self.when}" if len(KINDS[self.kind].sides) > 1 else self.kind
+
+    @property
+    def lasting(self) -> float:
+        """The seconds of the rule, or as many as go without saying."""
+        return SECONDS_OTHERWISE if self.seconds is None else self.seconds
+
+    @property
+    def calls_max(self) -> int | None:
+        """At most so many calls go wrong, None without a bound."""
+        counted = self.kind == "lag" and self.times is None and self.seconds is None
+        return self.calls if counted else self.times
+
+    @property
+    def has_pattern(self) -> bool:
+        """Whether the rule looks at rows to choose its calls."""
+        return self.transaction_id is not None or self.order_no is not None
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether chance has a say in this rule."""
+        return self.probability is not None or self.seconds_max is not None
+
+    def is_about(self, row: RowKey) -> bool:
+        """Whether a row fits the patterns."""
+        patterns = (self.transaction_id, self.order_no)
+        return all(
+            pattern is None or (bool(value) and fnmatchcase(value, pattern))
+            for pattern, value in zip(patterns, row, strict=True)
+        )
+
+    def drawn_seconds(self, chance: float) -> float:
+        """How long a delay lasts for a chance from 0 to below 1."""
+        least, most = self.lasting, self.seconds_max
+        if most is None:
+            return least
+        if self.spread == "uniform":
+            return least + (most - least) * chance
+        deviation = NormalDist().inv_cdf(max(chance, 1e-9)) * LOG_NORMAL_SPREAD
+        return min(most, least * math.exp(deviation))
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A rule that plays for one call, and the rows that chance or a pattern picked."""
+
+    rule: FaultRule
+    picked: tuple[RowKey, ...]
+
+    def hits(self, rows: Iterable[RowKey]) -> frozenset[int]:
+        """Indexes of the rows that the fault hits."""
+        keys = list(rows)
+        if self.rule.key is not None:
+            return frozenset(index for index, row in enumerate(keys) if self.rule.key in row)
+        if self.rule.row is not None:
+            return frozenset({self.rule.row % len(keys)} if keys else ())
+        if self.picked:
+            wanted = {key for row in self.picked for key in row if key}
+            return frozenset(index for index, row in enumerate(keys) if wanted & set(row))
+        return frozenset({0} if keys else ())
+
+
+class PlannedFault(BaseModel):
+    """A rule and how often it was looked at and played."""
+
+    rule: FaultRule
+    seen: int = 0
+    played: int = 0
+
+
+def read_plan(path: Path, *, operations: Collection[str] = ()) -> list[FaultRule]:
+    """The rules of a JSON or TOML file (`rules = [...]` or a bare JSON list).
+
+    Raises:
+        ConfigurationError: naming the rule and field that are wrong.
+    """
+    try:
+        text = path.read_bytes()[: PLAN_BYTES_MAX + 1].decode()
+        tables = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        msg = f"the fault plan {path} cannot be read: {error}"
+        raise ConfigurationError(msg) from error
+    return rules_in(tables, source=str(path), operations=operations)
+
+
+def rules_in(tables: Any, *, source: str, operations: Collection[str] = ()) -> list[FaultRule]:
+    """Rules from parsed data: a list of rules, `{"rules": [...]}`, or one rule.
+
+    With `operations`, a rule about another operation is refused: it would never play.
+
+    Raises:
+        ConfigurationError: naming the rule and field that are wrong.
+    """
+    given = tables.get("rules", [tables]) if isinstance(tables, dict) else tables
+    if not isinstance(given, list) or len(given) > RULES_MAX:
+        msg = f"{source}: a fault plan is a list of at most {RULES_MAX} rules"
+        raise ConfigurationError(msg)
+    rules: list[FaultRule] = []
+    for number, table in enumerate(given, start=1):
+        try:
+            rule = FaultRule.model_validate(table)
+        except ValidationError as error:
+            msg = f"{source}: rule {number}, {_problem(error)}"
+            raise ConfigurationError(msg) from error
+        if operations and rule.operation not in {ANY_OPERATION, *operations}:
+            known = ", ".join(sorted(operations))
+            msg = f"{source}: rule {number}, operation: {rule.operation!r} is none of {known}"
+            raise ConfigurationError(msg)
+        rules.append(rule)
+    return rules
+
+
+def _problem(error: ValidationError) -> str:
+    """The first problem of a rule, its field in front."""
+    key, what = mistakes_of(error)[0]
+    if what == UNKNOWN_KEY:
+        return f"{key}: a rule has no such key; it has {', '.join(FaultRule.model_fields)}"
+    return f"{key}: {what}" if key else what
+
+
+def install(book: Book, rules: Iterable[FaultRule], *, append: bool) -> int:
+    """Put rules into force, replacing or joining those there; returns how many stand then."""
+    planned = planned_faults(book) if append else []
+    planned += [PlannedFault(rule=rule) for rule in rules]
+    _remember(book, planned)
+    return len(planned)
+
+
+def planned_faults(book: Book) -> list[PlannedFault]:
+    """The plan in force."""
+    text = book.note("fault_plan")
+    return [PlannedFault.model_validate(entry) for entry in json.loads(text)] if text else []
+
+
+def draw(
+    book: Book,
+    *,
+    operation: str,
+    rows: Sequence[RowKey],
+    seed: int,
+    notifications: bool = False,
+) -> list[Fault]:
+    """The faults that play for one call, or for one of its notifications; the plan counts it."""
+    planned = planned_faults(book)
+    asked = [
+        (number, entry)
+        for number, entry in enumerate(planned)
+        if (entry.rule.kind in NOTIFY_KINDS) == notifications
+    ]
+    if not asked:
+        return []
+    attempts: dict[RowKey, int] = {}
+    if any(entry.rule.is_drawn for entry in planned):
+        counted = f"{operation} told" if notifications else operation
+        attempts = {row: _attempt(book, counted, row=row) for row in rows}
+    faults: list[Fault] = []
+    for number, entry in asked:
+        chance = _Chance(seed, operation, number, attempts)
+        fault = _played(entry, rows=rows, chance=chance)
+        if fault:
+            entry.played += 1
+            faults.append(fault)
+    _remember(book, planned)
+    return faults
+
+
+@dataclass(frozen=True, slots=True)
+class _Chance:
+    """Draws of one call, which depend on nothing but seed, operation, row, attempt and rule."""
+
+    seed: int
+    operation: str
+    number: int
+    """Of the rule in its plan."""
+    attempts: Mapping[RowKey, int]
+
+    def of(self, row: RowKey, about: str) -> float:
+        """A number from 0 to below 1."""
+        key = row[0] or row[1]
+        given = (self.seed, self.operation, key, self.attempts[row], self.number, about)
+        digest = hashlib.sha256("\x1f".join(map(str, given)).encode()).digest()
+        return int.from_bytes(digest[:6]) / 2**48
+
+
+def _played(entry: PlannedFault, *, rows: Sequence[RowKey], chance: _Chance) -> Fault | None:
+    rule = entry.rule
+    fitting = tuple(row for row in rows if rule.is_about(row))
+    about = rule.operation in {ANY_OPERATION, chance.operation}
+    if not about or (rule.has_pattern and not fitting):
+        return None
+    entry.seen += 1
+    over = rule.calls_max is not None and entry.played >= rule.calls_max
+    nth, every = rule.nth or entry.seen, rule.every or 1
+    if over or entry.seen != nth or entry.seen % every:
+        return None
+    picked = fitting if rule.has_pattern else ()
+    if rule.probability is not None:
+        asked = fitting[:1] if rule.kind in WIRE_KINDS else fitting
+        picked = tuple(row for row in asked if chance.of(row, "hit") < rule.probability)
+        if not picked:
+            return None
+    if rule.seconds_max is not None and rows:
+        seconds = rule.drawn_seconds(chance.of(rows[0], "latency"))
+        rule = rule.model_copy(update={"seconds": seconds, "seconds_max": None})
+    return Fault(rule, picked)
+
+
+def _attempt(book: Book, operation: str, *, row: RowKey) -> int:
+    """How often this row was asked for in this operation, this time included."""
+    key = row[0] or row[1]
+    book.execute(
+        "INSERT INTO draw VALUES (?, ?, 1)"
+        " ON CONFLICT (operation, row_key) DO UPDATE SET attempts = attempts + 1",
+        (operation, key),
+    )
+    statement = "SELECT attempts FROM draw WHERE operation = ? AND row_key = ?"
+    return int(book.select(statement, (operation, key))[0][0])
+
+
+def _remember(book: Book, planned: Iterable[PlannedFault]) -> None:
+    text = json.dumps([entry.model_dump(exclude_defaults=True) for entry in planned])
+    book.write_note("fault_plan", value=text)

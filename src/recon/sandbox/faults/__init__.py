@@ -1,1 +1,0 @@
-"""Faults on demand: the plan, its kinds, what they alter."""

@@ -1,1 +1,0 @@
-"""What the sandbox stands on: options, clock, book, population, requests."""

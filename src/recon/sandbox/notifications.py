@@ -1,0 +1,379 @@
+"""What the gateway tells by itself: of payments, reviews, refunds and payouts, signed as assumed.
+
+The document names notify_url and not what is sent there; types and retries are those of public
+documentation of the same interface, names and signature are assumption A-13. A notification is
+planned inside the transaction of the effect it tells of, and the courier sends it after the commit:
+to the notify_url of the request, else to that of the sandbox, and only to this machine, one at a
+time, in the order in which they are due, so that a run can be replayed. A merchant's 2xx
+acknowledges; every other answer and none lead to the next repetition. Faults of notifications:
+lost, doubled, late, out of order, cut, forged, contradicted.
+"""
+
+import asyncio
+import hashlib
+import ssl
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, Literal
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx
+
+from recon.privacy.this_machine import is_loopback
+from recon.sandbox.book import Book, Effect, columns_of, on_wire
+from recon.sandbox.call import STATUS_DONE, Sandbox
+from recon.sandbox.faults import Fault, draw
+from recon.sandbox.options import DAY_SECONDS, HOUR_SECONDS, fourteen_digits, iso
+from recon.sandbox.terms import Notifications
+from recon.sandbox.wire import sign
+
+PAYMENT = "PAYMENT"
+REVIEW_RESULT = "REVIEW RESULT"
+REFUND_RECEIVED = "REFUND RECIEVED"
+"""Spelt as the gateway spells it."""
+REFUND_ACCEPTED = "REFUND ACCEPTED"
+REFUND_RESULT = "REFUND RESULT"
+NO_TYPE = ""
+"""A payout's message: no document names a type for it."""
+TEMPLATE = "payment_reply"
+URL_LENGTH_MAX = 2_000
+ROWS_PER_READ = 1_000
+
+State = Literal["waiting", "acknowledged", "given up", "dropped", "not sent"]
+"""`not sent`: its address is not on this machine. `dropped`: by the fault plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One message to one address; instants are whole seconds on the virtual clock."""
+
+    type: str
+    """As the gateway names it; a payout's message names none."""
+    operation: str
+    """Of the gateway, for the fault plan: what the message tells of."""
+    merchant_id: str
+    account_id: str
+    transaction_id: str
+    order_no: str
+    about: str
+    """refund_reference_id or request_id, "" for a payment."""
+    url: str
+    body: str
+    """The form, signed."""
+    fault: str
+    created_at: int
+    first_at: int
+    """Of the first attempt; repetitions count from here."""
+    due_at: int
+    rank: int = 0
+    """Of two that are due at once the lower goes first."""
+    retried: int = 1
+    """0: sent once, whatever the answer."""
+    attempts: int = 0
+    state: State = "waiting"
+
+
+_COLUMNS = columns_of(Notification)
+
+
+def notification_tables(book: Book, *, transaction_id: str = "") -> Iterator[dict[str, Any]]:
+    """Notifications with their attempts as plain values, oldest first; all, or of a transaction."""
+    after = 0
+    shown = ("type", "operation", "merchant_id", "account_id", "transaction_id", "order_no")
+    while rows := book.select(
+        f"SELECT notification_id, {_COLUMNS} FROM notification WHERE notification_id > ?"  # noqa: S608
+        " AND (? = '' OR transaction_id = ?) ORDER BY notification_id LIMIT ?",
+        (after, transaction_id, transaction_id, ROWS_PER_READ),
+    ):
+        for number, *values in rows:
+            one = Notification(*values)
+            tried = book.select(
+                "SELECT at, outcome FROM notification_attempt WHERE notification_id = ?"
+                " ORDER BY attempt",
+                (number,),
+            )
+            yield {
+                "notification_id": number,
+                **{name: getattr(one, name) for name in (*shown, "about", "url", "fault", "state")},
+                "created_at": iso(one.created_at),
+                "due_at": iso(one.due_at) if one.state == "waiting" else "",
+                "fields": dict(parse_qsl(one.body, keep_blank_values=True)),
+                "attempts": [{"at": iso(at), "outcome": outcome} for at, outcome in tried],
+            }
+        after = rows[-1][0]
+
+
+def tell_refund(sandbox: Sandbox, effect: Effect) -> None:
+    """Tell that a refund was received and accepted, and, when its time has come, processed."""
+    for type_ in (REFUND_RECEIVED, REFUND_ACCEPTED):
+        _tell_of_refund(sandbox, effect, type_=type_, at=effect.committed_at)
+    processed = effect.committed_at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS
+    _tell_of_refund(sandbox, effect, type_=REFUND_RESULT, at=processed)
+
+
+def tell_refund_failed(sandbox: Sandbox, effect: Effect, *, at: int) -> None:
+    """Tell that an accepted refund was taken back, in place of what was still to be told of it."""
+    sandbox.book.execute(
+        "DELETE FROM notification WHERE type = ? AND about = ? AND state = 'waiting'"
+        " AND attempts = 0",
+        (REFUND_RESULT, effect.refund_reference_id),
+    )
+    _tell_of_refund(sandbox, effect, type_=REFUND_RESULT, at=at, status="0")
+
+
+def _tell_of_refund(
+    sandbox: Sandbox, effect: Effect, *, type_: str, at: int, status: str = STATUS_DONE
+) -> None:
+    payment = sandbox.book.payment(effect.transaction_id)
+    if payment is None:
+        return
+    fields = {
+        "merchant_id": payment.merchant_id,
+        "account_id": payment.account_id,
+        "transaction_id": payment.transaction_id,
+        "order_no": payment.order_no,
+        "currency": payment.currency,
+        "amount": payment.amount,
+        "payment_status": sandbox.terms.code_of[payment.state],
+        "refund_amount": on_wire(effect.amount or 0, currency=payment.currency),
+        "refund_status": status,
+        "refund_reason": effect.refund_reason,
+        "refund_reference": effect.refund_reference,
+        "refund_reference_id": effect.refund_reference_id,
+        "refund_date": fourteen_digits(effect.committed_at),
+        "refund_processing_date": fourteen_digits(at) if type_ == REFUND_RESULT else "",
+    }
+    rows = sandbox.book.select(
+        "SELECT json_extract(detail, '$.notify_url') FROM payment_detail WHERE transaction_id = ?",
+        (effect.transaction_id,),
+    )
+    url, about = (rows[0][0] or "") if rows else "", effect.refund_reference_id
+    tell(sandbox, fields, operation="refund", type_=type_, notify_url=url, at=at, about=about)
+
+
+def tell(
+    sandbox: Sandbox,
+    fields: Mapping[str, str],
+    *,
+    operation: str,
+    type_: str,
+    notify_url: str,
+    at: int,
+    about: str = "",
+) -> None:
+    """Plan one message, with the faults of the plan; nothing where there is no address."""
+    options, terms, book = sandbox.options, sandbox.terms.notifications, sandbox.book
+    filled = options.notify_url or terms.url
+    for name in ("merchant_id", "account_id"):
+        filled = filled.replace(f"{{{name}}}", fields[name])
+    url = (notify_url or filled)[:URL_LENGTH_MAX]
+    if not url or (type_ and type_ not in terms.types):
+        return
+    typed = ({"webhooks_type": type_} if type_ else {}) | dict(fields)
+    signature = sign(TEMPLATE, typed, sign_key=options.sign_key)
+    now = sandbox.clock.now()
+    notification = Notification(
+        type=type_,
+        operation=operation,
+        merchant_id=fields["merchant_id"],
+        account_id=fields["account_id"],
+        transaction_id=fields["transaction_id"],
+        order_no=fields.get("order_no", ""),
+        about=about,
+        url=url,
+        body=urlencode(typed | {"encryption_data": signature}),
+        fault="",
+        created_at=now,
+        first_at=at,
+        due_at=at,
+        state="waiting" if _is_own_address(url) else "not sent",
+    )
+    row = (notification.transaction_id, notification.order_no or about)
+    faults = draw(book, operation=operation, rows=[row], seed=options.seed, notifications=True)
+    sent = _faulty(notification, faults=faults, sign_key=options.sign_key)
+    for each in sent:
+        book.write("notification", [each], kind=Notification)
+    is_held = any(each.rank == HELD_RANK for each in sent)
+    if notification.state == "waiting" and at <= now and not is_held:
+        # Those that were held back for the sake of their order follow.
+        book.execute(
+            "UPDATE notification SET due_at = ?, first_at = ?, rank = 1 WHERE rank = ?"
+            " AND state = 'waiting' AND attempts = 0 AND account_id = ?",
+            (at, at, HELD_RANK, notification.account_id),
+        )
+
+
+def _is_own_address(url: str) -> bool:
+    """Whether an address is plain HTTP on this machine; a sandbox talks to nobody else."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme == "http" and bool(parts.hostname) and parts.username is None
+        host, _ = parts.hostname or "", parts.port
+        return known and (host == "localhost" or is_loopback(host))
+    except ValueError:
+        return False
+
+
+FORGED_SIGNATURE = "0" * 64
+MORE_DIGITS = ("refund_amount", "payment_amount", "amount")
+"""The amount of a message, the one it is about first."""
+HELD_RANK = -1
+"""Of a message that waits for the next one."""
+
+
+def _faulty(
+    notification: Notification, *, faults: list[Fault], sign_key: str
+) -> list[Notification]:
+    """What is sent instead of one message."""
+    sent = replace(notification, fault=" ".join(fault.rule.kind for fault in faults))
+    copies: list[Notification] = []
+    for fault in faults:
+        kind, later = fault.rule.kind, sent.due_at + round(fault.rule.lasting)
+        copy = replace(sent, fault=kind)
+        # One digit more in the amount that it is about.
+        changed = dict(parse_qsl(sent.body, keep_blank_values=True))
+        amount = next((name for name in MORE_DIGITS if name in changed), "amount")
+        changed[amount] = f"1{changed.get(amount, '')}"
+        if kind == "notify_dropped":
+            sent = replace(sent, state="dropped")
+        elif kind in {"notify_late", "notify_reordered"}:
+            rank = HELD_RANK if kind == "notify_reordered" else sent.rank
+            sent = replace(sent, due_at=later, first_at=later, rank=rank)
+        elif kind == "notify_twice":
+            copies.append(copy)
+        elif kind in {"notify_forged", "notify_contradicting"}:
+            forged = kind == "notify_forged"
+            signature = FORGED_SIGNATURE if forged else sign(TEMPLATE, changed, sign_key=sign_key)
+            body = urlencode(changed | {"encryption_data": signature})
+            copies.append(replace(copy, body=body, retried=0))
+    return [sent, *copies]
+
+
+ATTEMPT_SECONDS_MAX = 3.0
+"""Real seconds that a merchant has for an answer."""
+NAP_SECONDS_MAX = 1.0
+"""Between two looks at a clock that runs by itself."""
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "User-Agent": "recon-sandbox"}
+
+
+class Courier:
+    """Delivers the notifications of one sandbox over real HTTP; lives as long as its application.
+
+    When one that is not acknowledged is sent again: whole seconds on the virtual clock. After 1
+    second, then doubling with jitter; a series is over after 12 hours, and three series are played,
+    36 hours in all. The jitter is drawn from a digest, so that a seed replays it.
+    """
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._turn = asyncio.Lock()
+        self._work: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Begin to deliver what is due, unless it is being delivered or no server runs."""
+        if (self._work and not self._work.done()) or not self._has_work():
+            return
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        self._work = loop.create_task(self._deliver())
+
+    async def settle(self) -> int:
+        """Deliver everything that is due by now; returns how many attempts were made."""
+        attempts, book, clock = 0, self._sandbox.book, self._sandbox.clock
+        due = (
+            f"SELECT notification_id, {_COLUMNS} FROM notification"  # noqa: S608 - our own names
+            " WHERE state = 'waiting' AND due_at <= ?"
+            " ORDER BY due_at, rank, notification_id LIMIT 1"
+        )
+        async with self._turn, _client() as client:
+            while rows := book.select(due, (clock.now(),)):
+                await self._attempt(client, rows[0][0], Notification(*rows[0][1:]))
+                attempts += 1
+        return attempts
+
+    def _has_work(self) -> bool:
+        statement = "SELECT min(due_at) FROM notification WHERE state = 'waiting'"
+        instant = self._sandbox.book.select(statement)[0][0]
+        runs = self._sandbox.options.real_clock
+        return instant is not None and (runs or instant <= self._sandbox.clock.now())
+
+    async def _deliver(self) -> None:
+        await self.settle()
+        while self._sandbox.options.real_clock and self._has_work():
+            await asyncio.sleep(NAP_SECONDS_MAX)
+            await self.settle()
+
+    async def _attempt(self, client: httpx.AsyncClient, number: int, sent: Notification) -> None:
+        outcome, acknowledged = await _post(client, sent)
+        state, due_at = self._next(sent, acknowledged=acknowledged)
+        book, attempt = self._sandbox.book, sent.attempts + 1
+        with book.transaction():
+            # Everything may have been forgotten meanwhile.
+            if book.select("SELECT 1 FROM notification WHERE notification_id = ?", (number,)):
+                book.execute(
+                    "INSERT OR REPLACE INTO notification_attempt VALUES (?, ?, ?, ?)",
+                    (number, attempt, sent.due_at, outcome),
+                )
+                book.execute(
+                    "UPDATE notification SET attempts = ?, state = ?, due_at = ?"
+                    " WHERE notification_id = ?",
+                    (attempt, state, due_at, number),
+                )
+
+    def _next(self, sent: Notification, *, acknowledged: bool) -> tuple[State, int]:
+        """What becomes of a notification after an attempt, and when the next one is due."""
+        if acknowledged:
+            return "acknowledged", sent.due_at
+        about = f"{sent.type}\x1f{sent.transaction_id}\x1f{sent.about}\x1f{sent.fault}"
+        terms, seed = self._sandbox.terms.notifications, self._sandbox.options.seed
+        repetitions = retry_seconds(terms, about=f"{seed}\x1f{about}") if sent.retried else []
+        if sent.attempts >= len(repetitions):
+            return "given up", sent.due_at
+        return "waiting", sent.first_at + repetitions[sent.attempts]
+
+
+def _client() -> httpx.AsyncClient:
+    """A client that knows no proxy, follows nothing and trusts no certificate: loopback only."""
+    return httpx.AsyncClient(
+        timeout=ATTEMPT_SECONDS_MAX,
+        trust_env=False,
+        follow_redirects=False,
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+    )
+
+
+async def _post(client: httpx.AsyncClient, sent: Notification) -> tuple[str, bool]:
+    """What the merchant answered, and whether that acknowledges; the body is not read."""
+    # One that is cut arrives whole when it is repeated.
+    cut = "notify_truncated" in sent.fault.split() and not sent.attempts
+    body = sent.body[: len(sent.body) // 2] if cut else sent.body
+    try:
+        async with (
+            asyncio.timeout(ATTEMPT_SECONDS_MAX),
+            client.stream("POST", sent.url, content=body, headers=FORM) as reply,
+        ):
+            status = reply.status_code
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+        return f"no answer ({type(error).__name__})", False
+    return f"HTTP {status}", HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+
+
+def retry_seconds(terms: Notifications, *, about: str) -> list[int]:
+    """When each repetition is due, seconds after the first attempt, rising.
+
+    Waits double until a series is over; its last attempt is at its very end.
+    """
+    lasting, due = terms.retry_series_hours * HOUR_SECONDS, list[int]()
+    for series in range(terms.retry_series):
+        at, wait, number = 0, terms.retry_first_seconds, 0
+        while at < lasting:
+            digest = hashlib.sha256(f"{about}\x1f{series}\x1f{number}".encode()).digest()
+            chance = int.from_bytes(digest[:6]) / 2**47 - 1  # from -1 to 1
+            jitter = 1 + terms.retry_jitter_percent / 100 * chance
+            at = min(lasting, at + max(1, round(wait * jitter)))
+            due.append(series * lasting + at)
+            wait, number = 2 * wait, number + 1
+    return due

@@ -1,1 +1,0 @@
-"""What the sandbox tells by itself, when, and how often."""

@@ -1,1 +1,0 @@
-"""Each operation of the gateway, played."""

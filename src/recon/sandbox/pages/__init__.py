@@ -1,1 +1,0 @@
-"""Pages and files for people: paying, timelines, downloads."""

@@ -1,0 +1,136 @@
+"""The seeded population: same seed, same bytes, on any machine and port.
+
+Only integers are drawn from one generator in one order, so that no float and no clock of the
+machine can change a byte.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from recon.model.words import GatewayState
+from recon.sandbox.book import Effect, Payment, effect_of
+from recon.sandbox.options import DAY_SECONDS, HOUR_SECONDS, SandboxOptions, fourteen_digits
+from recon.sandbox.terms import PopulationTerms, SandboxTerms
+
+PER_MILLE = 1_000
+SECOND_ACCOUNT = "second_account"
+SECOND_ACCOUNT_STATES = (GatewayState.AUTHORISED, GatewayState.PAID, GatewayState.EXPIRED)
+REFUND_REASONS = ("returned goods", "price correction", "late delivery", "cancelled by shopper")
+DELAY_SECONDS_MIN = 60
+"""Between an authorisation and its capture, cancel or refund."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentDraft:
+    """A payment on its way into the population, and what has happened to it."""
+
+    payment: Payment
+    effects: tuple[Effect, ...] = ()
+
+    def happened(self, operation: str, *, amount: int, at: int, **more: str) -> "PaymentDraft":
+        """The draft with one more effect."""
+        effect = effect_of(self.payment, operation, origin="seed", amount=amount, at=at, **more)
+        return replace(self, effects=(*self.effects, effect))
+
+
+def populate(
+    options: SandboxOptions, *, terms: SandboxTerms, now: int
+) -> tuple[list[Payment], list[Effect]]:
+    """Payments, and their effects in the order in which they happened."""
+    rng, made_of = random.Random(options.seed), terms.population
+    kinds = list(_kinds(options.orders, terms=made_of))
+    rng.shuffle(kinds)
+    drafts: list[PaymentDraft] = []
+    for number, kind in enumerate(kinds, start=1):
+        second = kind == SECOND_ACCOUNT
+        of_second = SECOND_ACCOUNT_STATES[number % len(SECOND_ACCOUNT_STATES)]
+        state = of_second if second else GatewayState(kind)
+        # From the authorisation to the start of the clock.
+        ages = (3 * HOUR_SECONDS, made_of.days * DAY_SECONDS)
+        if state in _YOUNG:
+            ages = (HOUR_SECONDS, made_of.authorised_hours * HOUR_SECONDS)
+        elif state is GatewayState.EXPIRED:
+            ages = (9 * DAY_SECONDS, ages[1])
+        created_at = now - rng.randint(*ages)
+        payment = Payment(
+            transaction_id=transaction_id_of(created_at, number=number),
+            order_no=f"SO{1_000_000 + number}",
+            merchant_id=options.merchant,
+            account_id=options.second_account if second else options.account,
+            currency=_weighted(made_of.currencies, rng=rng),
+            authorised=rng.randint(made_of.amount_min, made_of.amount_max),
+            state=state,
+            created_at=created_at,
+            reference_no=f"R{number:09d}",
+        )
+        drafts.append(_lived(payment, rng=rng, now=now))
+    effects = [effect for draft in drafts for effect in draft.effects]
+    return [draft.payment for draft in drafts], sorted(effects, key=lambda e: e.committed_at)
+
+
+def transaction_id_of(created_at: int, *, number: int) -> str:
+    """A transaction id: 14 digits of time and a number that never repeats."""
+    return f"{fourteen_digits(created_at)}{number:05d}"
+
+
+def _kinds(orders: int, *, terms: PopulationTerms) -> Iterator[str]:
+    """One word per order: a state, or the second account; whatever is left is paid."""
+    left = orders
+    for kind, share in sorted(terms.per_mille.items()):
+        rounded_up = kind == GatewayState.AUTHORISED  # "a quarter" is never less than a quarter
+        count = (orders * share + (PER_MILLE - 1 if rounded_up else 0)) // PER_MILLE
+        left -= count
+        yield from (kind for _ in range(count))
+    yield from (GatewayState.PAID.value for _ in range(left))
+
+
+def _weighted(weights: Mapping[str, int], *, rng: random.Random) -> str:
+    ticket = rng.randrange(sum(weights.values()))
+    for name, weight in sorted(weights.items()):
+        ticket -= weight
+        if ticket < 0:
+            return name
+    return min(weights)
+
+
+_YOUNG = frozenset({GatewayState.AUTHORISED, GatewayState.PENDING, GatewayState.IN_REVIEW})
+_WITHOUT_EFFECT = frozenset({GatewayState.PENDING, GatewayState.IN_REVIEW, GatewayState.FAILED})
+_NEVER_CAPTURED = frozenset({GatewayState.AUTHORISED, GatewayState.EXPIRED, GatewayState.CANCELLED})
+
+
+def _lived(payment: Payment, *, rng: random.Random, now: int) -> PaymentDraft:
+    """What has happened to a payment until it came to its state."""
+
+    def between(first: int, last: int) -> int:
+        return rng.randint(first + DELAY_SECONDS_MIN, max(first + DELAY_SECONDS_MIN, last))
+
+    state, first, amount = payment.state, payment.created_at, payment.authorised
+    if state in _WITHOUT_EFFECT:
+        return PaymentDraft(payment)
+    if state in _NEVER_CAPTURED:
+        if state is GatewayState.EXPIRED:
+            # Authorised long ago; that it is expired follows from the clock.
+            payment = replace(payment, state=GatewayState.AUTHORISED)
+        draft = PaymentDraft(payment).happened("authorise", amount=amount, at=first)
+        if state is GatewayState.CANCELLED:
+            draft = draft.happened("cancel", amount=amount, at=between(first, now))
+        return draft
+    captured_at = between(first, min(now - HOUR_SECONDS, first + DAY_SECONDS))
+    payment = replace(payment, captured=amount, captured_at=captured_at)
+    draft = PaymentDraft(payment).happened("authorise", amount=amount, at=first)
+    draft = draft.happened("capture", amount=amount, at=captured_at)
+    if state is GatewayState.PAID:
+        return draft
+    if state is GatewayState.CHARGEBACK:
+        return draft.happened("chargeback", amount=amount, at=between(captured_at, now))
+    if state is GatewayState.PARTIALLY_REFUNDED:
+        amount = rng.randint(1, amount - 1)
+    draft = draft.happened(
+        "refund",
+        amount=amount,
+        at=between(captured_at, now),
+        refund_reference_id=f"{payment.transaction_id}-01",
+        refund_reason=REFUND_REASONS[rng.randrange(len(REFUND_REASONS))],
+    )
+    return replace(draft, payment=replace(payment, refunded=amount, refunds=1))

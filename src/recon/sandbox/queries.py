@@ -1,0 +1,282 @@
+"""Operations that move nothing: `retrievalTrans`, and of the profile extended two more.
+
+The order query shows of each key what the gateway knows; of a payment's risk the provider, its
+checks, and 3-D Secure. The API document names `retrievalRefund` and `optimise` and no more; fields
+are those of public documentation of the same interface (A-08). In the refund search a key without a
+refund has no row; `refund_references` and `merchant_refunds` find the merchant's own reference as
+well as the gateway's, since which of them means which is not shown. The best methods of each
+currency stand in sandbox.toml.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from recon.model.money import is_currency
+from recon.model.words import GatewayState
+from recon.sandbox.batch import is_expired
+from recon.sandbox.book import Payment, marks_of, on_wire
+from recon.sandbox.call import (
+    HTTP_OK,
+    STATUS_DONE,
+    STATUS_FAILED,
+    Call,
+    OperationReply,
+    RowKey,
+    Sandbox,
+    SandboxOperation,
+    echoed_signature,
+    list_reply,
+    wrong,
+)
+from recon.sandbox.options import DAY_SECONDS, fourteen_digits
+from recon.sandbox.payment import Detail, details_of
+from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
+from recon.sandbox.wire import signed_fields
+
+KEYS_MAX = 100
+JOINED_LENGTH_MAX = 1_000
+"""Characters of `orders` or `trades` under the extended profile."""
+
+ROWS_KEY = "orders_list"
+SITE = "sandbox.example"
+ROW = (
+    *("amount", "currency", "order_no", "payment_status", "reference_no"),
+    *("transaction_date", "transaction_id", "website", "query_result"),
+)
+"""The names of a row of a key that is not known."""
+STATUS_OF = {
+    "parameters": "3",
+    "group_size": "4",
+    "merchant": "5",
+    "account": "5",
+    "signature": "6",
+    "caller": "7",
+}
+"""return_status of each refusal of the whole query."""
+
+_COLUMNS = {"orders": "order_no", "trades": "transaction_id"}
+NO_RISK: Mapping[str, Any] = {"antifraud_provider": "", "fraud_check_result": [], "is3ds": ""}
+"""Of a payment that nobody checked."""
+YES, NO = "1", "0"
+
+
+def _refuse_with(rows_key: str, sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
+    status = STATUS_OF[short_name(reason)]
+    return list_reply(sandbox, call, rows_key, status=status, reason=reason)
+
+
+def _refuse_query(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
+    reply = _refuse_with(ROWS_KEY, sandbox, call, reason)
+    return replace(reply, content={**reply.content, **NO_RISK})
+
+
+def _unfit_query(sandbox: Sandbox, call: Call) -> str:
+    """Too many keys, or the parameter that names no orders, else ""."""
+    keys = _keys(call)
+    if len(keys) > KEYS_MAX:
+        return "group_size"
+    given = [name for name in _COLUMNS if call.text(name)]
+    if len(given) != 1:
+        return wrong(" or ".join(_COLUMNS))
+    too_long = len(call.text(given[0])) > JOINED_LENGTH_MAX
+    fits = all(keys) and not (sandbox.options.profile == "extended" and too_long)
+    return wrong("" if fits else given[0])
+
+
+def _keys(call: Call) -> list[str]:
+    text = call.text("orders") or call.text("trades")
+    return [key.strip() for key in text.split(",")]
+
+
+def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
+    """The state of up to 100 orders; a key that is not known gets a row that says so.
+
+    What is known of risk stands beside the rows, as the document shows it, and only when the reply
+    is about one payment: a row has the document's nine fields and no more.
+    """
+    column = _COLUMNS["orders" if call.text("orders") else "trades"]
+    by_key: dict[str, list[Payment]] = {key: [] for key in _keys(call)}
+    for payment in sandbox.book.payments(column, keys=list(by_key)):
+        if payment.account_id == call.text("account_id"):
+            by_key[getattr(payment, column)].append(payment)
+    rows: list[dict[str, Any]] = []
+    for key, payments in by_key.items():
+        rows += [row_of(sandbox, payment, now=call.now) for payment in payments]
+        if not payments:
+            unknown = dict.fromkeys(ROW, "") | {"query_result": QUERY_RESULT_UNKNOWN_KEY}
+            rows.append(unknown | {column: key})
+    risk = NO_RISK
+    if len(rows) == 1:
+        transaction_id = rows[0]["transaction_id"]
+        risk = risk_facts(sandbox, [transaction_id]).get(transaction_id, NO_RISK)
+    reply = list_reply(sandbox, call, ROWS_KEY, status=STATUS_DONE, rows=rows)
+    return replace(reply, content={**reply.content, **risk})
+
+
+def _keys_of_query(call: Call) -> list[RowKey]:
+    orders = [("", key) for key in call.text("orders").split(",") if key]
+    return orders + [(key, "") for key in call.text("trades").split(",") if key]
+
+
+QUERY = SandboxOperation(
+    _answer_query,
+    refuse=_refuse_query,
+    unfit=_unfit_query,
+    needs_registered_ip=True,
+    keys=_keys_of_query,
+)
+
+
+def state_of(sandbox: Sandbox, payment: Payment, *, now: int) -> GatewayState:
+    """The state of a payment at an instant; that an authorisation lapsed follows from the clock."""
+    return GatewayState.EXPIRED if is_expired(sandbox, payment, now=now) else payment.state
+
+
+def row_of(sandbox: Sandbox, payment: Payment, *, now: int) -> dict[str, Any]:
+    """One row of the answer."""
+    state = state_of(sandbox, payment, now=now)
+    return {
+        "amount": payment.amount,
+        "currency": payment.currency,
+        "order_no": payment.order_no,
+        "payment_status": sandbox.terms.code_of[state],
+        "query_result": sandbox.terms.result_of(state),
+        "reference_no": payment.reference_no,
+        "transaction_date": fourteen_digits(payment.created_at),
+        "transaction_id": payment.transaction_id,
+        "website": SITE,
+    }
+
+
+def risk_facts(sandbox: Sandbox, transaction_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The facts of those payments that were checked, by transaction."""
+
+    def checks(detail: Detail) -> list[dict[str, str]]:
+        found = {"risk_score": detail.risk_action.lower(), "three_d_secure": detail.threeds_result}
+        return [{"check_items": name, "status": status} for name, status in found.items() if status]
+
+    details = details_of(sandbox.book, transaction_ids)
+    provider = sandbox.terms.risk.provider
+    return {
+        transaction_id: {
+            "antifraud_provider": provider if detail.risk_action else "",
+            "fraud_check_result": checks(detail),
+            "is3ds": YES if detail.threeds_result else NO,
+        }
+        for transaction_id, detail in details.items()
+        if detail.card
+    }
+
+
+REFUNDS_KEY = "refunds_list"
+BY_ORDER = "refund_orders"
+LISTS = (BY_ORDER, "refund_references", "merchant_refunds")
+"""How refunds are named: exactly one of them, a comma between keys."""
+
+_REFUND_COLUMNS = (
+    "transaction_id, order_no, currency, amount, refund_reason, refund_reference,"
+    " refund_reference_id, committed_at, EXISTS (SELECT 1 FROM effect r WHERE"
+    " r.transaction_id = e.transaction_id AND r.operation = 'refund_reversed'"
+    " AND r.refund_reference_id = e.refund_reference_id)"
+)
+
+
+def _unfit_search(_sandbox: Sandbox, call: Call) -> str:
+    """Why the keys cannot be searched for, else ""."""
+    given = {name: call.text(name) for name in LISTS if call.text(name)}
+    if len(given) != 1:
+        return wrong(" or ".join(given or LISTS))
+    ((name, joined),) = given.items()
+    keys = joined.split(",")
+    if len(keys) > KEYS_MAX:
+        return "group_size"
+    fits = len(joined) <= JOINED_LENGTH_MAX and all(key.strip() for key in keys)
+    return wrong("" if fits else name)
+
+
+def _answer_search(sandbox: Sandbox, call: Call) -> OperationReply:
+    """The refunds of up to 100 keys, as they stand on the clock."""
+    name = next(name for name in LISTS if call.text(name))
+    keys = list(dict.fromkeys(key.strip() for key in call.text(name).split(",")))
+    if name == BY_ORDER:
+        payments = sandbox.book.payments("order_no", keys=keys)
+        ids = [payment.transaction_id for payment in payments if payment.refunds]
+        refunds = _refunds(sandbox, "transaction_id", keys=ids)
+    else:
+        ids = [key.rpartition("-")[0] for key in keys]
+        numbered = _refunds(sandbox, "transaction_id", keys=[key for key in ids if key])
+        refunds = _refunds(sandbox, "refund_reference", keys=keys)
+        refunds += [row for row in numbered if row[6] in keys and row not in refunds]
+    rows = [row for refund in refunds if (row := _refund_row(sandbox, call, refund))]
+    return list_reply(sandbox, call, REFUNDS_KEY, status=STATUS_DONE, rows=rows)
+
+
+def _refunds(sandbox: Sandbox, column: str, *, keys: Sequence[str]) -> list[Any]:
+    return sandbox.book.select(
+        f"SELECT {_REFUND_COLUMNS} FROM effect e WHERE {column} IN ({marks_of(keys)})"  # noqa: S608
+        f" AND {column} <> '' AND operation = 'refund' ORDER BY position",
+        keys,
+    )
+
+
+def _refund_row(sandbox: Sandbox, call: Call, refund: Sequence[Any]) -> dict[str, Any]:
+    """One refund, empty when it is another account's."""
+    transaction_id, order_no, currency, amount, reason, own, reference, at, failed = refund
+    payment = sandbox.book.payment(transaction_id)
+    if payment is None or payment.account_id != call.text("account_id"):
+        return {}
+    processed = at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS
+    shows_end = processed <= call.now and not failed
+    return {
+        "transaction_id": transaction_id,
+        "order_no": order_no,
+        "amount": payment.amount,
+        "refund_status": STATUS_FAILED if failed else STATUS_DONE,
+        "payment_status": sandbox.terms.code_of[state_of(sandbox, payment, now=call.now)],
+        "refund_amount": on_wire(amount, currency=currency),
+        "refund_reference": own,
+        "currency": currency,
+        "refund_reason": reason,
+        "refund_reference_id": reference,
+        "refund_date": fourteen_digits(at),
+        "refund_processing_date": fourteen_digits(processed) if shows_end else "",
+    }
+
+
+REFUND_SEARCH = SandboxOperation(
+    _answer_search,
+    refuse=partial(_refuse_with, REFUNDS_KEY),
+    unfit=_unfit_search,
+    keys=lambda call: [("", key) for name in LISTS for key in call.text(name).split(",") if key],
+)
+
+OTHERWISE = "otherwise"
+"""The methods of a currency that has none of its own."""
+
+
+def _answer_optimise(sandbox: Sandbox, call: Call) -> OperationReply:
+    """The methods, best first."""
+    listed = sandbox.terms.payment_methods
+    methods = listed.get(call.text("currency"), listed[OTHERWISE])
+    content = {
+        **call.texts("merchant_id", "account_id", "request_id"),
+        "encryption_data": echoed_signature(call),
+        "payment_methods": [{"payment_method": name} for name in methods],
+    }
+    return OperationReply(content, outcome=str(HTTP_OK))
+
+
+def _unfit_optimise(_sandbox: Sandbox, call: Call) -> str:
+    """`parameters` and the signed field that is missing or malformed, else ""."""
+    currency = call.text("currency")
+    missing = call.missing(signed_fields("optimise"))
+    if not missing and not is_currency(currency):
+        missing = "currency"
+    if not missing and call.amount("amount", currency=currency) <= 0:
+        missing = "amount"
+    return wrong(missing)
+
+
+OPTIMISE = SandboxOperation(_answer_optimise, unfit=_unfit_optimise)

@@ -1,1 +1,0 @@
-"""The sandbox over real HTTP: routes, control, delivery, serving."""
