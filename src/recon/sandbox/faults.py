@@ -26,7 +26,7 @@ from pydantic import (
     model_validator,
 )
 
-from recon.config.mistakes import UNKNOWN_KEY, mistakes_of
+from recon.config.declared import UNKNOWN_KEY, mistakes_of
 from recon.model.errors import ConfigurationError
 from recon.sandbox.book import Book
 from recon.sandbox.call import RowKey
