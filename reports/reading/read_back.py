@@ -6,7 +6,7 @@ from pathlib import Path
 
 from openpyxl.utils import get_column_letter
 
-from recon.files.formats.form_book import FormCell, read_form
+from recon.files.formats.xlsx_book import FormCell, read_form
 from recon.model.errors import SourceUnreadableError
 from recon.model.resolutions import (
     THIS_BREAK,

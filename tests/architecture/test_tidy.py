@@ -147,7 +147,7 @@ def floats_on_money(path: str, tree: ast.Module) -> Iterator[str]:
     To ask whether a foreign value is one (`isinstance`) is how it is refused, and allowed. So is
     the cell of a workbook, whose own format has nothing else: it leaves as text.
     """
-    if not path.startswith(MONEY_PATHS) or path.endswith("/formats/xlsx_cells.py"):
+    if not path.startswith(MONEY_PATHS) or path.endswith("/formats/xlsx_book.py"):
         return
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or terminal_name(node.func) == "isinstance":

@@ -1,12 +1,26 @@
-"""JSON that an earlier run wrote, read back as carefully as anything else."""
+"""JSON: what an earlier run wrote, and lines of one object each as rows, deeper leaves as `a.b`.
 
+Numbers of rows keep the digits they were written with and are marked as numbers; what a JSON reader
+would silently accept (a key twice, NaN, a lone surrogate) makes a bad row. A list is no cell: where
+a column is read of which it is the value, its row is bad, too.
+"""
+
+import io
 import json
+import re
+from codecs import BOM_UTF8
+from collections.abc import Container, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
-from recon.files.formats.named_bytes import read_bytes
-from recon.files.formats.raw_table import refuse
+from recon.files.formats.format_limits import (
+    CELL_CHARACTERS_MAX,
+    JSON_DEPTH_MAX,
+    JSON_LINE_BYTES_MAX,
+)
+from recon.files.formats.named_bytes import FileBytes, read_bytes
+from recon.files.formats.raw_table import RawTable, Record, RecordCell, refuse, table_of
 
 JSON_BYTES_MAX = 64 * 1024 * 1024
 """One summary of a run."""
@@ -34,14 +48,114 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return document
 
 
+_NUMBER_KEPT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BLANK = b" \t\r\n"
+
+
+class _Number(str):
+    """The digits of a number as written."""
+
+    __slots__ = ()
+
+
+def json_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
+    """The wanted columns of a JSON lines file in UTF-8.
+
+    Raises:
+        SourceUnreadableError: it is not UTF-8, or no line of it is an object.
+    """
+    lines = enumerate(io.BytesIO(file.content.removeprefix(BOM_UTF8)), start=1)
+    return table_of(
+        (_record(number, line) for number, own in lines if (line := own.strip(_BLANK))),
+        name=file.path.name,
+        wanted=wanted,
+        nothing=lambda first: f"has no line that is a JSON object{first}",
+    )
+
+
+def _record(number: int, line: bytes) -> Record:
+    read = _read_row(line)
+    if isinstance(read, str):
+        shown = line[:CELL_CHARACTERS_MAX].decode("utf-8", "replace")
+        return Record(number, {}, problem=read, text=shown)
+    return Record(number, read)
+
+
+def _read_row(line: bytes) -> dict[str, RecordCell] | str:
+    """The leaves of one object, or why the line is none."""
+    try:
+        return _row_of(line)
+    except UnicodeDecodeError as error:
+        return f"is not UTF-8 (byte {error.start} of the line)"
+    except RecursionError:
+        return f"is nested deeper than {JSON_DEPTH_MAX}"
+    except json.JSONDecodeError as error:
+        return f"is not JSON: {error.msg} at character {error.pos + 1}"
+    except ValueError as error:
+        return str(error)
+
+
+def _row_of(line: bytes) -> dict[str, RecordCell]:
+    if len(line) > JSON_LINE_BYTES_MAX:
+        msg = f"has more than {JSON_LINE_BYTES_MAX} bytes"
+        raise ValueError(msg)
+    document = json.loads(
+        line.decode("utf-8"),
+        parse_float=_Number,
+        parse_int=_Number,
+        parse_constant=_refuse_constant,
+        object_pairs_hook=_object_of,
+    )
+    if not isinstance(document, dict):
+        msg = "is not a JSON object"
+        raise ValueError(msg)  # noqa: TRY004 - bad data, told like all other
+    return dict(_leaves(document, prefix="", depth=1))
+
+
+def _leaves(
+    leaves: Mapping[str, Any], *, prefix: str, depth: int
+) -> Iterator[tuple[str, RecordCell]]:
+    if depth > JSON_DEPTH_MAX:
+        msg = f"is nested deeper than {JSON_DEPTH_MAX}"
+        raise ValueError(msg)
+    for key, value in leaves.items():
+        if not key.strip() or key != key.strip() or "." in key or _SURROGATE.search(key):
+            msg = "has a key that is blank, or has a point, a space at its ends or half a character"
+            raise ValueError(msg)
+        if isinstance(value, dict):
+            yield from _leaves(value, prefix=f"{prefix}{key}.", depth=depth + 1)
+        else:
+            yield f"{prefix}{key}", _cell(value)
+
+
+def _cell(value: Any) -> RecordCell:
+    match value:
+        case None:
+            return RecordCell("")
+        case bool():
+            return RecordCell(str(value).upper(), is_number=True)  # no text, so no id
+        case _Number():
+            return RecordCell(str(value), is_number=_NUMBER_KEPT.fullmatch(value) is not None)
+        case str():
+            if _SURROGATE.search(value):
+                msg = "has half a character (a lone surrogate) in a value"
+                raise ValueError(msg)
+            if len(value) > CELL_CHARACTERS_MAX:
+                msg = f"has a value of more than {CELL_CHARACTERS_MAX} characters"
+                raise ValueError(msg)
+            return RecordCell(value)
+    return RecordCell(json.dumps(value, ensure_ascii=False), is_list=True)
+
+
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        msg = "a key stands twice in one object"
+        msg = "has a key twice in one object"
         raise ValueError(msg)
     return members
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    msg = f"{word} is no JSON number"
+    msg = f"has {word}, which is no JSON number"
     raise ValueError(msg)

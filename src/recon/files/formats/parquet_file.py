@@ -21,6 +21,7 @@ from recon.files.formats.format_limits import (
 )
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
+    ROWS_AT_ONCE,
     RawTable,
     checked_header,
     joined,
@@ -28,7 +29,6 @@ from recon.files.formats.raw_table import (
     refuse_too_many_rows,
     trimmed,
 )
-from recon.files.formats.record_rows import ROWS_AT_ONCE
 from recon.privacy.shown_text import scrubbed
 
 FIRST_LINE = 2

@@ -1,20 +1,41 @@
-"""One door for all formats: the name says what a file should be, its bytes must agree."""
+"""One door for all formats: the name says what a file should be, its bytes must agree.
+
+A mended file's cells come back as they were: people open it in a spreadsheet, which may run none of
+them, so exactly one apostrophe of `defused` is taken away again.
+"""
 
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.compute as pc
+
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.files.formats.csv_text import csv_table
-from recon.files.formats.json_lines import json_table
-from recon.files.formats.mended_cells import as_before
+from recon.files.formats.json_text import json_table
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.parquet_file import MAGIC as PARQUET_MAGIC
 from recon.files.formats.parquet_file import parquet_table
 from recon.files.formats.raw_table import RawTable, refuse
-from recon.files.formats.xlsx_archive import OLE_MAGIC, ZIP_MAGIC
-from recon.files.formats.xlsx_book import xlsx_table
+from recon.files.formats.xlsx_book import OLE_MAGIC, ZIP_MAGIC, xlsx_table
 from recon.files.formats.xml_records import xml_table
+from recon.privacy.shown_text import BEGINNING, FORMULA
+
+TOLD_COLUMNS = ("rejected_line", "rejected_column", "rejected_reason", "rejected_text")
+
+_UNDO = f"{BEGINNING}'{FORMULA}"
+
+
+def as_before(table: RawTable) -> RawTable:
+    """The table with its cells as they were; only a mended file has any that differ."""
+    if not set(TOLD_COLUMNS).issubset(table.header):
+        return table
+    columns = {
+        name: pc.replace_substring_regex(cells, pattern=_UNDO, replacement=r"\1\2\3")
+        for name, cells in table.columns.items()
+    }
+    return replace(table, columns=columns)
+
 
 FORMATS = {
     ".csv": "csv",

@@ -15,8 +15,7 @@ from lxml import etree
 
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.formats.raw_table import RawTable, refuse
-from recon.files.formats.record_rows import Record, RecordCell, table_of
+from recon.files.formats.raw_table import RawTable, Record, RecordCell, refuse, table_of
 from recon.privacy.shown_text import scrubbed
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")

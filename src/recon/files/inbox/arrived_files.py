@@ -1,7 +1,13 @@
-"""Which files of an inbox are order files, in an order that never changes."""
+"""Which files of an inbox are order files, in an order that never changes, and which are whole.
+
+None is read before nobody has touched it for a while: a file that was cut between two rows looks
+whole. Where nothing beside it says that it is complete, only time does.
+"""
 
 import stat
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -97,3 +103,46 @@ def _unfit(
         return "not a regular file"
     partner = f"{entry.name}{layout.done_file}"
     return "" if partner in names else f"{WAITS_FOR} {shown_name(partner)}"
+
+
+LOOKS_MAX = 12
+"""A file that changed between as many looks is left; each is a settle time after the one before."""
+
+_Version = tuple[int, int, int]
+
+
+def unsettled(
+    paths: Iterable[Path],
+    *,
+    settle: timedelta,
+    clock: Callable[[], datetime],
+    pause: Callable[[timedelta], None],
+) -> tuple[Path, ...]:
+    """Wait until files have been left alone for `settle`; those that never were.
+
+    A file whose last change is older by the clock is believed at once. One that is gone counts as
+    settled: reading it will say so.
+    """
+    now = clock()
+    waiting = [path for path in paths if settle and not _is_older(path, than=now - settle)]
+    for _ in range(LOOKS_MAX):
+        if not waiting:
+            break
+        before = {path: _version_of(path) for path in waiting}
+        pause(settle)
+        waiting = [path for path in waiting if _version_of(path) != before[path]]
+    return tuple(waiting)
+
+
+def _is_older(path: Path, *, than: datetime) -> bool:
+    version = _version_of(path)
+    return version is None or datetime.fromtimestamp(version[2] / 1e9, tz=UTC) <= than
+
+
+def _version_of(path: Path) -> _Version | None:
+    """What changes when a file does; nothing when it is gone."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return (status.st_ino, status.st_size, status.st_mtime_ns)

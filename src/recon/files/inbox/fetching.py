@@ -18,8 +18,7 @@ from typing import Protocol
 
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.files.formats.format_limits import FILE_BYTES_MAX
-from recon.files.inbox.arrived_files import WAITS_FOR
-from recon.files.inbox.quiet_files import LOOKS_MAX
+from recon.files.inbox.arrived_files import LOOKS_MAX, WAITS_FOR
 from recon.privacy.shown_text import name_problem, scrubbed
 
 NAMES_MAX = 10_000

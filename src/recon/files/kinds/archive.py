@@ -14,8 +14,8 @@ from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import EveryColumn, RawTable, refuse
-from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
-from recon.files.typing.card_columns import holds_card_numbers
+from recon.files.kinds.instruction_file import PAYOUT_COLUMNS
+from recon.files.typing.text_cells import holds_card_numbers
 from recon.model.errors import OutputError
 from recon.privacy.own_files import make_folder
 from recon.privacy.shown_text import scrubbed

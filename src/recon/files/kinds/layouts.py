@@ -1,13 +1,118 @@
-"""Whether the layouts of an account fit their files, before one is read."""
+"""Whether layouts fit the tables that they are of, before a file is read.
 
-from collections.abc import Iterable
+A misspelt column would be a setting that silently does not hold; a word or constant that no cell
+may have would refuse every row that has it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from recon.config.file_layouts import FileLayout, GivenLayouts
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
-from recon.files.typing.layout_check import refuse_wrong_layout
-from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDER_FILE, SETTLEMENT_FILE
+from recon.files.typing.table_schema import (
+    BANK,
+    GATEWAY,
+    LEDGER,
+    ORDER_FILE,
+    SETTLED_TYPES,
+    SETTLEMENT_FILE,
+    Cell,
+    Grammar,
+    TableColumn,
+    TableSchema,
+)
+from recon.model.errors import AmountError, ConfigurationError
+from recon.model.money import exponent
 from recon.model.words import SourceKind
+
+
+def refuse_wrong_layout(layout: FileLayout, *, schemas: Sequence[TableSchema], where: str) -> None:
+    """Refuse a layout with a column, word or constant that none of these tables has.
+
+    Raises:
+        ConfigurationError: with `where` in front, the key, and what there is instead.
+    """
+    columns = {column.name: column for schema in schemas for column in schema.columns}
+    names = list(columns)
+    keys = ("columns", "constants", "words", "debit", "sums", "currencies", "sign", "turned")
+    for key in (*keys, "clock"):
+        unknown = sorted(set(getattr(layout, key)) - set(names))
+        if unknown:
+            msg = f"{where}{key}.{unknown[0]} is none of the columns {', '.join(names)}"
+            raise ConfigurationError(msg)
+    _refuse_wrong_cells(layout, columns=columns, where=where)
+    for key, name, text in _given(layout):
+        meant = [c for schema in schemas for c in schema.columns if c.name == name]
+        problems = [_problem(column, text) for column in meant]
+        if all(problems):
+            msg = f"{where}{key}: {text!r} {problems[0]}"
+            raise ConfigurationError(msg)
+
+
+def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], where: str) -> None:
+    """Refuse a second column for what is no amount or no time."""
+    for kind, names in layout.turned_rows.items():
+        of_amounts = all(columns[name].cell is Cell.AMOUNT for name in names if name in columns)
+        if kind not in SETTLED_TYPES or not {"gross", *names} <= set(columns) or not of_amounts:
+            msg = (
+                f"{where}turned_rows.{kind}: only amounts of settled rows have other signs by type"
+            )
+            raise ConfigurationError(msg)
+    amounts = [(key, Cell.AMOUNT) for key in ("debit", "sums", "currencies", "sign", "turned")]
+    for key, cell in (*amounts, ("clock", Cell.INSTANT)):
+        for name in getattr(layout, key):
+            if columns[name].cell is not cell:
+                msg = f"{where}{key}.{name} is no column of {cell.value}s"
+                raise ConfigurationError(msg)
+    if layout.net and "net" not in columns:
+        msg = f"{where}net: only settled rows have one, and these files have none"
+        raise ConfigurationError(msg)
+    if layout.captures and not {"entry_type", "booked_at"} <= set(columns):
+        msg = f"{where}captures: only entries of books have such a sign, and these files have none"
+        raise ConfigurationError(msg)
+    if layout.trailer is not None and layout.trailer.amount and "amount" not in columns:
+        msg = f"{where}trailer.amount: only a column `amount` has a sum, and these files have none"
+        raise ConfigurationError(msg)
+    if layout.lines is not None and "order_no" not in columns:
+        msg = f"{where}lines: these files have no column `order_no` to which lines belong"
+        raise ConfigurationError(msg)
+    if layout.order_numbers is not None and "order_no" not in columns:
+        msg = f"{where}order_numbers: these files have no column `order_no`"
+        raise ConfigurationError(msg)
+
+
+def _given(layout: FileLayout) -> Iterator[tuple[str, str, str]]:
+    """Key, column and text of all that a layout puts into cells."""
+    for name, text in layout.constants.items():
+        yield f"constants.{name}", name, text
+    for name, words in layout.words.items():
+        for their, text in words.items():
+            yield f'words.{name}."{their}"', name, text
+
+
+def _problem(column: TableColumn, text: str) -> str:
+    """Why no cell of the column may have this text; "" when it may."""
+    if not text:
+        return "" if column.may_be_blank else "is blank, which no row may be there"
+    match column.cell:
+        case frozenset() as words:
+            return "" if text in words else f"is none of {', '.join(sorted(words))}"
+        case Grammar() as grammar:
+            pattern, sentence = grammar.value
+            return "" if re.fullmatch(pattern, text, re.ASCII) else f"is not {sentence}"
+        case Cell.CURRENCY:
+            return _currency_problem(text)
+    return ""
+
+
+def _currency_problem(text: str) -> str:
+    try:
+        exponent(text)
+    except AmountError:
+        return "is no currency of ISO 4217"
+    return ""
+
 
 _OF_KIND = {
     SourceKind.ORDERS: ORDER_FILE,

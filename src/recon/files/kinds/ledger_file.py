@@ -9,7 +9,7 @@ import pandas as pd
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
-from recon.files.typing.layout_check import refuse_wrong_layout
+from recon.files.kinds.layouts import refuse_wrong_layout
 from recon.files.typing.mapped_columns import names_of, read_of
 from recon.files.typing.table_schema import schema_of
 from recon.files.typing.typed_table import read_table, type_table

@@ -25,8 +25,8 @@ from recon.files.proposing.ranked_columns import Draft, draft_of
 from recon.files.proposing.sample import joined, sample_of
 from recon.files.proposing.vocabulary import MEANINGS, names_of_column, plain_words
 from recon.files.proposing.written_cells import SeenCell, decided_times
+from recon.files.typing.instants import standard_time
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
-from recon.files.typing.written_times import standard_time
 from recon.model.errors import UsageError
 from recon.model.money import is_currency
 from recon.model.words import SourceKind

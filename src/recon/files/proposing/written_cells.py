@@ -11,8 +11,8 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from recon.config.file_layouts import MONTHS, FileLayout
-from recon.files.typing.written_amounts import completed, plain_amount
-from recon.files.typing.written_times import standard_time
+from recon.files.typing.amounts import completed, plain_amount
+from recon.files.typing.instants import standard_time
 from recon.model.errors import AmountError
 from recon.model.money import format_minor_units, is_currency, parse_signed_minor_units
 

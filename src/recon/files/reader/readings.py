@@ -21,10 +21,10 @@ from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import (
     INSTRUCTION_FILE,
     NO_TABLES,
+    PAYOUT_COLUMNS,
     InstructionFile,
     instruction_file_of,
 )
-from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.files.proposing.proposal import Proposal, proposal_of
 from recon.files.proposing.sample import SAMPLE_BYTES_MAX
 from recon.files.reader import parcel

@@ -1,9 +1,13 @@
-"""Columns of amounts: text and a currency per row into int64 minor units.
+"""Columns of amounts: as a program writes them, in the form `-1234.50`, as int64 minor units.
 
-Arrow reads what plainly is an amount; every other cell goes to `recon.model.money` one by one,
-which decides and says why. So there is one grammar, and the quick way can only be narrower.
+A cell that is not written as its layout says is a problem of its own; none is mended. Arrow reads
+what plainly is an amount; every other cell goes to `recon.model.money` one by one, which decides
+and says why. So there is one grammar, and the quick way can only be narrower.
 """
 
+import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,9 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.files.typing.distinct import Distinct
+from recon.config.file_layouts import FileLayout, SignColumn
+from recon.files.typing.table_schema import DIRECTIONS, SIGNED_ENTRY_TYPES
+from recon.files.typing.text_cells import CellProblems, Distinct, note_cells
 from recon.model.errors import AmountError
-from recon.model.money import exponent, parse_minor_units, parse_signed_minor_units
+from recon.model.money import (
+    exponent,
+    format_minor_units,
+    parse_minor_units,
+    parse_signed_minor_units,
+)
 
 _PLAIN_DIGITS_MAX = 17
 """Digits of minor units that the quick way takes; 18 could pass the product's bound."""
@@ -122,3 +133,284 @@ def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: s
     completed = pc.if_else(pc.equal(pc.utf8_length(padded), 0), whole, joined)
     usable = pc.and_(numbers, pc.is_valid(completed))
     return pc.if_else(usable, completed, texts)
+
+
+_NOTHING = r"\A(?:0+(?:\.0+)?)?\z"
+"""What the other column of a debit or credit says."""
+_WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
+MINUS_SIGN = "\u2212"
+"""What typesetters write; it means nothing else."""
+_GAP = "[ \u00a0\u202f]?"
+"""Between an amount and its currency's sign."""
+_PLUS = rf"{_GAP}CR\z"
+_NEGATIVE = {
+    "before": ("-?(?:{0})|{1}-(?:{2})", r"\A-(.*)\z"),
+    "behind": ("(?:{0})-?|(?:{2})-{1}", r"\A(.*)-\z"),
+    "DR": (rf"(?:{{0}})(?:{_GAP}[CD]R)?", rf"\A(.*?){_GAP}DR\z"),
+    "brackets": (r"(?:{0})|\((?:{0})\)|{1}\((?:{2})\)|\((?:{2})\){1}", r"\A\((.*)\)\z"),
+}
+"""Where the minus stands -> the pattern of a number with it (the number with a currency's sign or
+none, that sign, the number without), and of what is negative."""
+
+
+def plain_amount(text: str, *, layout: FileLayout) -> str | None:
+    """One amount in the standard form; None: not so written."""
+    text = text.replace(MINUS_SIGN, "-")
+    if re.fullmatch(_amount_pattern(layout), text, re.ASCII) is None:
+        return None
+    if layout.currency_sign:
+        text = re.sub(_sign_pattern(layout), "", text)
+    if layout.thousands_sign:
+        text = text.replace(layout.thousands_sign, "")
+    text = text.replace(layout.decimal_sign, ".")
+    if layout.minus == "DR":
+        text = re.sub(_PLUS.replace(r"\z", r"\Z"), "", text)
+    return re.sub(_NEGATIVE[layout.minus][1].replace(r"\z", r"\Z"), r"-\1", text)
+
+
+def completed(plain: str, *, currency: str) -> str:
+    """An amount in the standard form with the decimals of its currency, zeros where they lack.
+
+    Raises:
+        AmountError: the currency is none.
+    """
+    whole, _, fraction = plain.partition(".")
+    fraction = fraction.ljust(exponent(currency), "0")
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def amounts_in_standard_form(
+    cells: pa.Array, *, layout: FileLayout, numbers: pa.Array | None, problems: CellProblems
+) -> pa.Array:
+    """As `plain_amount`, every cell; "" where it is not so written. `numbers` have no signs."""
+    cells = pc.replace_substring(cells, MINUS_SIGN, "-")
+    standard = (layout.decimal_sign, layout.thousands_sign, layout.minus, layout.currency_sign)
+    if standard == (".", "", "before", ""):
+        return cells
+    wrong = pc.invert(pc.match_substring_regex(cells, rf"\A(?:{_amount_pattern(layout)})?\z"))
+    why = f"is not an amount with the decimal sign {layout.decimal_sign!r}"
+    plain = cells
+    if layout.currency_sign:
+        why += f", {layout.currency_sign!r} before or behind it or nothing"
+        plain = pc.replace_substring_regex(plain, _sign_pattern(layout), "")
+    if layout.thousands_sign:
+        why += f" and {layout.thousands_sign!r} between all its thousands or none"
+        plain = pc.replace_substring(plain, layout.thousands_sign, "")
+    if layout.decimal_sign != ".":
+        plain = pc.replace_substring(plain, layout.decimal_sign, ".")
+    if layout.minus != "before":
+        why += f", its minus {_MINUS_SHOWN[layout.minus]}"
+        plain = pc.replace_substring_regex(plain, _NEGATIVE[layout.minus][1], r"-\1")
+        plain = pc.replace_substring_regex(plain, _PLUS, "") if layout.minus == "DR" else plain
+    if numbers is not None:
+        wrong = pc.and_(wrong, pc.invert(numbers))
+        plain = pc.if_else(numbers, cells, plain)
+    note_cells(problems, wrong, why=why)
+    return pc.if_else(wrong, "", plain)
+
+
+_MINUS_SHOWN = {
+    "behind": "behind it",
+    "brackets": "written as brackets",
+    "DR": "written as DR behind it, CR for plus",
+}
+
+
+def sum_of(
+    parts: Mapping[str, pa.Array],
+    *,
+    currencies: Distinct,
+    numbers: Mapping[str, pa.Array],
+    proven: bool,
+    problems: CellProblems,
+) -> pa.Array:
+    """Amounts that are the sum of several columns, each of which must be an amount by itself.
+
+    Args:
+        parts: Their name -> cells in the standard form; each may have a minus.
+        currencies: Those of the rows.
+        numbers: Their name -> which cells were exact numbers.
+        proven: The row has another figure that proves the sum, so that a blank adds nothing.
+            Where nothing does, a row has all of them, or (a blank amount) none.
+        problems: Where a summand is no amount, with its name.
+    """
+    rows = len(currencies.codes)
+    sums, given = np.zeros(rows, dtype=np.int64), np.full(rows, proven)
+    signed = np.ones(rows, dtype=np.bool_)
+    read = {
+        their: read_amounts(cells, currencies=currencies, signed=signed, numbers=numbers.get(their))
+        for their, cells in parts.items()
+    }
+    filled = {their: np.array(pc.not_equal(cells, "")) for their, cells in parts.items()}
+    for their, column in read.items():
+        for row, why in column.problems.items():
+            problems.setdefault(row, f"{their} {why}")
+        sums += column.minor_units
+        given |= column.given
+    for their, there in filled.items():
+        if not proven:
+            note_cells(problems, given & ~there, why=f"{their} is blank beside other summands")
+    unknown = np.array([bool(why) for why in known_currencies(currencies.texts).values()])
+    unread = unknown[currencies.codes] & np.any([*filled.values()], axis=0)
+    note_cells(problems, unread, why="cannot be added up in a currency that is none")
+    given[[*problems]] = False
+    codes = currencies.texts.to_pylist()
+    texts = [
+        format_minor_units(units, currency=codes[code]) if there and not unknown[code] else ""
+        for units, code, there in zip(sums.tolist(), currencies.codes, given, strict=True)
+    ]
+    return pa.array(texts, pa.large_string())
+
+
+def of_other_currency(
+    amounts: pa.Array, *, stated: pa.Array, currencies: pa.Array, problems: CellProblems
+) -> pa.Array:
+    """Amounts without those whose own currency is another one than that of their row."""
+    nothing = pc.and_(pc.equal(stated, ""), pc.match_substring_regex(amounts, _NOTHING))
+    other = pc.and_(pc.not_equal(stated, currencies), pc.invert(nothing))
+    note_cells(problems, other, why="is in another currency than its row, or in none")
+    return pc.if_else(other, "", amounts)
+
+
+def without_own_minus(debits: pa.Array, *, problems: CellProblems) -> pa.Array:
+    """What is subtracted, of a column in which each bears a minus of its own."""
+    bare = pc.and_(
+        pc.invert(pc.match_substring_regex(debits, _NOTHING)),
+        pc.invert(pc.starts_with(debits, "-")),
+    )
+    note_cells(problems, bare, why="has no minus in a column of debits that have one")
+    return pc.if_else(bare, "", pc.replace_substring_regex(debits, r"\A-", ""))
+
+
+def less_debits(added: pa.Array, *, debits: pa.Array, problems: CellProblems) -> pa.Array:
+    """One signed column of two: what a row adds, or what it subtracts. Both in standard form."""
+    adds_nothing, takes_nothing = (
+        pc.match_substring_regex(cells, _NOTHING) for cells in (added, debits)
+    )
+    both = pc.and_(pc.invert(adds_nothing), pc.invert(takes_nothing))
+    note_cells(problems, both, why="is filled on both sides, debit and credit")
+    signed = pc.or_(pc.match_substring(debits, "-"), pc.match_substring(added, "-"))
+    note_cells(problems, signed, why="has a minus in a column of debits or credits")
+    turned = pc.replace_substring_regex(debits, r"\A", "-")
+    merged = pc.if_else(
+        takes_nothing, pc.if_else(adds_nothing, _first(added, debits), added), turned
+    )
+    return pc.if_else(pc.or_(both, signed), "", merged)
+
+
+def _first(cells: pa.Array, others: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(cells, ""), others, cells)
+
+
+def signed_by(
+    amounts: pa.Array, *, signs: pa.Array, sign: SignColumn, problems: CellProblems
+) -> pa.Array:
+    """Amounts with the sign that another column gives; none has one itself."""
+    minus, plus = pc.equal(signs, sign.minus), pc.equal(signs, sign.plus)
+    filled = pc.not_equal(amounts, "")
+    unknown = pc.and_(filled, pc.invert(pc.or_(minus, plus)))
+    note_cells(problems, unknown, why=f"has neither {sign.plus!r} nor {sign.minus!r} as its sign")
+    twice = pc.match_substring(amounts, "-")
+    note_cells(problems, twice, why="has a minus beside the column with its sign")
+    turned = pc.if_else(
+        pc.and_(minus, filled), pc.replace_substring_regex(amounts, r"\A", "-"), amounts
+    )
+    return pc.if_else(pc.or_(unknown, twice), "", turned)
+
+
+def with_turned_sign(cells: pa.Array) -> pa.Array:
+    """A minus where there was none; nothing and 0 have none."""
+    bare = pc.replace_substring_regex(cells, r"\A-", "")
+    turned = pc.replace_substring_regex(cells, r"\A", "-")
+    plain = pc.or_(pc.starts_with(cells, "-"), pc.match_substring_regex(cells, _NOTHING))
+    return pc.if_else(plain, bare, turned)
+
+
+def without_direction(
+    amounts: pa.Array, *, entry_types: pa.Array, captures: str, problems: CellProblems
+) -> pa.Array:
+    """Amounts of books without the sign that their entry type says; adjustments keep theirs."""
+    minus = pc.starts_with(amounts, "-")
+    nothing = pc.match_substring_regex(amounts, r"\A-?(?:0+(?:\.0+)?)?\z")
+    refused = pc.and_(minus, pc.invert(minus))
+    for entry_type in pc.unique(entry_types).to_pylist():
+        way = DIRECTIONS.get(entry_type, 0) * (-1 if captures == "minus" else 1)
+        if not way:
+            continue
+        other = pc.and_(pc.invert(nothing), minus if way > 0 else pc.invert(minus))
+        wrong = pc.and_(pc.equal(entry_types, entry_type), other)
+        seen, due = ("minus", "plus") if way > 0 else ("plus", "minus")
+        why = f"is {seen}, but {entry_type} must be {due} in books with captures in {captures}"
+        note_cells(problems, wrong, why=why)
+        refused = pc.or_(refused, wrong)
+    turned = with_turned_sign(amounts) if captures == "minus" else amounts
+    signed = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
+    bare = pc.replace_substring_regex(amounts, r"\A-", "")
+    kept = pc.if_else(pc.is_in(entry_types, value_set=signed), turned, bare)
+    return pc.if_else(refused, "", kept)
+
+
+def with_sign_of(
+    stated: pa.Array, *, amounts: pa.Array, kept: pa.Array, problems: CellProblems
+) -> pa.Array:
+    """What books state of a movement in another currency: the sign is that of its amount.
+
+    Args:
+        stated: In standard form; with the sign of its amount, or with none.
+        amounts: Those of the same rows as they are written.
+        kept: The same without the sign that an entry type says.
+        problems: Where a row says both plus and minus.
+    """
+    minus, plus = pc.starts_with(stated, "-"), pc.invert(pc.starts_with(amounts, "-"))
+    other = pc.and_(pc.and_(minus, plus), pc.not_equal(amounts, ""))
+    note_cells(problems, other, why="is minus, but the amount of its entry is plus")
+    bare = pc.replace_substring_regex(stated, r"\A-", "")
+    signed = pc.if_else(pc.starts_with(kept, "-"), with_turned_sign(bare), bare)
+    return pc.if_else(other, "", signed)
+
+
+def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProblems) -> pa.Array:
+    """Whole numbers of the smallest unit of their currency with its decimals."""
+    wrong = pc.invert(pc.match_substring_regex(cells, _WHOLE))
+    note_cells(problems, wrong, why="is not a whole number of the smallest unit of its currency")
+    cells = pc.if_else(wrong, "", cells)
+    for code in pc.unique(currencies).to_pylist():
+        try:
+            decimals = exponent(code)
+        except AmountError:
+            continue  # the currency is a problem of its own
+        if decimals:
+            written = _with_point(cells, decimals=decimals)
+            cells = pc.if_else(pc.equal(currencies, code), written, cells)
+    return cells
+
+
+def with_short_decimals(cells: pa.Array, *, currencies: pa.Array) -> pa.Array:
+    """Amounts whose last zeros may be left out, with the decimals of their currency."""
+    for code in pc.unique(currencies).to_pylist():
+        with suppress(AmountError):  # the currency is a problem of its own
+            whole = with_decimals(cells, numbers=pa.scalar(True), currency=code)
+            cells = pc.if_else(pc.equal(currencies, code), whole, cells)
+    return cells
+
+
+def _with_point(cells: pa.Array, *, decimals: int) -> Any:
+    short = rf"\A(-?)([0-9]{{1,{decimals}}})\z"
+    padded = pc.replace_substring_regex(cells, short, rf"\1{'0' * decimals}\2")
+    pointed = pc.replace_substring_regex(
+        padded, rf"\A(-?)([0-9]+)([0-9]{{{decimals}}})\z", r"\1\2.\3"
+    )
+    return pc.replace_substring_regex(pointed, r"\A(-?)0+([0-9]+\.)", r"\1\2")
+
+
+def _amount_pattern(layout: FileLayout) -> str:
+    sign, thousands = re.escape(layout.decimal_sign), re.escape(layout.thousands_sign)
+    grouped = rf"|[0-9]{{1,3}}(?:{thousands}[0-9]{{3}})+" if thousands else ""
+    bare = rf"(?:[0-9]+{grouped})(?:{sign}[0-9]+)?"
+    currency = _sign_pattern(layout) if layout.currency_sign else ""
+    signed = f"{currency}{bare}|{bare}{currency}|{bare}" if currency else bare
+    return _NEGATIVE[layout.minus][0].format(signed, currency, bare)
+
+
+def _sign_pattern(layout: FileLayout) -> str:
+    return f"{_GAP}{re.escape(layout.currency_sign)}{_GAP}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_table import Declared, refuse
-from recon.files.typing.written_amounts import completed, plain_amount
+from recon.files.typing.amounts import completed, plain_amount
 from recon.model.errors import AmountError, SourceMissingError
 from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
 from recon.model.words import Reject

@@ -1,12 +1,17 @@
-"""Columns of timestamps: ISO 8601 text into microseconds since 1970, UTC.
+"""Columns of times: as a program writes them, in ISO 8601, as microseconds since 1970, UTC.
 
 Text without an offset is local time of the source's zone. A local time that a clock change skips
-does not exist and is refused; one that happens twice means the first time.
+does not exist and is refused; one that happens twice means the first time. Patterns of numbers are
+rewritten by Arrow for a whole column; what needs reckoning (twelve hours, two digits of a year,
+names of months, counts of days or seconds) is done for each different cell once.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.files.typing.distinct import distinct_if_few
+from recon.config.file_layouts import COUNTED_TIMES, MONTHS, TIME_PARTS, FileLayout
+from recon.files.typing.text_cells import CellProblems, distinct_if_few, note_cells
 
 YEAR_MIN = 1970
 YEAR_MAX = 2199
@@ -132,3 +138,165 @@ def what_is_wrong_with_day(text: str) -> str:
     if not YEAR_MIN <= day.year <= YEAR_MAX:
         return f"is not between the years {YEAR_MIN} and {YEAR_MAX}"
     return ""
+
+
+PATTERNS_KEPT = 256
+"""Ways to write times that are taken apart once; a proposal tries some dozens on every cell."""
+_ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?\z"
+_PART = re.compile("%-?.")
+_PLAIN_PARTS = frozenset({"%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%z", "%-m", "%-d", "%-H"})
+"""What stands in the standard form as it stands in the cell, but for a 0 before one digit."""
+_UNPADDED = (
+    (r"\A([0-9]{4})-([0-9])-", r"\1-0\2-"),
+    (r"\A([0-9]{4}-[0-9]{2})-([0-9])T", r"\1-0\2T"),
+    (r"T([0-9]):", r"T0\1:"),
+)
+"""A month, a day, an hour of one digit -> with the 0 before it."""
+_CENTURY = 2000
+_NOON = 12
+_COUNTED = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,52})?", re.ASCII)
+"""A number of a workbook is binary: all decimals of its fraction come here, 52 at most."""
+_DAY_SECONDS = 86_400
+_FIRST_SERIAL = 25_569
+"""1970-01-01 as a spreadsheet counts days; what is before it is a mistake."""
+_REAL_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?)?\z"
+"""As a spreadsheet's date comes here, also through CSV: without an offset."""
+_TO_DAY_12 = r"\A[0-9]{4}-[0-9]{2}-(?:0[1-9]|1[0-2])"
+_WRITTEN_DAY = r"\A[0-9]{1,2}[./ -][0-9]{1,2}[./ -](?:[0-9]{2}|[0-9]{4})(?:[^0-9]|\z)"
+_NO_MONTH = r"\A(?:(?:1[3-9]|[23][0-9])[./ -]|[0-9]{1,2}[./ -](?:1[3-9]|[23][0-9])[./ -])"
+"""Of two numbers one is no month, so that a spreadsheet of the other country leaves a text."""
+_DATE_CHARACTERS = 10
+
+
+def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems) -> pa.Array:
+    """Times without those of which a spreadsheet may have taken the day for the month.
+
+    It makes 4 March of 03/04 and leaves 25/04 a text. So no real date of the column (of a large
+    file: of one part of it) is of day 13 or more, and no text could have become one.
+
+    Args:
+        cells: As they stand in the file; real dates in ISO 8601.
+        times: How a workbook's texts are written, "" where none are known to be.
+        problems: Where such a date is noted.
+    """
+    in_doubt = _says_day_and_month(times)
+    written = pc.match_substring_regex(cells, _WRITTEN_DAY)
+    if not (in_doubt or pc.any(written).as_py()):
+        return cells  # most files, at the price of a glance
+    dates = pc.match_substring_regex(cells, _REAL_DATE)
+    left = pc.and_(written, pc.match_substring_regex(cells, _NO_MONTH))
+    could_be = pc.and_(dates, pc.match_substring_regex(cells, _TO_DAY_12))
+    texts = pc.filter(cells, left)
+    spoken_against = pc.any(pc.or_(pc.and_not(written, left), pc.and_not(dates, could_be))).as_py()
+    if spoken_against or not (len(texts) or in_doubt):
+        return cells
+    beside = (
+        f"beside texts such as {texts[0].as_py()[:_DATE_CHARACTERS]}"
+        if len(texts)
+        else f"and no text as {times}"
+    )
+    why = f"is a real date {beside}: a spreadsheet may have swapped day and month; export it anew"
+    note_cells(problems, could_be, why=why)
+    return pc.if_else(could_be, "", cells)
+
+
+def _says_day_and_month(times: str) -> bool:
+    """Whether a pattern has numbers of days and months, and not the year before them."""
+    parts = [part.replace("-", "") for part in _PART.findall(times)]
+    return {"%d", "%m"} <= set(parts) and parts[0] != "%Y"
+
+
+def times_in_standard_form(
+    cells: pa.Array, *, layout: FileLayout, typed: bool, problems: CellProblems
+) -> pa.Array:
+    """Every cell rewritten; "" where it is not written as `layout.times` says."""
+    fine: Any = pc.equal(cells, "")
+    if typed:  # cells that were dates, not text, come in the standard form
+        fine = pc.or_(fine, pc.match_substring_regex(cells, _ISO_DATE))
+    if set(_PART.findall(layout.times)) - _PLAIN_PARTS or layout.times in COUNTED_TIMES:
+        written = _each_once(cells, of=lambda text: standard_time(text, times=layout.times))
+        fits = pc.is_valid(written)
+    else:
+        pattern, rewritten = _time_pattern(layout.times)
+        fits = pc.match_substring_regex(cells, rf"\A{pattern}\z")
+        written = pc.replace_substring_regex(cells, rf"\A{pattern}\z", rewritten)
+        for short, padded in _UNPADDED if "%-" in layout.times else ():
+            written = pc.replace_substring_regex(written, short, padded)
+    fine = pc.or_(fine, fits)
+    note_cells(problems, pc.invert(fine), why=f"is not a time written as {layout.times}")
+    return pc.if_else(fine, pc.if_else(fits, written, cells), "")
+
+
+def days_of(cells: pa.Array) -> pa.Array:
+    """The day of times in the standard form, as it stands there."""
+    timed = pc.match_substring_regex(cells, _ISO_DATE)
+    return pc.if_else(timed, pc.utf8_slice_codeunits(cells, 0, _DATE_CHARACTERS), cells)
+
+
+def with_clock(cells: pa.Array, *, clocks: pa.Array) -> pa.Array:
+    """Days with the time of day that another column has; a blank stays what it is."""
+    joined = pc.binary_join_element_wise(cells, clocks, pa.scalar(" ", cells.type))
+    return pc.if_else(pc.or_(pc.equal(cells, ""), pc.equal(clocks, "")), cells, joined)
+
+
+def standard_time(text: str, *, times: str) -> str | None:
+    """One cell in the standard form; None: not so written."""
+    if times in COUNTED_TIMES:
+        return _counted(text, times=times)
+    pattern, _ = _time_pattern(times)
+    match = re.fullmatch(pattern, text, re.ASCII)
+    if match is None:
+        return None
+    parts = dict(zip(_PART.findall(times), match.groups(), strict=True))
+    given = {name.replace("-", ""): value for name, value in parts.items()}
+    year = int(given["%Y"]) if "%Y" in given else _CENTURY + int(given["%y"])
+    month = int(given["%m"]) if "%m" in given else 1 + MONTHS.index(given["%b"].title())
+    hour = int(given.get("%H", "0"))
+    if "%I" in given:
+        hour = int(given["%I"])
+        if not 1 <= hour <= _NOON:
+            return None
+        hour = hour % _NOON + (_NOON if given["%p"].upper() == "PM" else 0)
+    clock = f"{hour:02}:{given.get('%M', '00')}:{given.get('%S', '00')}"
+    fraction = f".{given['%f']}" if "%f" in given else ""
+    day = f"{year:04}-{month:02}-{int(given['%d']):02}"
+    return f"{day}T{clock}{fraction}{given.get('%z', '')}"
+
+
+def _counted(text: str, *, times: str) -> str | None:
+    """Days of a spreadsheet, whose fraction is the local time of day, or seconds since 1970 UTC."""
+    if _COUNTED.fullmatch(text) is None:
+        return None
+    try:
+        count = Decimal(text)
+    except InvalidOperation:
+        return None
+    if times == "unix":
+        return (_EPOCH + timedelta(seconds=int(count))).isoformat() if count == int(count) else None
+    seconds = (count - _FIRST_SERIAL) * _DAY_SECONDS
+    if seconds < 0:
+        return None
+    # A spreadsheet's fraction of a day is binary; behind the millisecond stands only its noise.
+    moment = _EPOCH + timedelta(milliseconds=int((seconds * 1000).to_integral_value()))
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
+
+
+def _each_once(cells: pa.Array, *, of: Callable[[str], str | None]) -> pa.Array:
+    numbered: Any = cells.dictionary_encode()
+    written = [of(text) for text in numbered.dictionary.to_pylist()]
+    return pa.array(written, pa.large_string()).take(numbered.indices)
+
+
+@lru_cache(maxsize=PATTERNS_KEPT)
+def _time_pattern(times: str) -> tuple[str, str]:
+    """A pattern of the whole cell, and the standard form in its groups."""
+    parts = _PART.findall(times)
+    literals = _PART.split(times)
+    pattern = re.escape(literals[0]) + "".join(
+        TIME_PARTS[part] + re.escape(text) for part, text in zip(parts, literals[1:], strict=True)
+    )
+    group = {part.replace("-", ""): rf"\{at}" for at, part in enumerate(parts, start=1)}
+    clock = ":".join(group.get(part, "00") for part in ("%H", "%M", "%S"))
+    fraction = f".{group['%f']}" if "%f" in group else ""
+    date = "-".join(group.get(part, "") for part in ("%Y", "%m", "%d"))
+    return pattern, f"{date}T{clock}{fraction}{group.get('%z', '')}"

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
-from recon.files.formats.mended_cells import TOLD_COLUMNS
+from recon.files.formats.raw_reader import TOLD_COLUMNS
 from recon.files.typing.amounts import AmountColumn
-from recon.files.typing.card_columns import likely_cards
 from recon.files.typing.instants import NOT_GIVEN, InstantColumn
 from recon.files.typing.table_schema import Cell, TableColumn, TableSchema
+from recon.files.typing.text_cells import likely_cards
 from recon.files.typing.typed_table import WHOLE_ROW, TableReading
 from recon.model.money import format_minor_units
 from recon.privacy.shown_text import defused, scrubbed

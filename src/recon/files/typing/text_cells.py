@@ -1,17 +1,94 @@
-"""Columns of ids, codes and words: what does not fit its grammar, and why."""
+"""Columns of ids, codes and words: what does not fit its grammar, and why.
+
+Most columns of a large file say few different things: each different text is judged once. An id
+that holds a card number is refused, never masked. One long id in forty looks like a card by chance,
+so a column of ids is judged by all that it says: it holds cards only where more of what an issuer
+could have given passes the check digit than does not. In sentences every number counts.
+"""
 
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.files.formats.format_limits import NUMBER_DIGITS_MAX
-from recon.files.typing.card_columns import likely_cards
-from recon.files.typing.distinct import distinct, distinct_if_few
 from recon.files.typing.table_schema import Grammar
-from recon.privacy.card_numbers import holds_card
+from recon.privacy.card_numbers import DIGITS_MIN, LIKELY, Likeness, holds_card, likeness
+
+LOOKED_AT = 64
+"""Rows at the beginning by which a column is said to be worth a dictionary."""
+ROWS_PER_TEXT = 16
+"""How often each text stands there on average."""
+
+
+class Distinct(NamedTuple):
+    """A column as texts, and the number of one in each row."""
+
+    texts: pa.Array
+    codes: npt.NDArray[np.int64]
+
+    def by_row(self, problems: Mapping[int, str]) -> dict[int, str]:
+        """What is wrong with each row, from what is wrong with the texts."""
+        if not problems:
+            return {}
+        rows = np.flatnonzero(np.isin(self.codes, [*problems]))
+        return {int(row): problems[int(self.codes[row])] for row in rows}
+
+    def rows_of(self, texts: Sequence[int]) -> int:
+        """How many rows say one of these."""
+        return int(np.isin(self.codes, texts).sum())
+
+
+def distinct(cells: pa.Array) -> Distinct:
+    """The different texts of a column, in order of first appearance."""
+    encoded: Any = cells.dictionary_encode()
+    return Distinct(encoded.dictionary, np.asarray(encoded.indices).astype(np.int64))
+
+
+def distinct_if_few(cells: pa.Array) -> Distinct:
+    """The same; of a column that begins with many different ones each cell stands for itself."""
+    seen = pc.unique(cells.slice(0, LOOKED_AT))
+    if len(seen) * ROWS_PER_TEXT <= len(cells.slice(0, LOOKED_AT)):
+        return distinct(cells)
+    return Distinct(cells, np.arange(len(cells)))
+
+
+CellProblems = dict[int, str]
+"""Row number -> why."""
+
+
+def note_cells(problems: CellProblems, wrong: Any, *, why: str) -> None:
+    """Keep `why` of every row where `wrong` holds, unless it has a reason before."""
+    rows = np.flatnonzero(np.array(wrong, dtype=bool)).tolist()
+    problems.update({row: why for row in rows if row not in problems})
+
+
+def likely_cards(cells: pa.Array) -> tuple[list[int], list[int]]:
+    """Row numbers of cells with a card in them, and of those that only lack its check digit."""
+    lengths: Any = pc.binary_length(cells)
+    long: Any = pc.indices_nonzero(pc.greater_equal(lengths, pa.scalar(DIGITS_MIN, lengths.type)))
+    likely: Any = pc.indices_nonzero(pc.match_substring_regex(cells.take(long), LIKELY))
+    rows = long.take(likely)
+    judged = [
+        (row, likeness(text))
+        for row, text in zip(rows.to_pylist(), cells.take(rows).to_pylist(), strict=True)
+    ]
+    hits, misses = (
+        [row for row, looks in judged if looks is sought]
+        for sought in (Likeness.CARD, Likeness.BUT_CHECK_DIGIT)
+    )
+    return hits, misses
+
+
+def holds_card_numbers(cells: pa.Array) -> bool:
+    """Whether cards stand in a column, by the rule of columns."""
+    hits, misses = likely_cards(cells)
+    return len(hits) > len(misses)
+
 
 FREE_TEXTS = frozenset({Grammar.REASON, Grammar.NAME})
 """In which a card number may stand between other words."""

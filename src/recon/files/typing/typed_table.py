@@ -26,10 +26,14 @@ from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
 from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
 from recon.files.typing.control_figures import Counted, refuse_unproven
-from recon.files.typing.distinct import Distinct, distinct
 from recon.files.typing.instants import InstantColumn, read_instants, what_is_wrong_with_day
-from recon.files.typing.mapped_columns import MappedColumns, mapped_columns, needed_of, read_of
-from recon.files.typing.skipped_rows import without_skipped
+from recon.files.typing.mapped_columns import (
+    MappedColumns,
+    mapped_columns,
+    needed_of,
+    read_of,
+    without_skipped,
+)
 from recon.files.typing.table_schema import (
     KINDS_WITHOUT_TRANSACTION,
     SIGNED_ENTRY_TYPES,
@@ -39,7 +43,7 @@ from recon.files.typing.table_schema import (
     TableSchema,
     schema_of,
 )
-from recon.files.typing.text_cells import is_fit, read_text, read_words
+from recon.files.typing.text_cells import Distinct, distinct, is_fit, read_text, read_words
 from recon.model.business_date import zone_of
 from recon.model.money import MINOR_UNITS_MAX
 from recon.model.words import (

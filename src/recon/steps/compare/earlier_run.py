@@ -12,7 +12,7 @@ from recon.files.formats.json_text import read_json_object
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable
 from recon.files.typing.amounts import read_amounts
-from recon.files.typing.distinct import distinct
+from recon.files.typing.text_cells import distinct
 from recon.matching.breaks.result import AMOUNT_COLUMNS, BREAK_COLUMNS
 from recon.matching.frames.sources import KEY_COLUMNS, MINOR_UNITS_OR_BLANK, TEXT, Previous
 from recon.model.errors import SourceMissingError, SourceUnreadableError

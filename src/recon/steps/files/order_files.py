@@ -18,9 +18,8 @@ from recon.config.file_layouts import (
     layout_of,
 )
 from recon.config.settings import AccountSettings, FileSettings
-from recon.files.kinds.instruction_file import INSTRUCTION_FILE, is_instruction_file
+from recon.files.kinds.instruction_file import INSTRUCTION_FILE, PAYOUT_COLUMNS, is_instruction_file
 from recon.files.kinds.layouts import refuse_wrong_layouts
-from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
 from recon.files.reader import (
     instruction_file,
     mendable_instructions,

@@ -12,6 +12,7 @@ from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
+from recon.files.kinds.layouts import refuse_wrong_layout
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of
 from recon.files.reader import (
     bank_facts,
@@ -22,7 +23,6 @@ from recon.files.reader import (
     plain_table,
     settlement_file,
 )
-from recon.files.typing.layout_check import refuse_wrong_layout
 from recon.files.typing.table_schema import (
     BANK,
     GATEWAY,

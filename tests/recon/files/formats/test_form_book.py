@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 
-from recon.files.formats.form_book import FormCell, read_form
+from recon.files.formats.xlsx_book import FormCell, read_form
 from recon.model.errors import SourceUnreadableError
 
 

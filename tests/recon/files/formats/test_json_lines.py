@@ -38,7 +38,7 @@ def test_a_key_that_could_be_another_is_refused(tmp_path: Path, key: str) -> Non
 
 def test_a_line_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line, a value and the number of keys are bounded."""
-    monkeypatch.setattr("recon.files.formats.json_lines.JSON_LINE_BYTES_MAX", 40_000)
+    monkeypatch.setattr("recon.files.formats.json_text.JSON_LINE_BYTES_MAX", 40_000)
     long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
     table = read(tmp_path, f'{{"id":1}}\n{{"id":"{long}"}}\n{{"id":"{long * 2}"}}\n', "id")
     assert [bad.reason for bad in table.bad_rows] == [

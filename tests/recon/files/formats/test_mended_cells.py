@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.files.formats.mended_cells import TOLD_COLUMNS
-from recon.files.formats.raw_reader import read_raw
+from recon.files.formats.raw_reader import TOLD_COLUMNS, read_raw
 from recon.privacy.shown_text import defused
 
 FORMULAS = [

@@ -9,8 +9,7 @@ from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import EveryColumn
-from recon.files.formats.xlsx_book import refuse_unfit_archive, sheet_texts
-from recon.files.formats.xlsx_cells import CELL_TYPES
+from recon.files.formats.xlsx_book import CELL_TYPES, refuse_unfit_archive, sheet_texts
 from recon.model.errors import SourceUnreadableError
 
 PART = "xl/worksheets/sheet1.xml"

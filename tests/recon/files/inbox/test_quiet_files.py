@@ -2,7 +2,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from recon.files.inbox.quiet_files import LOOKS_MAX, unsettled
+from recon.files.inbox.arrived_files import LOOKS_MAX, unsettled
 
 SETTLE = timedelta(seconds=5)
 WRITTEN = datetime(2026, 11, 21, 1, 0, tzinfo=UTC)

@@ -7,8 +7,8 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import RemoteSource
+from recon.files.inbox.arrived_files import LOOKS_MAX
 from recon.files.inbox.fetching import Fetched, fetch
-from recon.files.inbox.quiet_files import LOOKS_MAX
 from recon.files.inbox.sftp_folder import sftp_folder
 from recon.model.errors import ConfigurationError, SourceUnreadableError
 from tests.recon.files.sftp_server import PASSWORD, USER, Served, sftp_server

@@ -7,7 +7,7 @@ import pytest
 from recon.config.file_layouts import STANDARD
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.archive import keep
-from recon.files.typing.card_columns import holds_card_numbers
+from recon.files.typing.text_cells import holds_card_numbers
 from recon.model.errors import OutputError
 
 CARD = "4111111111111111"

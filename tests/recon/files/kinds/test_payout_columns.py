@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from recon.files.kinds.payout_columns import PAYOUT_COLUMNS
+from recon.files.kinds.instruction_file import PAYOUT_COLUMNS
 from recon.gateway_client import PayoutRow
 
 FROM_COMMON = {"request_id", "payment_amount", "payment_currency", "reason"}

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recon.files.typing.amounts import AmountColumn, exact_sum, read_amounts
-from recon.files.typing.distinct import distinct
+from recon.files.typing.text_cells import distinct
 from recon.model.errors import AmountError
 from recon.model.money import parse_minor_units
 

@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from recon.files.typing.card_columns import holds_card_numbers, likely_cards
+from recon.files.typing.text_cells import holds_card_numbers, likely_cards
 from recon.privacy.card_numbers import has_check_digit
 from recon.privacy.shown_text import scrubbed
 

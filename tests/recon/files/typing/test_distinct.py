@@ -4,9 +4,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.files.typing.distinct import LOOKED_AT, distinct, distinct_if_few
 from recon.files.typing.table_schema import Grammar
-from recon.files.typing.text_cells import read_text, read_words
+from recon.files.typing.text_cells import (
+    LOOKED_AT,
+    distinct,
+    distinct_if_few,
+    read_text,
+    read_words,
+)
 
 CARD, ALMOST = "4111111111111111", "4111111111111112"
 WORDS = ["M1", "", " M", CARD, ALMOST, "4-x", "é"]

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from recon.config.file_layouts import FileLayout
-from recon.files.typing.layout_check import refuse_wrong_layout
+from recon.files.kinds.layouts import refuse_wrong_layout
 from recon.files.typing.table_schema import LEDGER, ORDER_FILE, SETTLEMENT, TableSchema
 from recon.model.errors import ConfigurationError
 

@@ -2,8 +2,7 @@ import pyarrow as pa
 import pytest
 
 from recon.config.file_layouts import FileLayout
-from recon.files.typing.cell_problems import CellProblems
-from recon.files.typing.written_amounts import (
+from recon.files.typing.amounts import (
     amounts_in_standard_form,
     less_debits,
     plain_amount,
@@ -11,6 +10,7 @@ from recon.files.typing.written_amounts import (
     with_turned_sign,
     without_own_minus,
 )
+from recon.files.typing.text_cells import CellProblems
 
 GERMAN = FileLayout(decimal_sign=",", thousands_sign=".")
 

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from recon.config.file_layouts import FileLayout
-from recon.files.typing.written_times import days_of, times_in_standard_form, with_clock
+from recon.files.typing.instants import days_of, times_in_standard_form, with_clock
 
 
 @pytest.mark.parametrize(
