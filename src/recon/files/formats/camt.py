@@ -15,8 +15,6 @@ from recon.files.formats.bank_records import (
     ENTRIES_MAX,
     STATEMENTS_MAX,
     TEXT_CHARACTERS_MAX,
-    EntryBlock,
-    Gathered,
     RawBalance,
     RawEntry,
     RawStatement,
@@ -67,8 +65,7 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
 
 
 def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
-    form = ""
-    held = Gathered()
+    form, entries, count = "", list[RawEntry](), 0
     parser = _parser()
     for element in _elements(parser, content=content):
         form = form or _form_of(element.getroottree().getroot(), name=name)
@@ -77,12 +74,13 @@ def _statements(content: bytes, *, name: str) -> Iterator[RawStatement]:
         if tag in _CONTAINERS:
             if _CONTAINERS[tag] != form:
                 refuse(name, f"has a {tag} in a message of another kind")
-            yield _statement(element, entries=held.whole(), form=form, name=name)
-            held = Gathered()
+            yield _statement(element, entries=entries, form=form, name=name)
+            entries = []
             element.clear()
         elif above is not None and _local(above.tag) in _CONTAINERS:
-            held.add(_entry(element, name=name))
-            if held.rows > ENTRIES_MAX:
+            entries.append(_entry(element, name=name))
+            count += 1
+            if count > ENTRIES_MAX:
                 refuse(name, f"has more than {ENTRIES_MAX} entries; split it")
             # The line ends before an entry would become one text without a bound.
             before = element.getprevious()
@@ -130,9 +128,7 @@ def _form_of(root: Any, *, name: str) -> str:
     return _FORMS[known[1]]
 
 
-def _statement(
-    element: Any, *, entries: list[RawEntry | EntryBlock], form: str, name: str
-) -> RawStatement:
+def _statement(element: Any, *, entries: list[RawEntry], form: str, name: str) -> RawStatement:
     line = int(element.sourceline or 0)
     number = _text(element, "ElctrncSeqNb") or _text(element, "LglSeqNb") or _text(element, "Id")
     balances = [*_balances(element, name=name)]

@@ -17,7 +17,6 @@ from recon.files.formats.bank_records import (
     ENTRIES_MAX,
     STATEMENTS_MAX,
     TEXT_CHARACTERS_MAX,
-    Gathered,
     RawBalance,
     RawEntry,
     RawStatement,
@@ -57,8 +56,6 @@ _WORD = re.compile(r"(?<![A-Z])(EREF|KREF|MREF|SVWZ|ABWA|ABWE|CRED|DEBT|IBAN|BIC
 _OPENS = ("60F", "60M")
 _CLOSES = ("62F", "62M")
 _ENTRY_TAG, _WORDS_TAG = "61", "86"
-_BOUNDS = frozenset({_ENTRY_TAG, *_CLOSES})
-"""Tags behind which the words of an entry end."""
 _ONE_LINE = frozenset({"20", "21", "25", "28", "28C", "13", "13D", "34F", "64", "65", "90C", "90D"})
 _KNOWN = frozenset({_ENTRY_TAG, _WORDS_TAG, *_OPENS, *_CLOSES, *_ONE_LINE})
 _OF_TEXT = frozenset(f"{number}" for number in (*range(20, 30), *range(60, 64)))
@@ -78,34 +75,25 @@ class _Open:
 
     fields: list[Field] = field(default_factory=list)
     """All but entries and their words."""
-    held: Gathered = field(default_factory=Gathered)
-    entry: RawEntry | None = None
-    """The last one, whose words may follow."""
+    entries: list[RawEntry] = field(default_factory=list)
     closed: bool = False
 
     def take(self, own: Field, *, name: str) -> None:
         """The next tag."""
         tag = own.tag
-        if tag in _BOUNDS:
-            self.closed = self.closed or tag in _CLOSES
-            self.give_up_entry()
+        if tag in _CLOSES:
+            self.closed = True
         if tag == _ENTRY_TAG:
             if self.closed:
                 _wrong(name, own.line, "is an entry behind the closing balance")
-            self.entry = _entry(own, name=name)
+            self.entries.append(_entry(own, name=name))
         elif tag == _WORDS_TAG:
-            if self.entry is not None:
-                _take_words(self.entry, own.lines)
+            if self.entries and not self.closed:
+                _take_words(self.entries[-1], own.lines)
         elif tag not in _KNOWN:
             _wrong(name, own.line, f"has the tag :{tag}:, which no statement has")
         else:
             self.fields.append(own)
-
-    def give_up_entry(self) -> None:
-        """No further word belongs to it."""
-        if self.entry is not None:
-            self.held.add(self.entry)
-            self.entry = None
 
 
 def mt940_statements(file: FileBytes) -> list[RawStatement]:
@@ -216,12 +204,13 @@ def _refuse_out_of_place(own: Field, *, is_first: bool, name: str) -> None:
 
 
 def _statement(reading: _Open, *, name: str) -> RawStatement:
-    reading.give_up_entry()
     fields = reading.fields
     account = _only(fields, "25", name=name)
     number = _only(fields, "28C", "28", name=name)
     opening = _balance(_only(fields, *_OPENS, name=name), name=name)
     closing = _balance(_only(fields, *_CLOSES, name=name), name=name)
+    for entry in reading.entries:
+        entry.currency = closing.currency
     first, _, page = number.lines[0].strip().partition("/")
     return RawStatement(
         account=account.lines[0].replace(" ", "").upper(),
@@ -232,7 +221,7 @@ def _statement(reading: _Open, *, name: str) -> RawStatement:
         opening=opening,
         closing=closing,
         line=fields[0].line,
-        entries=reading.held.in_currency(closing.currency),
+        entries=reading.entries,
     )
 
 

@@ -2,14 +2,19 @@
 
 camt and MT940 become typed entries: amounts in minor units, signed from the merchant's account. CSV
 and XLSX hold a bank's entries as a table, in the columns of the contract or by a layout.
+
+T15 is asked of each statement as it is read: opening and booked entries come to its closing. Some
+banks turn the mark of a reversed entry and others leave it as it was, so a statement with reversals
+is read both ways: the one that its balances prove holds, and where neither does nothing of the file
+counts.
 """
 
+import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NoReturn
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -26,107 +31,106 @@ from recon.files.formats.mt940 import mt940_statements
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import refuse
-from recon.files.kinds.bank_batches import (
-    DAYS,
-    ENTRY_SCHEMA,
-    WORDS,
-    Row,
-    TypedEntries,
-    frame_of_batches,
-)
-from recon.files.kinds.bank_columns import (
-    EntryColumns,
-    StatementPlace,
-    amounts_of,
-    columns_of,
-    days_of,
-    different,
-    longest_number,
-    numbers_of,
-    refuse_unbalanced,
-    refuse_unfit,
-    signs_turned,
-    units_of,
-)
-from recon.files.typing.amounts import exact_sum
 from recon.files.typing.instants import what_is_wrong_with_day
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import BANK
 from recon.files.typing.typed_table import proven_table
 from recon.matching.frames.bank_sources import (
+    BANK_ENTRY_COLUMNS,
     BOOKED,
     DETAILS,
     PENDING,
     STATEMENT,
     BankSource,
     BankStatement,
+    no_entries,
 )
 from recon.model.errors import AmountError
-from recon.model.money import exponent
+from recon.model.money import exponent, format_minor_units, parse_minor_units
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import scrubbed
 
 ID_CHARACTERS_MAX = 64
 """Of a statement's number, its account and the number of an entry; no format of banks has more."""
+ASK_AGAIN = "nothing of the file counts: ask the bank for the statement again"
+TABLES = frozenset({".csv", ".xlsx"})
+MESSAGES = frozenset({".sta", ".940", ".mt940", ".swi", ".txt"})
+ENDINGS = tuple(sorted((".xml", *TABLES, *MESSAGES)))
+"""Of the names of a bank's files."""
+HEAD_BYTES = 4_096
+"""Within which a document says what it is."""
+BATCH_ROWS = 8_192
+"""Entries that are written together; the payments of one come with it."""
+ENTRY_SCHEMA: pa.Schema = pa.Schema.from_pandas(no_entries(), preserve_index=False)
+"""BANK_ENTRY_COLUMNS as Arrow."""
+Row = dict[str, Any]
+_WORDS = ("end_to_end_id", "reference", "counterparty", "text")
+_TEXTS = ("booked_on", "value_on", *_WORDS)
+_NUMBER = re.compile(r"(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]*))?", re.ASCII)
+_OF_STATEMENT = ["iban", "statement_no", "from_date", "to_date"]
 
 
 @dataclass(frozen=True, slots=True)
-class TypedStatement:
-    """One statement with its entries, typed."""
+class BankFile:
+    """One file of a bank, read; its entries are made whole a batch at a time."""
 
-    statement: BankStatement
-    entries: TypedEntries
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    """ENTRY_SCHEMA."""
+    statements: tuple[BankStatement, ...]
     notes: tuple[str, ...]
     """What was read otherwise than it stands, in sentences."""
+    source_file: SourceFile
+
+    @property
+    def source(self) -> BankSource:
+        """With all entries in memory."""
+        table = pa.Table.from_batches([*self.batches()], schema=ENTRY_SCHEMA)
+        frame: pd.DataFrame = table.to_pandas()[list(BANK_ENTRY_COLUMNS)]
+        return BankSource(frame, self.statements, notes=self.notes)
 
 
-def typed_statements(
-    statements: Iterable[RawStatement], *, name: str, sha256: str, ibans: Collection[str]
-) -> list[TypedStatement]:
-    """The statements of one file, each proven by its balances where it has them.
-
-    Args:
-        statements: as the format has them.
-        name: of the file.
-        sha256: of its content.
-        ibans: the merchant's own accounts: some banks name an account without its IBAN.
+def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
+    """The statements of a file; all of them, or it is refused.
 
     Raises:
-        SourceUnreadableError: one of them does not add up, or says what cannot be.
+        SourceUnreadableError: it is none, a row or entry cannot be read, or T15 fails.
     """
-    known: list[TypedStatement] = []
-    for raw in _whole(statements):
-        where = StatementPlace(name, raw.account, raw.number)
-        columns = columns_of(raw.entries)
-        raw.entries.clear()  # each stands in memory once
-        _refuse_impossible(raw, columns=columns, where=where)
-        notes: list[str] = []
-        entries = _typed(raw, columns=columns, where=where, number=len(known), notes=notes)
-        own = _statement(raw, entries=entries, where=where, sha256=sha256, ibans=ibans)
-        known.append(TypedStatement(own, entries, tuple(notes)))
-    return known
+    name = file.path.name
+    if file.path.suffix.lower() in TABLES:
+        return _table(file, rules=rules, layout=layout)
+    if file.content[:HEAD_BYTES].removeprefix(BOM_UTF8).lstrip()[:1] == b"<":
+        raw = camt_statements(file)
+    elif file.path.suffix.lower() in MESSAGES:
+        raw = mt940_statements(file)
+    else:
+        known = ", ".join(ENDINGS)
+        refuse(name, f"is no bank statement that is known: XML (camt), or one of {known}")
+    ibans = [bank.iban for bank in rules.bank.values()]
+    typed = [
+        _Statement(own, number=number, name=name) for number, own in enumerate(_whole_pages(raw))
+    ]
+    statements = tuple(each.proven(sha256=file.sha256, ibans=ibans) for each in typed)
+    rows = sum(len(each.entries) for each in typed)
+    return BankFile(
+        lambda: (batch for each in typed for batch in each.batches()),
+        statements,
+        tuple(note for each in typed for note in each.notes),
+        SourceFile(SourceKind.BANK, name, file.sha256, len(file.content), rows, rows, 0, 0),
+    )
 
 
-def _refuse_impossible(raw: RawStatement, *, columns: EntryColumns, where: StatementPlace) -> None:
-    """Days that no calendar has, and numbers longer than any that a bank writes."""
-    days = {raw.from_day, raw.to_day, *days_of(columns)}
-    days |= {balance.day for balance in (raw.opening, raw.closing) if balance is not None}
-    for day in sorted(days - {""}):
-        if why := what_is_wrong_with_day(day):
-            where.refuse(f"it says {day}, which {why}")
-    longest = max(len(raw.number), len(raw.account), longest_number(columns))
-    if longest > ID_CHARACTERS_MAX:
-        where.refuse(
-            f"its number, its account or the number of an entry has more than {ID_CHARACTERS_MAX} "
-            "characters"
-        )
-
-
-def _whole(statements: Iterable[RawStatement]) -> Iterator[RawStatement]:
+def _whole_pages(statements: Iterable[RawStatement]) -> Iterator[RawStatement]:
     """Pages that only together have both balances, as one statement."""
     page: RawStatement | None = None
     for further in statements:
-        if page is not None and _goes_on(page, further):
+        if (
+            page is not None
+            and (page.account, page.number, page.form)
+            == (further.account, further.number, further.form)
+            and page.form == STATEMENT
+            and page.closing is None
+            and further.opening is None
+        ):
             page.entries += further.entries
             page.closing, page.last_page = further.closing, further.last_page
             page.to_day = further.to_day or page.to_day
@@ -138,181 +142,242 @@ def _whole(statements: Iterable[RawStatement]) -> Iterator[RawStatement]:
         yield page
 
 
-def _goes_on(page: RawStatement, further: RawStatement) -> bool:
-    named = (page.account, page.number, page.form)
-    same = named == (further.account, further.number, further.form)
-    return same and page.form == STATEMENT and page.closing is None and further.opening is None
+class _Statement:
+    """One statement of a message while its entries are typed."""
 
+    def __init__(self, raw: RawStatement, *, number: int, name: str) -> None:
+        self.raw, self.number, self.name = raw, number, name
+        self.entries: Sequence[RawEntry] = raw.entries
+        self.where = f"statement {scrubbed(raw.number) or 'without a number'} of account "
+        self.where += scrubbed(raw.account)
+        self.notes: list[str] = []
+        self.currency = ""
+        self._amounts: list[int] = []
+        """Of the entries, signed minor units."""
+        self._odd: dict[int, Row] = {}
+        """Place of an entry -> what only few of them say: charges, another currency, all words."""
+        self._parts: dict[int, list[Row]] = {}
+        """Place of an entry -> the payments that it stands for, where they come to it."""
 
-def _typed(
-    raw: RawStatement,
-    *,
-    columns: EntryColumns,
-    where: StatementPlace,
-    number: int,
-    notes: list[str],
-) -> TypedEntries:
-    """The entries of one statement, their signs decided by its balances."""
-    currency = _currency(raw, columns=columns, where=where)
-    refuse_unfit(columns, currency=currency, where=where)
-    amounts = amounts_of(columns, currency=currency, where=where)
-    booked, reversal = columns.booked, columns.reversal
-    proven = raw.form == STATEMENT
-    turned = signs_turned(
-        opening=_signed(raw.opening, currency=currency, where=where) if proven else None,
-        closing=_signed(raw.closing, currency=currency, where=where) if proven else None,
-        plain=exact_sum(amounts[booked & ~reversal]),
-        reversals=exact_sum(amounts[booked & reversal]),
-        statement=where,
-        currency=currency,
-    )
-    if turned:
-        notes.append(
-            f"{scrubbed(where.name)}, {where}: its reversed entries are marked as what they "
-            "reverse; they count the other way round, as its balances prove."
+    def proven(self, *, sha256: str, ibans: Collection[str]) -> BankStatement:
+        """What it says, proven by its balances where it has them.
+
+        Raises:
+            SourceUnreadableError: it does not add up, or says what cannot be.
+        """
+        raw, booked = self.raw, [entry for entry in self.entries if entry.booked]
+        self._refuse_impossible()
+        self._take_currency()
+        opening, closing = (
+            self._signed(balance) if balance is not None and raw.form == STATEMENT else None
+            for balance in (raw.opening, raw.closing)
         )
-        amounts = np.where(reversal, -amounts, amounts)
-    more = {row: _more(entry, currency=currency, where=where) for row, entry in columns.odd.items()}
-    numbers = numbers_of(columns)
-    parts: dict[int, list[Row]] = {}
-    for row, entry in columns.odd.items():
-        if entry.details:
-            own = {"statement": number, "entry_no": numbers[row].as_py()}
-            own |= {"currency": currency, "amount": int(amounts[row])}
-            own |= {"charges": more[row]["charges"]}
-            parts[row] = _parts(entry, of=own, where=where, turned=turned, notes=notes)
-            if not parts[row]:
-                more[row] |= _words_of_all(entry)
-    return TypedEntries(number, currency, columns, amounts, numbers, more, parts)
+        self._amounts = [self._signed(entry) for entry in self.entries]
+        turned = self._signs_are_turned(opening, closing)
+        if turned:
+            self._note(
+                "its reversed entries are marked as what they reverse; they count the other way "
+                "round, as its balances prove.",
+            )
+            self._amounts = [
+                -amount if entry.reversal else amount
+                for entry, amount in zip(self.entries, self._amounts, strict=True)
+            ]
+        for at, entry in enumerate(self.entries):
+            if entry.details or entry.charges or entry.instructed_currency:
+                self._take_odd(at, entry, turned=turned)
+        first, last = _days(raw, booked=booked)
+        if raw.form != DETAILS and not (first and last):
+            self._refuse("neither a period, a balance nor an entry says of which days it is")
+        return BankStatement(
+            source=self.name,
+            sha256=sha256,
+            iban=own_account(raw.account, ibans=ibans),
+            statement_no=raw.number if raw.page == 1 else f"{raw.number}/{raw.page}",
+            currency=self.currency,
+            from_date=first,
+            to_date=last,
+            form=raw.form,
+            opening=opening,
+            closing=closing,
+            booked=sum(self._booked_amounts()),
+            entries=len(booked),
+            created=raw.created,
+            days_given=bool(raw.from_day and raw.to_day),
+        )
 
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """ENTRY_SCHEMA: its entries, each with its payments behind it."""
+        times: dict[str, int] = {}
+        rows: list[Row] = []
+        for at, entry in enumerate(self.entries):
+            own = entry.entry_no or str(at + 1)  # its place where the bank gives none
+            times[own] = time = times.get(own, 0) + 1
+            named = {"statement": self.number, "currency": self.currency}
+            named["entry_no"] = own if time == 1 else f"{own}#{time}"
+            row = self._row(entry, amount=self._amounts[at]) | self._odd.get(at, {})
+            rows.append(row | named | {"part": 0})
+            parts = self._parts.get(at, ())
+            rows += [part | named | {"part": place} for place, part in enumerate(parts, start=1)]
+            if len(rows) >= BATCH_ROWS:
+                yield pa.RecordBatch.from_pylist(rows, schema=ENTRY_SCHEMA)
+                rows = []
+        if rows:
+            yield pa.RecordBatch.from_pylist(rows, schema=ENTRY_SCHEMA)
 
-def _more(entry: RawEntry, *, currency: str, where: StatementPlace) -> Row:
-    """What only few entries say: charges, and what was ordered in another currency."""
-    instructed = entry.instructed_currency
-    return {
-        "charges": sum(
-            (1 if credit else -1) * units_of(amount, currency=currency, statement=where)
+    def _booked_amounts(self) -> Iterator[int]:
+        pairs = zip(self.entries, self._amounts, strict=True)
+        return (amount for entry, amount in pairs if entry.booked)
+
+    def _refuse_impossible(self) -> None:
+        """Refuse days that no calendar has, and numbers longer than any that a bank writes."""
+        raw, longest = self.raw, max(len(self.raw.number), len(self.raw.account))
+        days = {raw.from_day, raw.to_day}
+        days |= {balance.day for balance in (raw.opening, raw.closing) if balance is not None}
+        for entry in self.entries:
+            days |= {entry.booked_on, entry.value_on}
+            longest = max(longest, len(entry.entry_no))
+        for day in sorted(days - {""}):
+            if why := what_is_wrong_with_day(day):
+                self._refuse(f"it says {day}, which {why}")
+        if longest > ID_CHARACTERS_MAX:
+            self._refuse(
+                "its number, its account or the number of an entry has more than "
+                f"{ID_CHARACTERS_MAX} characters"
+            )
+
+    def _take_currency(self) -> None:
+        """The one of all of it, in which each entry is and, once it is booked, has a day."""
+        raw = self.raw
+        balances = [each.currency for each in (raw.opening, raw.closing) if each is not None]
+        known = (raw.currency, *balances, *(entry.currency for entry in self.entries))
+        self.currency = next(filter(None, known), "")
+        if any(balance != self.currency for balance in balances):
+            self._refuse("its balances are in two currencies")
+        try:
+            exponent(self.currency)
+        except AmountError as error:
+            self._refuse(scrubbed(str(error)))
+        for entry in self.entries:
+            if entry.currency != self.currency:
+                own = scrubbed(entry.currency) or "no currency"
+                self._refuse(
+                    f"line {entry.line} is an entry in {own}, its account is in {self.currency}"
+                )
+            if entry.booked and not entry.booked_on:
+                self._refuse(f"line {entry.line} is a booked entry without a day of booking")
+
+    def _signs_are_turned(self, opening: int | None, closing: int | None) -> bool:
+        """Whether its reversals stand with the mark that they reverse, as its balances prove."""
+        booked, reversals = sum(self._booked_amounts()), 0
+        for entry, amount in zip(self.entries, self._amounts, strict=True):
+            reversals += amount if entry.booked and entry.reversal else 0
+        if opening is None or closing is None or opening + booked == closing:
+            return False
+        if not reversals or opening + booked - 2 * reversals != closing:
+            where = f"{self.name} ({self.where})"
+            _refuse_unbalanced(opening, booked, closing, currency=self.currency, where=where)
+        return True
+
+    def _take_odd(self, at: int, entry: RawEntry, *, turned: bool) -> None:
+        """What few entries say; an entry alone counts where its payments do not come to it."""
+        more = self._odd[at] = self._more(entry)
+        if not entry.details:
+            return
+        parts = []
+        if all(each.amount and each.currency == entry.currency for each in entry.details):
+            for detail in entry.details:
+                signed = self._signed(detail) * (-1 if turned and detail.reversal else 1)
+                parts.append(self._row(detail, amount=signed) | self._more(detail))
+        listed = sum(row["amount"] for row in parts)
+        # What the bank took off the sum is said beside each payment, or once beside the entry.
+        charged = sum(row["charges"] for row in parts) or more["charges"]
+        if parts and self._amounts[at] in {listed, listed + charged}:
+            self._parts[at] = parts
+            return
+        self._note(
+            f"the payments listed in the entry of line {entry.line} do not come to it; the entry "
+            "counts with all their words, the list does not."
+        )
+        every = (entry, *entry.details)
+        for name in _WORDS:
+            words = "\n".join(dict.fromkeys(filter(None, (getattr(one, name) for one in every))))
+            more[name] = words[:TEXT_CHARACTERS_MAX]
+
+    def _row(self, entry: RawEntry, *, amount: int) -> Row:
+        row = {name: getattr(entry, name) for name in _TEXTS}
+        status = BOOKED if entry.booked else PENDING
+        nothing = {"charges": 0, "instructed_currency": "", "instructed_amount": None}
+        return row | {"amount": amount, "status": status} | nothing
+
+    def _more(self, entry: RawEntry) -> Row:
+        """Charges, and what was ordered in another currency."""
+        instructed = entry.instructed_currency
+        charges = sum(
+            self._units(amount) * (1 if credit else -1)
             for amount, of, credit in entry.charges
-            if of == currency
-        ),
-        "instructed_currency": instructed,
-        "instructed_amount": units_of(entry.instructed_amount, currency=instructed, statement=where)
-        if instructed
-        else None,
-    }
-
-
-def _row(entry: RawEntry, *, currency: str, where: StatementPlace) -> Row:
-    """One payment of an entry."""
-    amount = units_of(entry.amount, currency=currency, statement=where)
-    return {
-        **{name: getattr(entry, name) for name in (*DAYS, *WORDS)},
-        "currency": currency,
-        "amount": amount if entry.credit else -amount,
-        "status": BOOKED if entry.booked else PENDING,
-        **_more(entry, currency=currency, where=where),
-        "reversal": entry.reversal,
-    }
-
-
-def _parts(
-    entry: RawEntry, *, of: Row, where: StatementPlace, turned: bool, notes: list[str]
-) -> list[Row]:
-    """The payments of one entry; the entry alone counts where they do not come to it."""
-    if not entry.details:
-        return []
-    whole = replace(entry, details=())
-    same = all(detail.amount and detail.currency == whole.currency for detail in entry.details)
-    parts = [_row(detail, currency=of["currency"], where=where) for detail in entry.details if same]
-    for row in parts:
-        row["amount"] *= -1 if turned and row["reversal"] else 1
-    listed = sum(row["amount"] for row in parts)
-    # What the bank took off the sum is said beside each payment, or once beside the entry.
-    charged = sum(row["charges"] for row in parts) or of["charges"]
-    if not same or of["amount"] not in {listed, listed + charged}:
-        notes.append(
-            f"{scrubbed(where.name)}, {where}: the payments listed in the entry of line "
-            f"{entry.line} do not come to it; the entry counts with all their words, the list "
-            "does not."
+            if of == self.currency
         )
-        return []
-    return [
-        row | {"statement": of["statement"], "entry_no": of["entry_no"], "part": at}
-        for at, row in enumerate(parts, start=1)
-    ]
+        ordered = self._units(entry.instructed_amount, currency=instructed) if instructed else None
+        return {
+            "charges": charges,
+            "instructed_currency": instructed,
+            "instructed_amount": ordered,
+        }
+
+    def _signed(self, of: RawEntry | RawBalance) -> int:
+        amount = self._units(of.amount)
+        return amount if of.credit else -amount
+
+    def _units(self, text: str, *, currency: str = "") -> int:
+        """Minor units of an amount as banks write it: zeros behind its last digit may lack."""
+        currency = currency or self.currency
+        known = _NUMBER.fullmatch(text)
+        if known is None:
+            self._refuse(f"{scrubbed(text)!r} is no amount")
+        try:
+            fraction = (known["fraction"] or "").ljust(exponent(currency), "0")
+            exact = f"{known['whole']}.{fraction}" if fraction else known["whole"]
+            return parse_minor_units(exact, currency=currency)
+        except AmountError as error:
+            self._refuse(scrubbed(str(error)))
+
+    def _note(self, what: str) -> None:
+        self.notes.append(f"{scrubbed(self.name)}, {self.where}: {what}")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        _refuse_statement(f"{self.name} ({self.where})", problem)
 
 
-def _words_of_all(entry: RawEntry) -> dict[str, str]:
-    """What an entry and all payments behind it say, where their list cannot be counted."""
-    every = (entry, *entry.details)
-    return {
-        name: "\n".join(dict.fromkeys(filter(None, (getattr(one, name) for one in every))))[
-            :TEXT_CHARACTERS_MAX
-        ]
-        for name in WORDS
-    }
+def _refuse_statement(where: str, problem: str) -> NoReturn:
+    """Give up on a whole file for one statement of it."""
+    refuse(f"{where}:", f"{problem}; {ASK_AGAIN}")
 
 
-def _statement(
-    raw: RawStatement,
-    *,
-    entries: TypedEntries,
-    where: StatementPlace,
-    sha256: str,
-    ibans: Collection[str],
-) -> BankStatement:
-    columns, booked = entries.columns, entries.amounts[entries.columns.booked]
-    first, last = _days(raw, booked=different(columns, DAYS[0], among=columns.booked))
-    if raw.form != DETAILS and not (first and last):
-        where.refuse("neither a period, a balance nor an entry says of which days it is")
-    proven = raw.form == STATEMENT
-    return BankStatement(
-        source=where.name,
-        sha256=sha256,
-        iban=own_account(raw.account, ibans=ibans),
-        statement_no=raw.number if raw.page == 1 else f"{raw.number}/{raw.page}",
-        currency=entries.currency,
-        from_date=first,
-        to_date=last,
-        form=raw.form,
-        opening=_signed(raw.opening, currency=entries.currency, where=where) if proven else None,
-        closing=_signed(raw.closing, currency=entries.currency, where=where) if proven else None,
-        booked=exact_sum(booked),
-        entries=len(booked),
-        created=raw.created,
-        days_given=bool(raw.from_day and raw.to_day),
+def _refuse_unbalanced(
+    opening: int, booked: int, closing: int, *, currency: str, where: str
+) -> NoReturn:
+    """Refuse a statement that does not add up, with its figures."""
+    gap = abs(opening + booked - closing)
+    began, moved, came, ended, apart = (
+        f"{format_minor_units(amount, currency=currency)} {currency}"
+        for amount in (opening, booked, opening + booked, closing, gap)
+    )
+    _refuse_statement(
+        where,
+        f"opening {began} and booked entries of {moved} come to {came}, but its closing balance "
+        f"is {ended}: the two are {apart} apart",
     )
 
 
-def _days(raw: RawStatement, *, booked: list[str]) -> tuple[str, str]:
+def _days(raw: RawStatement, *, booked: Sequence[RawEntry]) -> tuple[str, str]:
     """The days that a statement tells of, by its own word, else by balances and entries."""
     if raw.from_day and raw.to_day:
         return raw.from_day, raw.to_day
-    days = sorted(booked)
     opened = raw.opening.day if raw.opening else ""
     closed = raw.closing.day if raw.closing else ""
-    known = sorted(filter(None, (*days[:1], *days[-1:], opened, closed)))
+    known = sorted({opened, closed, *(entry.booked_on for entry in booked)} - {""})
     return (known[0], closed or known[-1]) if known else ("", "")
-
-
-def _currency(raw: RawStatement, *, columns: EntryColumns, where: StatementPlace) -> str:
-    balances = [balance.currency for balance in (raw.opening, raw.closing) if balance is not None]
-    entries = different(columns, "currency")
-    named = next(filter(None, (raw.currency, *balances, *entries)), "")
-    if any(balance != named for balance in balances):
-        where.refuse("its balances are in two currencies")
-    try:
-        exponent(named)
-    except AmountError as error:
-        where.refuse(scrubbed(str(error)))
-    return named
-
-
-def _signed(balance: RawBalance | None, *, currency: str, where: StatementPlace) -> int | None:
-    if balance is None:
-        return None
-    amount = units_of(balance.amount, currency=currency, statement=where)
-    return amount if balance.credit else -amount
 
 
 def own_account(account: str, *, ibans: Collection[str]) -> str:
@@ -324,99 +389,14 @@ def own_account(account: str, *, ibans: Collection[str]) -> str:
         inner = iban[4:]
         digits = number.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ").lstrip("0")
         rest = inner.removeprefix(code).removesuffix(digits)
-        if (
-            separator
-            and code
-            and digits
-            and inner == f"{code}{rest}{digits}"
-            and not rest.strip("0")
-        ):
+        fits = separator and code and digits and inner == f"{code}{rest}{digits}"
+        if fits and not rest.strip("0"):
             return iban
     return account
 
 
-TABLES = frozenset({".csv", ".xlsx"})
-MESSAGES = frozenset({".sta", ".940", ".mt940", ".swi", ".txt"})
-ENDINGS = tuple(sorted((".xml", *TABLES, *MESSAGES)))
-"""Of the names of a bank's files."""
-HEAD_BYTES = 4_096
-"""Within which a document says what it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class BankFile:
-    """One file of a bank, read; its entries are made whole a batch at a time."""
-
-    batches: Callable[[], Iterator[pa.RecordBatch]]
-    """ENTRY_SCHEMA."""
-    statements: tuple[BankStatement, ...]
-    notes: tuple[str, ...]
-    source_file: SourceFile
-
-    @property
-    def source(self) -> BankSource:
-        """With all entries in memory."""
-        return BankSource(frame_of_batches(self.batches()), self.statements, notes=self.notes)
-
-
-def bank_file_of(file: FileBytes, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFile:
-    """The statements of a file; all of them, or it is refused.
-
-    Raises:
-        SourceUnreadableError: it is none, a row or entry cannot be read, or T15 fails.
-    """
-    if file.path.suffix.lower() in TABLES:
-        return _table(file, rules=rules, layout=layout)
-    name = file.path.name
-    if file.content[:HEAD_BYTES].removeprefix(BOM_UTF8).lstrip()[:1] == b"<":
-        raw = camt_statements(file)
-    elif file.path.suffix.lower() in MESSAGES:
-        raw = mt940_statements(file)
-    else:
-        known = ", ".join(ENDINGS)
-        refuse(name, f"is no bank statement that is known: XML (camt), or one of {known}")
-    ibans = [bank.iban for bank in rules.bank.values()]
-    typed = typed_statements(raw, name=name, sha256=file.sha256, ibans=ibans)
-    return BankFile(
-        lambda: (batch for each in typed for batch in each.entries.batches()),
-        tuple(each.statement for each in typed),
-        tuple(note for each in typed for note in each.notes),
-        _source_file(file, rows=sum(len(each.entries.amounts) for each in typed)),
-    )
-
-
 def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
-    table = bank_table(file, rules=rules, layout=layout)
-    rows, skipped = len(table.entries), table.source.rows_skipped
-    source = replace(table.source, rows_read=rows + skipped, rows_accepted=rows)
-    return BankFile(lambda: iter(table.entries.to_batches()), table.statements, (), source)
-
-
-def _source_file(file: FileBytes, *, rows: int) -> SourceFile:
-    size = len(file.content)
-    return SourceFile(SourceKind.BANK, file.path.name, file.sha256, size, rows, rows, 0, 0)
-
-
-_OF_STATEMENT = ["iban", "statement_no", "from_date", "to_date"]
-Key = tuple[str, str, str, str]
-"""IBAN, number, first and last day."""
-
-
-class BankTable(NamedTuple):
-    """The statements of a table, and their entries in ENTRY_SCHEMA."""
-
-    statements: tuple[BankStatement, ...]
-    entries: pa.Table
-    source: SourceFile
-    """Its rows: entries and statements that have none."""
-
-
-def bank_table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankTable:
-    """The statements of a table, each proven by its balances where it has them.
-
-    Raises:
-        SourceUnreadableError: a row cannot be read, or a statement does not add up.
-    """
+    """The statements of a table, each proven by its balances where it has them."""
     name = file.path.name
     raw = raw_of(file, wanted=read_of(BANK, layout=layout), layout=layout)
     table = proven_table(file.path, raw, schema=BANK, rules=rules, layout=layout)
@@ -430,56 +410,56 @@ def bank_table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankTabl
     frame = table.frame
     frame["status"] = frame["status"].where(frame["status"].ne(""), BOOKED)
     frame["charges"] = frame["charges"].fillna(0)
-    frame["statement"] = np.zeros(len(frame), dtype=np.int64)
+    groups = frame.groupby(_OF_STATEMENT)
+    frame["statement"] = groups.ngroup().astype("int64")
     frame["part"] = 0
-    statements = []
-    for number, (key, rows) in enumerate(frame.groupby(_OF_STATEMENT).indices.items()):
-        named: Key = key  # type: ignore[assignment] # of four columns
-        frame.loc[rows, "statement"] = number
-        where = StatementPlace(name, named[0], named[1])
-        own = frame.iloc[rows]
-        statements.append(_statement_of_rows(own, key=named, where=where, sha256=file.sha256))
-    entries = frame.loc[frame["amount"].notna(), ENTRY_SCHEMA.names]
-    return BankTable(
-        tuple(statements),
-        pa.Table.from_pandas(entries, schema=ENTRY_SCHEMA, preserve_index=False),
-        table.source_file,
-    )
+    statements = [
+        _statement_of_rows(own, key=key, name=name, sha256=file.sha256) for key, own in groups
+    ]
+    kept = frame.loc[frame["amount"].notna(), ENTRY_SCHEMA.names]
+    entries = pa.Table.from_pandas(kept, schema=ENTRY_SCHEMA, preserve_index=False)
+    rows = len(entries)
+    source = table.source_file
+    source = replace(source, rows_read=rows + source.rows_skipped, rows_accepted=rows)
+    return BankFile(lambda: iter(entries.to_batches()), tuple(statements), (), source)
 
 
-def _statement_of_rows(
-    rows: pd.DataFrame, *, key: Key, where: StatementPlace, sha256: str
-) -> BankStatement:
-    once: dict[str, Any] = {}
-    for name in ("opening", "closing", "currency"):
-        cells = rows[name].unique()
+def _statement_of_rows(rows: pd.DataFrame, *, key: Any, name: str, sha256: str) -> BankStatement:
+    """`key`: IBAN, number, first and last day."""
+    iban, number, first, last = key
+    where = f"{name} (statement {scrubbed(number)} of account {scrubbed(iban)})"
+    once: Mapping[str, list[Any]] = {
+        of: rows[of].unique().tolist() for of in ("opening", "closing", "currency")
+    }
+    for of, cells in once.items():
         if len(cells) > 1:
-            where.refuse(f"its rows have more than one {name}")
-        once[name] = None if pd.isna(cells[0]) else cells[0]
+            _refuse_statement(where, f"its rows have more than one {of}")
     entries = rows[rows["amount"].notna()]
     if len(entries) < len(rows) and len(rows) > 1:
-        where.refuse("it has entries, and a row that says it has none")
+        _refuse_statement(where, "it has entries, and a row that says it has none")
     if entries["entry_no"].duplicated().any():
-        where.refuse("it has two entries of one number (entry_no)")
-    opening, closing, currency = once["opening"], once["closing"], str(once["currency"])
-    booked = entries.loc[entries["status"].eq(BOOKED), "amount"]
-    total = sum(booked.tolist())
+        _refuse_statement(where, "it has two entries of one number (entry_no)")
+    opening, closing = (
+        None if pd.isna(once[of][0]) else int(once[of][0]) for of in ("opening", "closing")
+    )
+    currency = str(once["currency"][0])
+    booked = entries.loc[entries["status"].eq(BOOKED), "amount"].tolist()
     if (opening is None) != (closing is None):
-        where.refuse("it has only one of its two balances")
-    if opening is not None and opening + total != closing:
-        refuse_unbalanced(int(opening), total, int(closing), statement=where, currency=currency)
-    if key[2] > key[3]:
-        where.refuse("its from_date is behind its to_date")
+        _refuse_statement(where, "it has only one of its two balances")
+    if opening is not None and closing is not None and opening + sum(booked) != closing:
+        _refuse_unbalanced(opening, sum(booked), closing, currency=currency, where=where)
+    if first > last:
+        _refuse_statement(where, "its from_date is behind its to_date")
     return BankStatement(
-        source=where.name,
+        source=name,
         sha256=sha256,
-        iban=where.account,
-        statement_no=where.number,
+        iban=iban,
+        statement_no=number,
         currency=currency,
-        from_date=key[2],
-        to_date=key[3],
-        opening=None if opening is None else int(opening),
-        closing=None if closing is None else int(closing),
-        booked=total,
+        from_date=first,
+        to_date=last,
+        opening=opening,
+        closing=closing,
+        booked=sum(booked),
         entries=len(booked),
     )

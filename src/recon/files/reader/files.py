@@ -11,7 +11,7 @@ import pandas as pd
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
-from recon.files.kinds.bank_batches import ENTRY_SCHEMA
+from recon.files.kinds.bank_file import ENTRY_SCHEMA
 from recon.files.kinds.instruction_file import NO_TABLES, sealed
 from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
 from recon.files.kinds.spooled_file import ACTION_COLUMNS, SpooledRows

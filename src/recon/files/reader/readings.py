@@ -16,8 +16,7 @@ from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_reader import raw_of, read_raw
 from recon.files.formats.raw_table import EveryColumn
 from recon.files.kinds.archive import private_content
-from recon.files.kinds.bank_batches import ENTRY_SCHEMA
-from recon.files.kinds.bank_file import bank_file_of
+from recon.files.kinds.bank_file import ENTRY_SCHEMA, bank_file_of
 from recon.files.kinds.instruction_file import (
     INSTRUCTION_FILE,
     NO_TABLES,

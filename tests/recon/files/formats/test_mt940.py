@@ -3,15 +3,10 @@ from pathlib import Path
 import pytest
 
 from recon.config.rules import Rules
-from recon.files.formats.bank_records import (
-    BLOCK_ROWS,
-    STATEMENTS_MAX,
-    EntryBlock,
-    RawStatement,
-)
+from recon.files.formats.bank_records import STATEMENTS_MAX, RawStatement
 from recon.files.formats.mt940 import LINE_CHARACTERS_MAX, mt940_statements
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.kinds.bank_file import bank_file_of
+from recon.files.kinds.bank_file import BATCH_ROWS, bank_file_of
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import MT940
 
@@ -104,16 +99,14 @@ def test_what_no_tag_explains_refuses_the_file(old: str, new: str, why: str) -> 
         read(MT940.replace(old, new, 1))
 
 
-def test_many_entries_are_columns_and_stand_in_their_order() -> None:
-    """As many as fill a block, and a few more behind them, each with its own words."""
-    size = BLOCK_ROWS + 3
+def test_many_entries_stand_in_their_order() -> None:
+    """As many as are written together, and a few more behind them, each with its own words."""
+    size = BATCH_ROWS + 3
     lines = "".join(
         f":61:2611201120C{at},00NTRFNONREF//N{at}\n:86:Invoice {at}\n" for at in range(size)
     )
     head, tail = MT940[: MT940.index(":61:")], MT940[MT940.index(":62F:") :]
     text = head + lines + tail.replace("350,5", f"{100 + size * (size - 1) // 2},")
-    (statement,) = read(text)
-    assert [isinstance(each, EntryBlock) for each in statement.entries] == [True, *[False] * 3]
     entries = bank_file_of(
         FileBytes(Path("b.sta"), text.encode(), ""), rules=Rules()
     ).source.entries
@@ -179,7 +172,7 @@ def test_interest_of_thirty_days_a_month_ends_on_the_last_of_february(value: str
     """Banks reckon interest by months of 30 days; no other month has a day too many."""
     (statement,) = read(MT940.replace(":61:2611201120", f":61:{value}0302"))
 
-    assert [(one.value_on, one.booked_on[5:]) for one in statement.entries] == [(day, "03-02")]  # type: ignore[union-attr] # one entry is no block
+    assert [(one.value_on, one.booked_on[5:]) for one in statement.entries] == [(day, "03-02")]
     with pytest.raises(SourceUnreadableError, match="no date"):
         read(MT940.replace(":61:2611201120", ":61:2602310302"))
 
@@ -188,4 +181,4 @@ def test_blanks_for_the_day_of_booking_are_none() -> None:
     """Such an entry is booked on its value date."""
     (statement,) = read(MT940.replace(":61:2611201120", ":61:261120    "))
 
-    assert [one.booked_on for one in statement.entries] == ["2026-11-20"]  # type: ignore[union-attr] # one entry is no block
+    assert [one.booked_on for one in statement.entries] == ["2026-11-20"]

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +225,54 @@ def test_a_statement_that_says_what_cannot_be_is_refused(
     assert right in text
     with pytest.raises(SourceUnreadableError, match=rf"^bank\.xml .*{said}"):
         read(tmp_path, text.replace(right, wrong))
+
+
+def amounts(folder: Path, texts: Sequence[str], *, currency: str, mark: str = "CRDT") -> list[int]:
+    """Minor units of the entries of a notification, which no balance proves."""
+    body = "".join(entry(text, ref=f"E{at}", mark=mark) for at, text in enumerate(texts))
+    text = camt(head() + body).replace('Ccy="EUR"', f'Ccy="{currency}"')
+    found: list[int] = (
+        read(folder, text.replace("<Ccy>EUR", f"<Ccy>{currency}")).source.entries["amount"].tolist()
+    )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("currency", "texts", "minor"),
+    [
+        ("EUR", ("1.00", "0.07", "12", "3.5", "4."), [100, 7, 1200, 350, 400]),
+        ("JPY", ("1", "20.", "300.00", "4000"), [1, 20, 300, 4000]),
+        ("KWD", ("1.000", "2.5", "3"), [1000, 2500, 3000]),
+    ],
+)
+def test_amounts_are_read_as_banks_write_them(
+    tmp_path: Path, currency: str, texts: Sequence[str], minor: list[int]
+) -> None:
+    """Zeros behind the last digit may be left out; a debit is negative."""
+    assert amounts(tmp_path, texts, currency=currency) == minor
+    debits = amounts(tmp_path, texts, currency=currency, mark="DBIT")
+    assert debits == [-each for each in minor]
+
+
+@pytest.mark.parametrize("text", ["x", "1,00", "-1.00", "1.001", "1" * 30, "٣.00"])
+def test_what_is_no_amount_is_refused(tmp_path: Path, text: str) -> None:
+    """Among many that are."""
+    with pytest.raises(SourceUnreadableError, match="statement 7"):
+        amounts(tmp_path, ["1.00"] * 5 + [text], currency="EUR")
+
+
+def test_every_entry_has_a_number_of_its_own(tmp_path: Path) -> None:
+    """Its place where the bank gives none; one that comes again is numbered on."""
+    body = "".join(entry("1.00", ref=number) for number in ["A", "", "A", "2", "", "A", ""])
+    found = read(tmp_path, camt(head() + body)).source.entries["entry_no"].tolist()
+    assert found == ["A", "2", "A#2", "2#2", "5", "A#3", "7"]
+
+
+def test_a_booked_entry_without_a_day_is_named_by_its_line(tmp_path: Path) -> None:
+    """One that is not booked needs none."""
+    text = camt(CALM + entry("250.50"))
+    day = text[text.index("<BookgDt>") : text.index("</BookgDt>") + len("</BookgDt>")]
+    with pytest.raises(SourceUnreadableError, match=r"line \d+ is a booked entry without a day"):
+        read(tmp_path, text.replace(day, ""))
+    pending = entry("9.00", state="<Sts>PDNG</Sts>").replace(day, "")
+    assert len(read(tmp_path, camt(CALM + entry("250.50") + pending)).source.entries) == 2
