@@ -11,7 +11,7 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.files.formats.format_limits import REJECTED_CHARACTERS_MAX, REJECTED_ROWS_MAX
-from recon.files.formats.raw_table import BadRow, RejectedSoFar
+from recon.files.formats.raw_table import BadRow, Rows
 from recon.files.reader import file_reader, plain_table
 from recon.files.reader.bounds import MIB, SMALL_BYTES
 from recon.files.reader.door import Ending
@@ -154,12 +154,12 @@ def test_no_bomb_takes_much_memory_or_time(read_apart: dict[str, Refused], name:
 
 def test_as_many_bad_rows_as_are_told_are_told() -> None:
     """One more row, or one more character, makes the file itself the mistake."""
-    rejected = RejectedSoFar("o.csv")
+    rejected = Rows("o.csv", header=(), wanted=())
     for line in range(REJECTED_ROWS_MAX):
-        rejected.take(BadRow(line, "has 1 cells", "x"))
+        rejected.take_bad(BadRow(line, "has 1 cells", "x"))
     with pytest.raises(SourceUnreadableError, match="up to line 7, which has 1 cells; check"):
-        rejected.take(BadRow(7, "has 1 cells", "x"))
-    rejected = RejectedSoFar("o.csv")
-    rejected.take(BadRow(2, "has 1 cells", "x" * REJECTED_CHARACTERS_MAX))
+        rejected.take_bad(BadRow(7, "has 1 cells", "x"))
+    rejected = Rows("o.csv", header=(), wanted=())
+    rejected.take_bad(BadRow(2, "has 1 cells", "x" * REJECTED_CHARACTERS_MAX))
     with pytest.raises(SourceUnreadableError, match="up to line 3, which"):
-        rejected.take(BadRow(3, "has 1 cells", "x"))
+        rejected.take_bad(BadRow(3, "has 1 cells", "x"))

@@ -1,51 +1,43 @@
 """CSV as RFC 4180 writes it, read strictly: quotes that close, one encoding, one delimiter.
 
 Delimiter, quote and encoding are those of the layout, never guessed. A row with another number of
-cells than the header is a bad row, never a shifted one. Every line is checked by its bytes first:
-of one that is a record by itself, with every quote at the beginning or end of a cell, Arrow cuts
-the cells; what goes over several lines, or has a quote or carriage return elsewhere, is scanned. A
-delimiter at the end of each line begins no column, and ="00123" is the text 00123.
+cells than the header is a bad row, never a shifted one. Lines that plainly are records are cut at
+their delimiters, all of a window together. Of another the library's strict reader may be sure; what
+is left (records over several lines, quotes within cells) is scanned. A delimiter at the end of each
+line begins no column, and ="00123" is the text 00123.
 """
 
 import codecs
+import csv
 import re
 from collections.abc import Container, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import csv as arrow_csv
 
 from recon.config.file_layouts import CODECS, STANDARD, FileLayout
-from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, REJECTED_ROWS_MAX
+from recon.files.formats.format_limits import CELL_CHARACTERS_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import (
     BadRow,
-    Declared,
     EveryColumn,
     RawTable,
-    RejectedSoFar,
+    Rows,
     checked_header,
     declared_by,
     refuse,
     refuse_cards_before_header,
-    refuse_too_many_rows,
     trimmed,
 )
 
 SEPARATORS = ",;\t|"
-WINDOW_BYTES = 8 * 1024 * 1024
-"""Whole lines that are looked at together: about 60,000 orders."""
+WINDOW_CHARACTERS = 1024 * 1024
+"""Whole lines that are looked at together."""
 _BOMS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
-_NAMELESS = ""
-"""The column behind a delimiter at the end of each line."""
-_NEWLINE, _RETURN = ord("\n"), ord("\r")
-_LINE_END = re.compile(rb"\r?\n|\Z")
-_Ints = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
+_LINE_END = re.compile(r"\r?\n|\Z")
 
 
 def csv_table(
@@ -56,74 +48,151 @@ def csv_table(
     Raises:
         SourceUnreadableError: the file as a whole is not CSV; the byte, line or column is named.
     """
-    name = file.path.name
-    content = _utf8(file.content, name=name, encoding=layout.encoding)
-    body, declared = _without_trailer(content, name=name, layout=layout)
-    start = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
+    name, declared = file.path.name, None
+    text = _decoded(file.content, name=name, encoding=layout.encoding)
+    if layout.trailer is not None:
+        body, _, last = text.rstrip("\r\n").rpartition("\n")
+        ending = [cell.strip() for cell in last.rstrip("\r").split(layout.delimiter)]
+        declared = declared_by(ending, trailer=layout.trailer, name=name)
+        text = body + "\n" if body else ""
+    start = int(text.startswith("\ufeff"))
     for _ in range(layout.preamble):
-        start = body.find(b"\n", start) + 1 or len(body)
+        start = text.find("\n", start) + 1 or len(text)
     if layout.preamble:
-        refuse_cards_before_header(body[:start].decode(), name=name)
-    scanner = _Scanner(body, name=name, delimiter=layout.delimiter, quote=layout.quote)
+        refuse_cards_before_header(text[:start], name=name)
+    scanner = _Scanner(text, name=name, delimiter=layout.delimiter, quote=layout.quote)
     first = scanner.header(start, line=1 + layout.preamble)
-    line, start = first.line + body.count(b"\n", first.start, first.end), first.end
-    names = [cell.decode() for cell in first.cells]
-    is_open = _ends_open(names, row=scanner.record(start, line=line))
-    names = names[:-1] if is_open and not names[-1].strip() else names
+    line, start, names = (
+        first.line + text.count("\n", first.start, first.end),
+        first.end,
+        first.cells,
+    )
+    row = scanner.record(start, line=line)
+    # Each line ends with a delimiter, that of the header or the rows alone.
+    in_header = len(names) > 1 and not names[-1].strip()
+    is_open = in_header or (len(row.cells) == len(names) + 1 and not row.cells[-1].strip())
     once = wanted.read if isinstance(wanted, EveryColumn) else wanted
-    header = checked_header(names, name=name, wanted=once)
-    _refuse_other_separator(header, name=name, delimiter=layout.delimiter)
-    chosen = [each for each in header if each in wanted]
-    nameless = [_NAMELESS] * is_open
-    rows = _Rows(scanner, header=(*header, *nameless), names=[*chosen, *nameless])
-    while start < len(body):
-        start, line = rows.take(start, line=line)
+    header = checked_header(names[:-1] if in_header else names, name=name, wanted=once)
+    if len(header) == 1:
+        needed = "a comma" if layout.delimiter == "," else repr(layout.delimiter)
+        for separator in SEPARATORS:
+            if separator in header[0]:
+                refuse(name, f"separates its columns by {separator!r}; {needed} is needed")
+    rows = _CsvRows(scanner, header=header, wanted=wanted, is_open=is_open)
+    while start < len(text):
+        start, line = rows.take_window(start, line=line)
     table = rows.table(declared=declared)
-    return _without_nameless(table, header=header) if is_open else table
+    # A bad last row is refused as it is.
+    last_is_good = len(table.lines) and not any(
+        bad.line > table.lines[-1] for bad in table.bad_rows[-1:]
+    )
+    is_cut = bool(last_is_good) and not text.endswith("\n") and declared is None
+    return replace(table, last_line_open=is_cut)
 
 
-def _ends_open(header: Sequence[str], *, row: "_Record") -> bool:
-    """Whether each line ends with a delimiter, that of the header or the rows alone."""
-    if len(header) > 1 and not header[-1].strip():
-        return True
-    return len(row.cells) == len(header) + 1 and not row.cells[-1].strip()
+class _CsvRows(Rows):
+    """The rows of a text, in windows of whole lines."""
 
+    def __init__(
+        self, scanner: "_Scanner", *, header: Sequence[str], wanted: Container[str], is_open: bool
+    ) -> None:
+        super().__init__(scanner.name, header=header, wanted=wanted)
+        self._scanner, self._is_open = scanner, is_open
+        self._width = len(header) + is_open
+        self._places = [(at, name) for at, name in enumerate(header) if name in wanted]
 
-def _without_nameless(table: RawTable, *, header: tuple[str, ...]) -> RawTable:
-    """The table without what stands behind the last delimiter of each line: nothing.
+    def take_window(self, start: int, *, line: int) -> tuple[int, int]:
+        """Read lines that begin with a record; where the next one begins, and on which line."""
+        text, quote = self._scanner.text, self._scanner.quote
+        end = text.find("\n", start + WINDOW_CHARACTERS) + 1 or len(text)
+        block = pa.array([text[start:end].removesuffix("\n")], pa.large_string())
+        lines: Any = pc.list_flatten(pc.split_pattern(block, "\n"))
+        starts = start + np.cumsum([0, *(np.asarray(pc.utf8_length(lines)) + 1)])
+        if "\r" in text[start:end]:
+            lines = pc.replace_substring_regex(lines, r"\r\z", "")
+        plain = np.asarray(pc.binary_length(lines)) <= CELL_CHARACTERS_MAX
+        if any(odd in text[start:end] for odd in (quote, "\r")):
+            plain &= np.array(pc.match_substring_regex(lines, self._scanner.plain), dtype=bool)
+            lines = pc.replace_substring(lines, quote, "")
+        cut: Any = pc.split_pattern(lines, self._scanner.delimiter)
+        plain &= np.asarray(pc.list_value_length(cut)) == self._width
+        if self._width == 1:
+            plain &= np.array(pc.not_equal(lines, ""), dtype=bool)
+        plain[-1] &= end < len(text) or text.endswith("\n")
+        reach = start
+        for at in np.flatnonzero(~plain).tolist():
+            if starts[at] >= reach:  # else it is within the record before
+                reach = self._take_odd(int(starts[at]), line=line + at)
+                plain[at : np.searchsorted(starts, reach)] = False
+        numbers = line + np.flatnonzero(plain)
+        cells = pc.list_flatten(cut.filter(pa.array(plain)))
+        if self._is_open:
+            last = np.arange(self._width - 1, len(cells), self._width)
+            nameless = cells.take(pa.array(last))
+            for number in numbers[np.array(pc.not_equal(trimmed(nameless), ""), dtype=bool)]:
+                self._refuse_nameless(number)
+        self.take_columns(
+            numbers,
+            {
+                name: trimmed(cells.take(pa.array(np.arange(at, len(cells), self._width))))
+                for at, name in self._places
+            },
+        )
+        further = max(end, reach)
+        return further, line + text.count("\n", start, further)
 
-    Raises:
-        SourceUnreadableError: something does, so that the row may be shifted.
-    """
-    columns = {name: cells for name, cells in table.columns.items() if name != _NAMELESS}
-    filled = pc.index(pc.not_equal(table.columns[_NAMELESS], ""), value=True).as_py()
-    if filled >= 0:
-        line = table.lines[filled]
-        refuse(table.name, f"has a cell on line {line} in column {len(header) + 1}, without a name")
-    return replace(table, header=header, columns=columns)
+    def _take_odd(self, start: int, *, line: int) -> int:
+        """Read one record that is no plain line; where the next one begins."""
+        text, problem = self._scanner.text, ""
+        record = self._scanner.record(start, line=line)
+        cells = record.cells
+        if record.stray_quote:
+            problem = "has a quote inside a cell that does not start with one"
+        elif cells == [""]:
+            return record.end
+        elif len(cells) != self._width:
+            problem = f"has {len(cells)} cells where the header has {self._width} columns"
+        elif max(map(len, cells)) > CELL_CHARACTERS_MAX:
+            problem = f"has a cell of more than {CELL_CHARACTERS_MAX} characters"
+        if not problem:
+            if self._is_open and cells.pop().strip():
+                self._refuse_nameless(line)
+            self.take(line, cells)
+            return record.end
+        placed: tuple[str, ...] = ()
+        if len(cells) != self._width and not record.stray_quote:
+            placed = tuple(map(str.strip, cells[: self._width]))
+        shown = text[start : record.end][:CELL_CHARACTERS_MAX].strip("\r\n")
+        self.take_bad(BadRow(line, problem, shown, placed, is_short=len(cells) < self._width))
+        return record.end
+
+    def _refuse_nameless(self, line: int) -> NoReturn:
+        """Give up on a file whose rows may be shifted."""
+        refuse(self.name, f"has a cell on line {line} in column {self._width}, without a name")
 
 
 class _Record(NamedTuple):
     """One record as it stands in the file."""
 
     line: int
-    cells: list[bytes]
+    cells: list[str]
     stray_quote: bool
     start: int
     end: int
 
 
 class _Scanner:
-    """One record after the other of UTF-8 text."""
+    """One record after the other of a text."""
 
-    def __init__(self, content: bytes, *, name: str, delimiter: str, quote: str) -> None:
-        self.content, self.name = content, name
-        self.ways = {"name": name, "delimiter": delimiter, "quote": quote}
-        self.delimiter, self.quote = delimiter.encode(), quote.encode()
-        mark, ends = self.quote, re.escape(self.delimiter)
-        self._quoted = re.compile(b"%b([^%b]*(?:%b%b[^%b]*)*)%b" % ((mark,) * 6))
-        self._plain = re.compile(b"[^%b\r\n]*" % ends)
-        self._formula = re.compile(b"=%b([^%b]*)%b" % ((mark,) * 3))
+    def __init__(self, text: str, *, name: str, delimiter: str, quote: str) -> None:
+        self.text, self.name, self.delimiter, self.quote = text, name, delimiter, quote
+        text_of_cell = f"[^{quote}{re.escape(delimiter)}\r\n]*"
+        cell = f"(?:{quote}{text_of_cell}{quote}|{text_of_cell})"
+        self.plain = rf"\A{cell}(?:{re.escape(delimiter)}{cell})*\z"
+        """Of lines that are cut wherever their delimiter stands, and whose quotes say nothing."""
+        self._quoted = re.compile(f"{quote}([^{quote}]*(?:{quote}{quote}[^{quote}]*)*){quote}")
+        self._plain = re.compile(f"[^{re.escape(delimiter)}\r\n]*")
+        self._formula = re.compile(f"={quote}([^{quote}]*){quote}")
         """Such as ="00123", by which spreadsheets keep digits as text."""
 
     def header(self, start: int, *, line: int) -> _Record:
@@ -133,8 +202,8 @@ class _Scanner:
             SourceUnreadableError: there is none, or a quote stands within a name.
         """
         record = self.record(start, line=line)
-        while record.cells == [b""]:
-            if record.end == len(self.content):
+        while record.cells == [""]:
+            if record.end == len(self.text):
                 refuse(self.name, "is empty: it has not even a header")
             record = self.record(record.end, line=record.line + 1)
         if record.stray_quote:
@@ -147,222 +216,48 @@ class _Scanner:
         Raises:
             SourceUnreadableError: no record is certain any more; the line is named.
         """
-        content, quote = self.content, self.quote
-        cells: list[bytes] = []
+        text, quote = self.text, self.quote
+        end = text.find("\n", start) + 1
+        if end - start <= CELL_CHARACTERS_MAX and (cells := self._cut(text[start:end])):
+            return _Record(line, cells, stray_quote=False, start=start, end=end)
+        cells = []
         position, stray = start, False
         while True:
-            quoted = content.startswith(quote, position)
-            match = (self._quoted if quoted else self._plain).match(content, position)
+            quoted = text.startswith(quote, position)
+            match = (self._quoted if quoted else self._plain).match(text, position)
             if match is None:
-                at = line + content.count(b"\n", start, position)
+                at = line + text.count("\n", start, position)
                 refuse(self.name, f"has a quote on line {at} that is never closed")
             formula = None if quoted else self._formula.fullmatch(match[0])
             cell = match[1].replace(quote * 2, quote) if quoted else match[0]
             cells.append(formula[1] if formula else cell)
             stray = stray or (not quoted and not formula and quote in cell)
             position = match.end()
-            if content.startswith(self.delimiter, position):
+            if text.startswith(self.delimiter, position):
                 position += len(self.delimiter)
                 continue
-            if ending := _LINE_END.match(content, position):
+            if ending := _LINE_END.match(text, position):
                 return _Record(line, cells, stray, start, ending.end())
-            at = line + content.count(b"\n", start, position)
-            if content.startswith(b"\r", position):
+            at = line + text.count("\n", start, position)
+            if text.startswith("\r", position):
                 refuse(self.name, f"has a carriage return without a line feed on line {at}")
             refuse(
                 self.name,
                 f"has more text behind a closing quote on line {at}, so no row is certain",
             )
 
-
-class _Rows:
-    """The rows of one file, in windows of whole lines."""
-
-    def __init__(self, scanner: _Scanner, *, header: tuple[str, ...], names: list[str]) -> None:
-        self._scanner, self._header, self._names = scanner, header, names
-        self._chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
-        self._lines: list[_Ints] = []
-        self._records: list[_Record] = []
-        """Good rows that were scanned."""
-        self._bad: list[BadRow] = []
-        self._rejected = RejectedSoFar(scanner.name)
-        self._read = 0
-
-    def take(self, start: int, *, line: int) -> tuple[int, int]:
-        """Read a window that begins with a record; where the next one begins, and on which line."""
-        content = self._scanner.content
-        end = content.find(b"\n", min(start + WINDOW_BYTES, len(content))) + 1 or len(content)
-        text = content[start:end]
-        marks = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(marks == _NEWLINE) + 1
-        newlines = len(ends)
-        if not text.endswith(b"\n"):
-            ends = np.append(ends, len(text))
-        starts = np.concatenate(([0], ends[:-1]))
-        whole = ~self._odd_lines(text, marks=marks, starts=starts, ends=ends)
-        reach = 0
-        for at in np.flatnonzero(~whole).tolist():
-            if starts[at] < reach:
-                continue  # within the record before
-            record = self._scanner.record(start + int(starts[at]), line=line + at)
-            reach = record.end - start
-            whole[at : np.searchsorted(starts, reach)] = False
-            self._take_record(record)
-        filled = whole & (marks[starts] != _NEWLINE) & (marks[starts] != _RETURN)
-        if filled.any():
-            if not whole.all():
-                edges = np.flatnonzero(np.diff(np.concatenate(([0], whole.view(np.int8), [0]))))
-                runs = zip(edges[::2], edges[1::2], strict=True)
-                text = b"".join(text[starts[first] : ends[last - 1]] for first, last in runs)
-            self._take_lines(text, lines=line + np.flatnonzero(filled))
-        self._read += int(filled.sum())
-        refuse_too_many_rows(self._read + len(self._records), name=self._scanner.name)
-        further = content.count(b"\n", end, start + reach) if start + reach > end else 0
-        return max(end, start + reach), line + newlines + further
-
-    def _odd_lines(self, text: bytes, *, marks: Any, starts: _Ints, ends: _Ints) -> _Bools:
-        """Lines that are no record by themselves, or not surely."""
-        odd: _Bools = ends - starts > CELL_CHARACTERS_MAX
-        if b"\r" in text:
-            returns = np.flatnonzero(marks == _RETURN)
-            lone = returns[marks[np.minimum(returns + 1, len(marks) - 1)] != _NEWLINE]
-            odd[np.searchsorted(ends, lone, side="right")] = True
-        if self._scanner.quote not in text:
-            return odd
-        delimiter, quote = ord(self._scanner.delimiter), ord(self._scanner.quote)
-        quotes = np.flatnonzero(marks == quote)
-        of_line = np.searchsorted(ends, quotes, side="right")
-        counts = np.bincount(of_line, minlength=len(ends))
-        odd |= counts % 2 == 1
-        opens = (np.arange(len(quotes)) - (np.cumsum(counts) - counts)[of_line]) % 2 == 0
-        before = np.where(quotes == 0, _NEWLINE, marks[quotes - 1])
-        behind = np.minimum(quotes + 1, len(marks) - 1)
-        after = np.where(quotes + 1 == len(marks), _NEWLINE, marks[behind])
-        fits = np.where(
-            opens,
-            np.isin(before, (_NEWLINE, delimiter, quote)),
-            np.isin(after, (_NEWLINE, _RETURN, delimiter, quote)),
-        )
-        odd[of_line[~fits]] = True
-        if len(self._header) == 1:
-            odd[of_line] = True  # a blank cell in quotes is a row there, and a blank line is none
-        return odd
-
-    def _take_record(self, record: _Record) -> None:
-        """A record that was scanned."""
-        reason = ""
-        if record.stray_quote:
-            reason = "has a quote inside a cell that does not start with one"
-        elif record.cells == [b""]:
-            return
-        elif len(record.cells) != len(self._header):
-            reason = self._miscounted(len(record.cells))
-        elif any(len(cell.decode()) > CELL_CHARACTERS_MAX for cell in record.cells):
-            reason = f"has a cell of more than {CELL_CHARACTERS_MAX} characters"
-        if not reason:
-            self._records.append(record)
-            return
-        cut = self._scanner.content[record.start : record.end][:CELL_CHARACTERS_MAX]
-        shown = cut.decode(errors="ignore").strip("\r\n")
-        self._take_bad(record.line, reason, shown, record=record)
-
-    def _take_lines(self, text: bytes, *, lines: _Ints) -> None:
-        """Lines that are a record each; those with another number of cells are bad rows."""
-        odd = _OtherWidths()
-        if text.startswith(codecs.BOM_UTF8):
-            text = codecs.BOM_UTF8 + text  # Arrow drops one mark; here it is content
-        quoted = self._scanner.quote in text
+    def _cut(self, own: str) -> list[str]:
+        """The cells of a line of which the library's strict reader is sure; none: it is not."""
+        reader = csv.reader((own,), delimiter=self.delimiter, quotechar=self.quote, strict=True)
         try:
-            table = arrow_csv.read_csv(
-                pa.BufferReader(text),
-                read_options=arrow_csv.ReadOptions(
-                    column_names=self._header, use_threads=False, block_size=len(text) + 1
-                ),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=self._scanner.delimiter.decode(),
-                    quote_char=self._scanner.quote.decode() if quoted else False,
-                    double_quote=quoted,
-                    ignore_empty_lines=True,
-                    invalid_row_handler=odd,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    check_utf8=False,
-                    column_types=dict.fromkeys(self._header, pa.large_string()),
-                    include_columns=self._names or self._header[:1],
-                    strings_can_be_null=False,
-                    null_values=[],
-                ),
-            )
-        finally:
-            for number, cells, shown in odd.rows:
-                if shown != self._scanner.quote.decode() * 2:  # a blank line
-                    line = int(lines[number])
-                    own = _Scanner(shown.encode(), **self._scanner.ways).record(0, line=line)
-                    self._take_bad(line, self._miscounted(cells), shown, record=own)
-        good = np.delete(lines, [number for number, _, _ in odd.rows])
-        if table.num_rows != len(good):
-            refuse(self._scanner.name, f"has other rows than lines from line {lines[0]} on")
-        self._lines.append(good)
-        for name in self._names:
-            self._chunks[name].append(trimmed(table.column(name)))
-
-    def _miscounted(self, cells: int) -> str:
-        return f"has {cells} cells where the header has {len(self._header)} columns"
-
-    def _take_bad(self, line: int, reason: str, text: str, *, record: _Record) -> None:
-        cells: tuple[str, ...] = ()
-        width = len(self._header)
-        if len(record.cells) != width and not record.stray_quote:
-            cells = tuple(cell.decode().strip() for cell in record.cells[:width])
-        bad = BadRow(line, reason, text, cells, is_short=len(record.cells) < width)
-        self._bad.append(self._rejected.take(bad))
-
-    def table(self, *, declared: Declared | None) -> RawTable:
-        """All of them, in the order of their lines."""
-        scanned = self._records
-        lines = np.concatenate(
-            [*self._lines, np.array([record.line for record in scanned], dtype=np.int64)]
-        )
-        order = None if not scanned else pa.array(np.argsort(lines))
-        columns: dict[str, pa.Array] = {}
-        for name in self._names:
-            at = self._header.index(name)
-            own = pa.array([record.cells[at].decode() for record in scanned], pa.large_string())
-            cells = pa.concat_arrays([*self._chunks.pop(name), trimmed(own)])
-            columns[name] = cells if order is None else cells.take(order)
-            pa.default_memory_pool().release_unused()  # its windows, which lie between others
-        if order is not None:
-            lines.sort()
-        bad = tuple(sorted(self._bad, key=lambda row: row.line))
-        # A bad last row is refused as it is.
-        last_is_good = len(lines) > 0 and not (bad and bad[-1].line > lines[-1])
-        is_open = last_is_good and not self._scanner.content.endswith(b"\n")
-        return RawTable(
-            name=self._scanner.name,
-            header=self._header,
-            columns=columns,
-            lines=lines,
-            bad_rows=bad,
-            last_line_open=is_open and declared is None,
-            declared=declared,
-        )
+            cells = next(reader, [])
+        except csv.Error:
+            return []
+        return [] if any(self.quote in cell for cell in cells) else cells
 
 
-class _OtherWidths:
-    """What Arrow says of rows with another number of cells; past too many of them it stops."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, int, str]] = []
-        """Number from 0, cells, and the text."""
-
-    def __call__(self, row: Any) -> str:
-        """Keep one."""
-        self.rows.append((row.number - 1, row.actual_columns, row.text))
-        return "skip" if len(self.rows) <= REJECTED_ROWS_MAX else "error"
-
-
-def _utf8(content: bytes, *, name: str, encoding: str) -> bytes:
-    """The content in UTF-8, its encoding checked."""
+def _decoded(content: bytes, *, name: str, encoding: str) -> str:
+    """The content as text, its encoding checked."""
     if encoding == "utf-16":
         try:
             text = content.decode("utf-16")
@@ -370,44 +265,16 @@ def _utf8(content: bytes, *, name: str, encoding: str) -> bytes:
             refuse(name, f"is not UTF-16: {error}")
         if "\0" in text:
             refuse(name, f"has a NUL at character {text.index(chr(0))}; a CSV file is text")
-        return text.encode()
+        return text
     for bom, other in _BOMS.items():
         if content.startswith(bom):
             refuse(name, f"is {other} (bytes 0 and 1 say so); save it as {encoding.upper()}")
     if (nul := content.find(b"\0")) >= 0:
         refuse(name, f"has a NUL at byte {nul}; a CSV file is text in {encoding.upper()}")
-    start = 0
     try:
-        if encoding != "utf-8":
-            return content.decode(CODECS[encoding]).encode()
-        while start < len(content):  # as a whole it could take four times its size
-            end = content.find(b"\n", start + WINDOW_BYTES) + 1 or len(content)
-            content[start:end].decode()
-            start = end
+        return content.decode(CODECS[encoding])
     except UnicodeDecodeError as error:
-        at = start + error.start
+        at = error.start
         line = content.count(b"\n", 0, at) + 1
         place = f"byte {at} on line {line} is 0x{content[at]:02x}"
         refuse(name, f"is not {encoding.upper()}: {place}")
-    return content
-
-
-def _without_trailer(
-    content: bytes, *, name: str, layout: FileLayout
-) -> tuple[bytes, Declared | None]:
-    """The lines before the last record, and what that record declares."""
-    trailer = layout.trailer
-    if trailer is None:
-        return content, None
-    body, _, last = content.rstrip(b"\r\n").rpartition(b"\n")
-    cells = [cell.strip() for cell in last.decode().rstrip("\r").split(layout.delimiter)]
-    return body + b"\n" if body else b"", declared_by(cells, trailer=trailer, name=name)
-
-
-def _refuse_other_separator(header: Sequence[str], *, name: str, delimiter: str) -> None:
-    if len(header) > 1:
-        return
-    needed = "a comma" if delimiter == "," else repr(delimiter)
-    for separator in SEPARATORS:
-        if separator in header[0]:
-            refuse(name, f"separates its columns by {separator!r}; {needed} is needed")

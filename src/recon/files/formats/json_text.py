@@ -20,7 +20,7 @@ from recon.files.formats.format_limits import (
     JSON_LINE_BYTES_MAX,
 )
 from recon.files.formats.named_bytes import FileBytes, read_bytes
-from recon.files.formats.raw_table import RawTable, Record, RecordCell, refuse, table_of
+from recon.files.formats.raw_table import ListText, NumberText, RawTable, Record, refuse, table_of
 
 JSON_BYTES_MAX = 64 * 1024 * 1024
 """One summary of a run."""
@@ -53,12 +53,6 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _BLANK = b" \t\r\n"
 
 
-class _Number(str):
-    """The digits of a number as written."""
-
-    __slots__ = ()
-
-
 def json_table(file: FileBytes, *, wanted: Container[str]) -> RawTable:
     """The wanted columns of a JSON lines file in UTF-8.
 
@@ -82,7 +76,7 @@ def _record(number: int, line: bytes) -> Record:
     return Record(number, read)
 
 
-def _read_row(line: bytes) -> dict[str, RecordCell] | str:
+def _read_row(line: bytes) -> dict[str, str] | str:
     """The leaves of one object, or why the line is none."""
     try:
         return _row_of(line)
@@ -96,14 +90,14 @@ def _read_row(line: bytes) -> dict[str, RecordCell] | str:
         return str(error)
 
 
-def _row_of(line: bytes) -> dict[str, RecordCell]:
+def _row_of(line: bytes) -> dict[str, str]:
     if len(line) > JSON_LINE_BYTES_MAX:
         msg = f"has more than {JSON_LINE_BYTES_MAX} bytes"
         raise ValueError(msg)
     document = json.loads(
         line.decode("utf-8"),
-        parse_float=_Number,
-        parse_int=_Number,
+        parse_float=NumberText,
+        parse_int=NumberText,
         parse_constant=_refuse_constant,
         object_pairs_hook=_object_of,
     )
@@ -113,9 +107,7 @@ def _row_of(line: bytes) -> dict[str, RecordCell]:
     return dict(_leaves(document, prefix="", depth=1))
 
 
-def _leaves(
-    leaves: Mapping[str, Any], *, prefix: str, depth: int
-) -> Iterator[tuple[str, RecordCell]]:
+def _leaves(leaves: Mapping[str, Any], *, prefix: str, depth: int) -> Iterator[tuple[str, str]]:
     if depth > JSON_DEPTH_MAX:
         msg = f"is nested deeper than {JSON_DEPTH_MAX}"
         raise ValueError(msg)
@@ -129,14 +121,14 @@ def _leaves(
             yield f"{prefix}{key}", _cell(value)
 
 
-def _cell(value: Any) -> RecordCell:
+def _cell(value: Any) -> str:
     match value:
         case None:
-            return RecordCell("")
+            return ""
         case bool():
-            return RecordCell(str(value).upper(), is_number=True)  # no text, so no id
-        case _Number():
-            return RecordCell(str(value), is_number=_NUMBER_KEPT.fullmatch(value) is not None)
+            return NumberText(str(value).upper())  # no text, so no id
+        case NumberText():
+            return value if _NUMBER_KEPT.fullmatch(value) else str(value)
         case str():
             if _SURROGATE.search(value):
                 msg = "has half a character (a lone surrogate) in a value"
@@ -144,8 +136,8 @@ def _cell(value: Any) -> RecordCell:
             if len(value) > CELL_CHARACTERS_MAX:
                 msg = f"has a value of more than {CELL_CHARACTERS_MAX} characters"
                 raise ValueError(msg)
-            return RecordCell(value)
-    return RecordCell(json.dumps(value, ensure_ascii=False), is_list=True)
+            return value
+    return ListText(json.dumps(value, ensure_ascii=False))
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

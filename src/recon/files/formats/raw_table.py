@@ -5,6 +5,7 @@ Records that name their own cells (JSON lines, XML) have no header: all names th
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -95,14 +96,14 @@ class RawTable:
         """All rows of the file."""
         return self.records + sum(self.skipped.values())
 
-    def some(self, rows: npt.NDArray[np.bool_]) -> "RawTable":
-        """These well-formed rows alone."""
-        chosen = pa.array(rows)
+    def some(self, rows: npt.NDArray[np.bool_ | np.int64]) -> "RawTable":
+        """These well-formed rows alone, by a mark for each or in the order of their numbers."""
+        chosen = pa.array(np.flatnonzero(rows) if rows.dtype == np.bool_ else rows)
         return replace(
             self,
-            columns={name: cells.filter(chosen) for name, cells in self.columns.items()},
+            columns={name: cells.take(chosen) for name, cells in self.columns.items()},
             lines=self.lines[rows],
-            numbers={name: marks.filter(chosen) for name, marks in self.numbers.items()},
+            numbers={name: marks.take(chosen) for name, marks in self.numbers.items()},
         )
 
 
@@ -163,26 +164,6 @@ def refuse_too_many_rows(rows: int, *, name: str) -> None:
         refuse(name, f"has more than {ROWS_MAX} rows; split it")
 
 
-class RejectedSoFar:
-    """How many rows of one file were refused, and how much they say."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._rows = self._characters = 0
-
-    def take(self, bad: BadRow) -> BadRow:
-        """The row, once it is sure that the file may have one more.
-
-        Raises:
-            SourceUnreadableError: it may not.
-        """
-        self._rows += 1
-        self._characters += len(bad.text)
-        if self._rows > REJECTED_ROWS_MAX or self._characters > REJECTED_CHARACTERS_MAX:
-            refuse_too_many_rejects(self.name, line=bad.line, reason=bad.reason)
-        return bad
-
-
 def refuse_too_many_rejects(name: str, *, line: int, reason: str) -> NoReturn:
     """A file whose rows cannot be read is one mistake, not one of each row."""
     refuse(
@@ -207,68 +188,134 @@ def filled(text: str, *, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.large_string()), rows)
 
 
-def joined(parts: Sequence[RawTable]) -> RawTable:
-    """The parts of one file as one table; what a part does not have is blank in it."""
+def joined(parts: list[RawTable]) -> RawTable:
+    """The parts of one file as one table, and none of them any more: memory holds a column twice.
+
+    What a part does not have is blank in it.
+    """
     last = parts[-1]
     if len(parts) == 1:
         return last
-    named = dict.fromkeys(name for part in parts for name in part.numbers)
+    texts = [dict(part.columns) for part in parts]
+    marks = [dict(part.numbers) for part in parts]
+    sizes = [len(part.lines) for part in parts]
+    lines = np.concatenate([part.lines for part in parts])
+    parts.clear()
+
+    def whole(name: str, *, of: list[dict[str, pa.Array]], blank: pa.Scalar) -> pa.Array:
+        cells = [each.pop(name, None) for each in of]
+        return pa.concat_arrays(
+            [
+                pa.repeat(blank, size) if own is None else own
+                for own, size in zip(cells, sizes, strict=True)
+            ]
+        )
+
+    no_text, no_mark = pa.scalar("", pa.large_string()), pa.scalar(value=False)
     return replace(
         last,
-        columns={
-            name: pa.concat_arrays(
-                [_cells(part, name, of=part.columns, kind=pa.large_string()) for part in parts]
-            )
-            for name in last.columns
-        },
-        lines=np.concatenate([part.lines for part in parts]),
-        bad_rows=tuple(row for part in parts for row in part.bad_rows),
+        columns={name: whole(name, of=texts, blank=no_text) for name in [*last.columns]},
+        lines=lines,
         numbers={
-            name: pa.concat_arrays(
-                [_cells(part, name, of=part.numbers, kind=pa.bool_()) for part in parts]
-            )
-            for name in named
+            name: whole(name, of=marks, blank=no_mark)
+            for name in dict.fromkeys(name for each in marks for name in each)
         },
     )
-
-
-def _cells(part: RawTable, name: str, *, of: Mapping[str, pa.Array], kind: pa.DataType) -> pa.Array:
-    """The column of a part, or as many blanks."""
-    if name in of:
-        return of[name]
-    cell = "" if pa.types.is_large_string(kind) else False
-    return pa.array([cell] * len(part.lines), kind)
 
 
 ROWS_AT_ONCE = 50_000
 """Rows that are objects of Python at once."""
 
 
-class RecordCell(NamedTuple):
-    """One value of a record."""
+class NumberText(str):
+    """The text of a cell that is a number or a truth."""
 
-    text: str
-    is_number: bool = False
-    is_list: bool = False
-    """Several values: of a column that nobody reads, or its row is bad."""
+    __slots__ = ()
+
+
+class ListText(str):
+    """Several values in a cell: of a column that nobody reads, or its row is bad."""
+
+    __slots__ = ()
+
+
+class Rows:
+    """The rows of one file as they are read, and those that cannot be."""
+
+    def __init__(self, name: str, *, header: Iterable[str], wanted: Container[str]) -> None:
+        """`header` may grow meanwhile; what a row does not reach is blank in it."""
+        self.name = name
+        self._header, self._wanted = header, wanted
+        self._lines: list[int] = []
+        self._rows: list[Sequence[str]] = []
+        self._parts: list[RawTable] = []
+        self._bad: list[BadRow] = []
+        self._read = self._bad_characters = 0
+
+    def take(self, line: int, cells: Sequence[str], /) -> None:
+        """The cells of a row in the order of the header.
+
+        Raises:
+            SourceUnreadableError: the file has too many.
+        """
+        self._lines.append(line)
+        self._rows.append(cells)
+        if len(self._rows) >= ROWS_AT_ONCE:
+            self._become_columns()
+
+    def take_columns(self, lines: npt.NDArray[np.int64], columns: Mapping[str, pa.Array]) -> None:
+        """Rows that are columns already; the lines of others may lie between theirs."""
+        self._read += len(lines)
+        self._parts.append(RawTable(self.name, (), columns, lines))
+
+    def take_bad(self, bad: BadRow, /) -> None:
+        """A row that cannot be read.
+
+        Raises:
+            SourceUnreadableError: the file has too many.
+        """
+        self._bad.append(bad)
+        self._bad_characters += len(bad.text)
+        if len(self._bad) > REJECTED_ROWS_MAX or self._bad_characters > REJECTED_CHARACTERS_MAX:
+            refuse_too_many_rejects(self.name, line=bad.line, reason=bad.reason)
+
+    def table(self, **fields: Any) -> RawTable:
+        """All of them; `fields` are further ones of the table."""
+        self._become_columns()
+        parts, self._parts = self._parts, []
+        header = checked_header([*self._header], name=self.name)
+        bad = tuple(sorted(self._bad, key=lambda row: row.line))
+        table = joined(parts)
+        if (np.diff(table.lines) < 0).any():
+            table = table.some(np.argsort(table.lines))
+        return replace(table, header=header, bad_rows=bad, **fields)
+
+    def _become_columns(self) -> None:
+        self._read += len(self._rows)
+        refuse_too_many_rows(self._read + len(self._bad), name=self.name)
+        columns: dict[str, pa.Array] = {}
+        numbers: dict[str, pa.Array] = {}
+        blank = ("",) * len(self._rows)
+        found = zip_longest(*self._rows, fillvalue="")
+        for column in self._header:
+            texts = next(found, blank)
+            if column in self._wanted:
+                columns[column] = trimmed(pa.array(texts, pa.large_string()))
+                if NumberText in set(map(type, texts)):
+                    marks = [isinstance(text, NumberText) for text in texts]
+                    numbers[column] = pa.array(marks, pa.bool_())
+        lines = np.array(self._lines, dtype=np.int64)
+        self._parts.append(RawTable(self.name, (), columns, lines, numbers=numbers))
+        self._lines, self._rows = [], []
 
 
 class Record(NamedTuple):
     """One record: its cells by name, or why it is no row and what it looks like."""
 
     line: int
-    cells: Mapping[str, RecordCell]
+    cells: Mapping[str, str]
     problem: str = ""
     text: str = ""
-
-
-@dataclass(slots=True)
-class _Part:
-    """Rows that are no columns yet."""
-
-    lines: list[int] = field(default_factory=list)
-    rows: list[Mapping[str, RecordCell]] = field(default_factory=list)
-    bad: list[BadRow] = field(default_factory=list)
 
 
 def table_of(
@@ -286,58 +333,22 @@ def table_of(
         SourceUnreadableError: there is no row, or there are too many rows or names.
     """
     header: dict[str, None] = {}
-    part, parts, before = _Part(), [], 0
-    rejected = RejectedSoFar(name)
+    rows = Rows(name, header=header, wanted=wanted)
     read = wanted.read if isinstance(wanted, EveryColumn) else wanted
-    for given in records:
-        record = _without_lists(given, read=read)
-        if record.problem:
-            bad = BadRow(record.line, record.problem, record.text[:CELL_CHARACTERS_MAX])
-            part.bad.append(rejected.take(bad))
-        else:
-            header |= dict.fromkeys(record.cells)
-            if len(header) > COLUMNS_MAX:
-                refuse(name, f"has more than {COLUMNS_MAX} different names in its records")
-            part.lines.append(record.line)
-            part.rows.append({key: cell for key, cell in record.cells.items() if key in wanted})
-        waiting = len(part.lines) + len(part.bad)
-        refuse_too_many_rows(before + waiting, name=name)
-        if waiting >= ROWS_AT_ONCE:
-            parts.append(_table(part, header=header, name=name, wanted=wanted))
-            part, before = _Part(), before + waiting
-    parts.append(_table(part, header=header, name=name, wanted=wanted))
-    table = joined(parts)
+    for record in records:
+        problem, text = record.problem, record.text
+        if any(isinstance(cell, ListText) and key in read for key, cell in record.cells.items()):
+            problem = "has a list, which no column can hold"
+            text = ", ".join(record.cells.values())
+        if problem:
+            rows.take_bad(BadRow(record.line, problem, text[:CELL_CHARACTERS_MAX]))
+            continue
+        header |= dict.fromkeys(record.cells)
+        if len(header) > COLUMNS_MAX:
+            refuse(name, f"has more than {COLUMNS_MAX} different names in its records")
+        rows.take(record.line, [record.cells.get(column, "") for column in header])
+    table = rows.table()
     if not header:
         bad_rows = table.bad_rows[:1]
         refuse(name, nothing("".join(f": line {bad.line} {bad.reason}" for bad in bad_rows)))
     return table
-
-
-def _without_lists(record: Record, *, read: Container[str]) -> Record:
-    """A bad row where a column that is read has a list."""
-    if not any(cell.is_list and key in read for key, cell in record.cells.items()):
-        return record
-    text = ", ".join(cell.text for cell in record.cells.values())
-    return Record(record.line, {}, problem="has a list, which no column can hold", text=text)
-
-
-def _table(
-    part: _Part, *, header: Mapping[str, None], name: str, wanted: Container[str]
-) -> RawTable:
-    columns: dict[str, pa.Array] = {}
-    numbers: dict[str, pa.Array] = {}
-    blank = RecordCell("")
-    for column in header:
-        if column in wanted:
-            cells = [row.get(column, blank) for row in part.rows]
-            columns[column] = trimmed(pa.array([cell.text for cell in cells], pa.large_string()))
-            if any(cell.is_number for cell in cells):
-                numbers[column] = pa.array([cell.is_number for cell in cells], pa.bool_())
-    return RawTable(
-        name=name,
-        header=checked_header(list(header), name=name),
-        columns=columns,
-        lines=np.array(part.lines, dtype=np.int64),
-        bad_rows=tuple(part.bad),
-        numbers=numbers,
-    )

@@ -30,8 +30,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 from zipfile import BadZipFile
 
-import numpy as np
-import pyarrow as pa
 from lxml import etree
 
 from recon.config.file_layouts import STANDARD, FileLayout
@@ -48,17 +46,14 @@ from recon.files.formats.format_limits import (
 )
 from recon.files.formats.named_bytes import FileBytes, read_bytes
 from recon.files.formats.raw_table import (
-    ROWS_AT_ONCE,
     BadRow,
+    NumberText,
     RawTable,
-    RejectedSoFar,
+    Rows,
     checked_header,
     declared_by,
-    joined,
     refuse,
     refuse_cards_before_header,
-    refuse_too_many_rows,
-    trimmed,
 )
 from recon.privacy.shown_text import scrubbed
 
@@ -286,14 +281,8 @@ _LAST_DAY = 2_958_466
 _NO_LEAP_DAY = 60
 """Spreadsheets count a 29 February 1900, which there was not."""
 _DAY_MILLISECONDS = 86_400_000
-Row = tuple[int, dict[int, str]]
+SheetRow = tuple[int, dict[int, str]]
 """Number in the sheet, and the text of each cell that has any by its column from 1."""
-
-
-class NumberText(str):
-    """The text of a cell that is a number or a truth."""
-
-    __slots__ = ()
 
 
 _BOOLEANS = {"": "", "0": NumberText("FALSE"), "1": NumberText("TRUE")}
@@ -316,7 +305,7 @@ class Sheets:
         self._dates = book.date_styles()
         self._old_days = book.counts_from_1904()
 
-    def rows(self, part: str) -> Iterator[Row]:
+    def rows(self, part: str) -> Iterator[SheetRow]:
         """Every row of a sheet that has content.
 
         Raises:
@@ -324,7 +313,7 @@ class Sheets:
         """
         yield from copy(self).walk(part)  # one sheet may wait while another is read
 
-    def walk(self, part: str) -> Iterator[Row]:
+    def walk(self, part: str) -> Iterator[SheetRow]:
         """As `rows`, of one sheet alone."""
         self._part = part
         data: Any = None
@@ -617,17 +606,21 @@ def xlsx_table(
                 problem = "is a workbook, of whose last row no sum is compared: no trailer.amount"
                 refuse(name, problem)
             rows = _but_last(rows, last)
-        read, rejected, parts = 0, RejectedSoFar(name), []
-        while part := [*islice(rows, ROWS_AT_ONCE)]:
-            read += len(part)
-            refuse_too_many_rows(read, name=name)
-            parts.append(_part(part, header, first=first, rejected=rejected, wanted=wanted))
-        table = joined(parts or [_part([], header, first=first, rejected=rejected, wanted=wanted)])
+        found, named = Rows(name, header=header, wanted=wanted), range(first, first + len(header))
+        for number, own in rows:
+            placed = [own.get(at, "") for at in named]
+            if all(column in named for column in own):
+                found.take(number, placed)
+                continue
+            reason = f"has a cell beside the {len(header)} named columns"
+            cells = tuple(map(str.strip, placed))
+            found.take_bad(BadRow(number, reason, " ".join(own.values()), cells))
+        table = found.table(typed_dates=True, workbook=True)
         book.rest()
         if trailer is None:
             return table
-        cells = [last.get(at, "").strip() for at in range(first, first + len(header))]
-        return replace(table, declared=declared_by(cells, trailer=trailer, name=name))
+        ending = [last.get(at, "").strip() for at in named]
+        return replace(table, declared=declared_by(ending, trailer=trailer, name=name))
 
 
 def sheet_texts(file: FileBytes, *, rows_max: int) -> list[tuple[int, list[str]]]:
@@ -659,7 +652,7 @@ def refuse_unfit_archive(
         book.rest()
 
 
-def _only_sheet(book: WorkbookFile) -> Iterator[Row]:
+def _only_sheet(book: WorkbookFile) -> Iterator[SheetRow]:
     """Its rows that have content."""
     name, sheets = book.name, Sheets(book)
     filled = []
@@ -675,7 +668,7 @@ def _only_sheet(book: WorkbookFile) -> Iterator[Row]:
     return filled[0][1]
 
 
-def _behind(rows: Iterator[Row], *, preamble: int, name: str) -> Iterator[dict[int, str]]:
+def _behind(rows: Iterator[SheetRow], *, preamble: int, name: str) -> Iterator[dict[int, str]]:
     """The cells of the rows behind so many of the sheet."""
     for number, cells in rows:
         if number > preamble:
@@ -684,7 +677,7 @@ def _behind(rows: Iterator[Row], *, preamble: int, name: str) -> Iterator[dict[i
             refuse_cards_before_header(" ".join(cells.values()), name=name)
 
 
-def _but_last(rows: Iterator[Row], last: dict[int, str]) -> Iterator[Row]:
+def _but_last(rows: Iterator[SheetRow], last: dict[int, str]) -> Iterator[SheetRow]:
     """All rows but the last one, whose cells stand in `last` then."""
     held = next(rows, None)
     for row in rows:
@@ -697,44 +690,6 @@ def _but_last(rows: Iterator[Row], last: dict[int, str]) -> Iterator[Row]:
 
 def _texts(cells: dict[int, str], *, first: int) -> list[str]:
     return [cells.get(column, "") for column in range(first, max(cells, default=0) + 1)]
-
-
-def _part(
-    rows: list[Row],
-    header: tuple[str, ...],
-    *,
-    first: int,
-    rejected: RejectedSoFar,
-    wanted: Container[str],
-) -> RawTable:
-    good, bad = [], []
-    named = range(first, first + len(header))
-    for number, cells in rows:
-        if all(column in named for column in cells):
-            good.append((number, cells))
-        else:
-            reason = f"has a cell beside the {len(header)} named columns"
-            placed = tuple(cells.get(at, "").strip() for at in named)
-            bad.append(rejected.take(BadRow(number, reason, " ".join(cells.values()), placed)))
-    columns: dict[str, pa.Array] = {}
-    numbers: dict[str, pa.Array] = {}
-    for at, column in enumerate(header, start=first):
-        if column in wanted:
-            texts = [cells.get(at, "") for _, cells in good]
-            columns[column] = trimmed(pa.array(texts, pa.large_string()))
-            marks = [isinstance(text, NumberText) for text in texts]
-            if any(marks):
-                numbers[column] = pa.array(marks, pa.bool_())
-    return RawTable(
-        name=rejected.name,
-        header=header,
-        columns=columns,
-        lines=np.array([number for number, _ in good], dtype=np.int64),
-        bad_rows=tuple(bad),
-        numbers=numbers,
-        typed_dates=True,
-        workbook=True,
-    )
 
 
 FORM_BYTES_MAX = 50 * 1024 * 1024

@@ -15,7 +15,7 @@ from lxml import etree
 
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.formats.raw_table import RawTable, Record, RecordCell, refuse, table_of
+from recon.files.formats.raw_table import RawTable, Record, refuse, table_of
 from recon.privacy.shown_text import scrubbed
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
@@ -54,7 +54,7 @@ def _records(content: bytes, *, record: str, name: str) -> Iterator[Record]:
                 shown = " ".join("".join(element.itertext()).split())
                 yield Record(line, {}, problem=read, text=shown)
             else:
-                yield Record(line, {key: RecordCell(text) for key, text in read.items()})
+                yield Record(line, read)
     except (etree.XMLSyntaxError, ValueError) as error:
         refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
 

@@ -304,5 +304,5 @@ def test_the_windows_of_a_file_do_not_matter(
     content = ("a,b,c\n" + body + tail + ending).encode()
     whole = told(content, layout=layout)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("recon.files.formats.csv_text.WINDOW_BYTES", at_once)
+        patched.setattr("recon.files.formats.csv_text.WINDOW_CHARACTERS", at_once)
         assert told(content, layout=layout) == whole

@@ -50,7 +50,7 @@ def test_rows_that_become_columns_in_pieces_are_the_file(
     """Cells, line numbers, bad rows and which cells were numbers do not depend on the pieces."""
     file = FileBytes(Path(name), CASES[name], "")
     whole = raw_of(file, wanted=WANTED)
-    for module in ("raw_table", "xlsx_book", "parquet_file"):
+    for module in ("raw_table", "parquet_file"):
         monkeypatch.setattr(f"recon.files.formats.{module}.ROWS_AT_ONCE", most)
     pieces = raw_of(file, wanted=WANTED)
     assert pieces.columns == whole.columns
