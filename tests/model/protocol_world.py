@@ -39,7 +39,7 @@ from recon.config.settings import (
     load_tables,
 )
 from recon.desk.held_keys import SANDBOX_KEYS
-from recon.files.reader import door, parcel
+from recon.files.reader import door
 from recon.files.reader import files as files_of_a_door
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
@@ -532,11 +532,11 @@ class _ReadHere:
         """What `work` makes of one file, through the same parcel."""
         with tempfile.TemporaryFile() as rows, tempfile.TemporaryFile() as facts:
             try:
-                parcel.write_facts(work(rows, **arguments), of=work, into=facts)
+                door.write_facts(work(rows, **arguments), of=work, into=facts)
             except ReconError as error:
-                parcel.write_refusal(error, into=facts)
+                door.write_refusal(error, into=facts)
             rows.seek(0)
-            yield door.Read(parcel.read_facts(facts, of=work), rows)
+            yield door.Read(door.read_facts(facts, of=work), rows)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recon.files.reader.bounds import MIB
+from recon.files.reader.door import MIB
 from recon.model.errors import ReaderBrokenError
 from tests.recon.files.read_apart import FILES_A_FORK, each_apart
 

@@ -14,9 +14,8 @@ from typing import IO, Any, NamedTuple
 
 import pytest
 
-from recon.files.reader import child, file_reader, files, parcel
-from recon.files.reader.bounds import MIB, SMALL_BYTES
-from recon.files.reader.door import Read
+from recon.files.reader import door, file_reader, files
+from recon.files.reader.door import MIB, SMALL_BYTES, Read
 from recon.model.errors import ReaderBrokenError
 
 FILES_A_FORK = 25
@@ -55,12 +54,12 @@ class _Noting:
     """In place of the night's reader: notes what it is asked."""
 
     def __init__(self) -> None:
-        self.tasks: list[child.Task] = []
+        self.tasks: list[door.Task] = []
 
     @contextmanager
     def read(self, file: Path, work: Callable[..., Any], /, **arguments: Any) -> Iterator[Read]:
         assert file.stat().st_size < SMALL_BYTES
-        self.tasks.append(child.Task(work, arguments, ""))
+        self.tasks.append(door.Task(work, arguments, ""))
         raise _NotedError
         yield
 
@@ -76,8 +75,8 @@ class _LaidAside(NamedTuple):
         rows, facts = _beside(self.folder, self.number)
         with rows.open("rb") as row_file, facts.open("rb") as fact_file:
             try:
-                yield Read(parcel.read_facts(fact_file, of=work), row_file)
-            except parcel.BrokenParcelError:
+                yield Read(door.read_facts(fact_file, of=work), row_file)
+            except door.BrokenParcelError:
                 msg = f"{file.name} broke its reader, which gave back what no reader writes"
                 raise ReaderBrokenError(msg) from None
 
@@ -94,7 +93,7 @@ def each_apart(reads: Sequence[Callable[[], Any]], *, folder: Path) -> Iterator[
         together = number % ALONE_EVERY != ALONE_EVERY - 1
         ends = _in_one_fork(batch, folder=folder) if together else None
         for at, read in enumerate(batch):
-            code, peak_bytes, milliseconds = ends[at] if ends else (child.GAVE_UP, 0, 0)
+            code, peak_bytes, milliseconds = ends[at] if ends else (door.GAVE_UP, 0, 0)
             if code:
                 yield _alone(read)
                 continue
@@ -135,19 +134,19 @@ def _in_one_fork(
 def one_after_the_other(
     rows: IO[bytes],  # noqa: ARG001 - each file has its own
     *,
-    tasks: Sequence[child.Task],
+    tasks: Sequence[door.Task],
     folder: Path,
 ) -> list[tuple[int, int, int]]:
     """A task of a fork: several files; how each ended, its peak in bytes and its milliseconds."""
     return [_measured(task, folder=folder, number=number) for number, task in enumerate(tasks)]
 
 
-def _measured(task: child.Task, *, folder: Path, number: int) -> tuple[int, int, int]:
+def _measured(task: door.Task, *, folder: Path, number: int) -> tuple[int, int, int]:
     Path("/proc/self/clear_refs").write_text(FORGET_PEAK)
     began = time.process_time_ns()
     rows, facts = _beside(folder, number)
     with rows.open("w+b") as row_file, facts.open("w+b") as fact_file:
-        code = child._answer(task, rows=row_file, facts=fact_file)
+        code = door._answer(task, rows=row_file, facts=fact_file)
     lines = Path("/proc/self/status").read_text().splitlines()
     peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     return code, peak * 1024, (time.process_time_ns() - began) // 1_000_000

@@ -5,7 +5,7 @@ import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
-from recon.files.kinds.spooled_file import ACTION_COLUMNS
+from recon.files.reader.files import ACTION_COLUMNS
 from recon.matching.frames.sources import ORDER_COLUMNS
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from tests.recon.files.whole_read import OrderFile, read_order_file

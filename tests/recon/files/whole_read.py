@@ -10,7 +10,7 @@ import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.reader import OrderRead, order_file, readings
+from recon.files.reader import OrderRead, files, order_file
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.words import Reject, SourceFile
 
@@ -21,7 +21,7 @@ def spooled_file(
 ) -> Iterator[OrderRead]:
     """As `order_file`, in this process."""
     with tempfile.TemporaryFile() as rows:
-        facts = readings.table(
+        facts = files.table(
             rows, path=path, schema=ORDER_FILE, rules=rules, layout=layout, keep=keep
         )
         yield OrderRead(facts, rows)

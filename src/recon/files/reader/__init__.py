@@ -4,19 +4,18 @@ A file that breaks its bounds or its reader takes nothing with it but that proce
 comes back as Arrow and JSON through files without a name; nothing is ever unpickled here.
 """
 
-from recon.files.reader.bounds import Bounds, bounds_of
-from recon.files.reader.door import FileReader, file_reader
+from recon.files.reader.door import Bounds, FileReader, bounds_of, file_reader
 from recon.files.reader.files import (
     OrderRead,
+    SpooledRows,
     bank_facts,
     bank_file,
     instruction_file,
     layout_proposal,
     ledger_file,
-    mendable_instructions,
-    mendable_rows,
     order_file,
     plain_table,
+    rows_to_mend,
     settlement_file,
 )
 
@@ -24,6 +23,7 @@ __all__ = [
     "Bounds",
     "FileReader",
     "OrderRead",
+    "SpooledRows",
     "bank_facts",
     "bank_file",
     "bounds_of",
@@ -31,9 +31,8 @@ __all__ = [
     "instruction_file",
     "layout_proposal",
     "ledger_file",
-    "mendable_instructions",
-    "mendable_rows",
     "order_file",
     "plain_table",
+    "rows_to_mend",
     "settlement_file",
 ]

@@ -1,7 +1,15 @@
-"""Files as the steps ask for them: the same values that their readers give, through the door."""
+"""Files as the steps ask for them, and what a fork of the reading process does with each.
 
+A task (`table`, `bank`, …) runs in the fork: rows go into the file that it was handed, all else is
+facts. The functions below it run here and give the same values as if there were no other process.
+Each raises what the reader says of the file, SourceMissingError where there is none, and
+ReaderBrokenError or SourceUnreadableError where it broke its reader.
+"""
+
+import io
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -11,16 +19,34 @@ import pandas as pd
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
-from recon.files.kinds.bank_file import ENTRY_SCHEMA
-from recon.files.kinds.instruction_file import NO_TABLES, sealed
+from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.raw_reader import raw_of, read_raw
+from recon.files.formats.raw_table import EveryColumn
+from recon.files.kinds.archive import private_content
+from recon.files.kinds.bank_file import ENTRY_SCHEMA, bank_file_of
+from recon.files.kinds.instruction_file import (
+    INSTRUCTION_FILE,
+    NO_TABLES,
+    PAYOUT_COLUMNS,
+    InstructionFile,
+    instruction_file_of,
+    sealed,
+)
 from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
-from recon.files.kinds.spooled_file import ACTION_COLUMNS, SpooledRows
-from recon.files.proposing.proposal import Proposal
-from recon.files.reader import parcel, readings
-from recon.files.reader.bounds import size_of
-from recon.files.reader.door import file_reader
-from recon.files.reader.readings import BankFacts, InstructionFacts, TableFacts
-from recon.files.typing.mending import MendableRow
+from recon.files.proposing.proposal import Proposal, proposal_of
+from recon.files.proposing.sample import SAMPLE_BYTES_MAX
+from recon.files.reader.door import (
+    file_reader,
+    read_batches,
+    read_frame,
+    read_parts,
+    size_of,
+    write_batches,
+    write_facts,
+    write_frame,
+)
+from recon.files.typing.mapped_columns import read_of
+from recon.files.typing.mending import MendableRow, mendable_rows
 from recon.files.typing.table_schema import (
     LEDGER,
     ORDER_FILE,
@@ -28,11 +54,60 @@ from recon.files.typing.table_schema import (
     TableSchema,
     schema_of,
 )
+from recon.files.typing.typed_table import TableReading, proven_table, reading_of
 from recon.instructions.sealing import Seal
-from recon.matching.frames.bank_sources import BANK_ENTRY_COLUMNS, BankSource, no_entries
+from recon.matching.frames.bank_sources import (
+    BANK_ENTRY_COLUMNS,
+    BankSource,
+    BankStatement,
+    no_entries,
+)
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
-from recon.model.errors import SourceMissingError
-from recon.model.words import SourceKind
+from recon.model.errors import ReconError, SourceMissingError
+from recon.model.words import Reject, SourceFile, SourceKind
+from recon.privacy.own_files import for_owner
+from recon.privacy.shown_text import scrubbed
+
+ACTION_COLUMNS = (
+    *("merchant_id", "account_id", "order_no", "transaction_id", "currency", "amount", "status"),
+    *("expected_captured_amount", "refund_amount", "action", "action_amount", "action_reason"),
+    *("request_id", "source", "line"),
+)
+"""One row per order row with an action. `amount` is the order's, int64 minor units; `action_amount`
+is Int64, blank for the row's own figure; `transaction_id` may be blank until the gateway is asked.
+"""
+
+
+class TableFacts(NamedTuple):
+    """Of a file whose rows are one frame."""
+
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+    ignored_columns: tuple[str, ...]
+    private: str
+    """Why it must not be archived; "" too where it is not to be."""
+
+
+def table(
+    rows: IO[bytes],
+    *,
+    path: Path,
+    schema: TableSchema,
+    rules: Rules,
+    layout: FileLayout,
+    keep: bool = False,
+    zone: ZoneInfo | None = None,
+) -> TableFacts:
+    """A file as the columns of a schema; a layout's control figures are held.
+
+    `keep`: it may be archived, so every column is looked through for cards.
+    """
+    read = read_of(schema, layout=layout)
+    raw = read_raw(path, wanted=EveryColumn(read) if keep else read, layout=layout)
+    private = private_content(raw) if keep else ""
+    typed = proven_table(path, raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    write_frame(typed.frame, into=rows)
+    return TableFacts(typed.rejects, typed.source_file, typed.ignored_columns, private)
 
 
 class TableRead(NamedTuple):
@@ -40,6 +115,33 @@ class TableRead(NamedTuple):
 
     frame: pd.DataFrame
     facts: TableFacts
+
+
+def plain_table(
+    path: Path, *, kind: SourceKind, rules: Rules, layout: FileLayout = STANDARD
+) -> TableRead:
+    """A file of any kind, in the columns of the contract."""
+    how = {"schema": schema_of(kind), "rules": rules, "layout": layout}
+    with file_reader().read(path, table, path=path, **how) as read:
+        return TableRead(read_frame(read.rows), read.facts)
+
+
+def settlement_file(
+    path: Path, *, rules: Rules, layout: FileLayout, keep: bool = False
+) -> TableRead:
+    """A settlement file, SETTLEMENT_COLUMNS."""
+    how = {"schema": SETTLEMENT_FILE, "rules": rules, "layout": layout, "keep": keep}
+    with file_reader().read(path, table, path=path, **how) as read:
+        return TableRead(read_frame(read.rows)[list(SETTLEMENT_COLUMNS)], read.facts)
+
+
+class SpooledRows(NamedTuple):
+    """Some rows of an order file as a night takes them: as orders, and as what they instruct."""
+
+    orders: pd.DataFrame
+    """ORDER_COLUMNS."""
+    actions: pd.DataFrame
+    """ACTION_COLUMNS."""
 
 
 class OrderRead(NamedTuple):
@@ -51,7 +153,7 @@ class OrderRead(NamedTuple):
     def parts(self) -> Iterator[SpooledRows]:
         """The rows, in their order, some at a time."""
         self.rows.seek(0)
-        for frame in parcel.read_parts(self.rows):
+        for frame in read_parts(self.rows):
             with_action = frame[frame["action"] != ""].reset_index(drop=True)
             yield SpooledRows(frame[list(ORDER_COLUMNS)], with_action[list(ACTION_COLUMNS)])
 
@@ -61,101 +163,11 @@ def order_file(path: Path, *, rules: Rules, layout: FileLayout, keep: bool) -> I
     """An order file whose rows can be had until the end of the block; `keep`: it may be archived.
 
     Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
         OutputError: there is no room for its rows.
     """
-    task = {"path": path, "schema": ORDER_FILE, "rules": rules, "layout": layout, "keep": keep}
-    with file_reader().read(path, readings.table, **task) as read:
+    how = {"schema": ORDER_FILE, "rules": rules, "layout": layout, "keep": keep}
+    with file_reader().read(path, table, path=path, **how) as read:
         yield OrderRead(read.facts, read.rows)
-
-
-def instruction_file(
-    path: Path,
-    *,
-    rules: Rules,
-    seal: Seal | None,
-    review_flags: frozenset[str],
-    layout: FileLayout,
-    interface: Mapping[str, Any] = NO_TABLES,
-    keep: bool = False,
-) -> InstructionFacts:
-    """An instruction file, payees sealed, and why it must not be archived where it is to be.
-
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
-    """
-    task = {
-        "path": path,
-        "rules": rules,
-        "review_flags": review_flags,
-        "interface": interface,
-        "layout": layout,
-    }
-    with file_reader().read(path, readings.instructions, **task, keep=keep) as read:
-        facts: InstructionFacts = read.facts
-    # Here, and not where the file was read: no key goes through the door.
-    return facts._replace(file=sealed(facts.file, seal=seal))
-
-
-def settlement_file(
-    path: Path, *, rules: Rules, layout: FileLayout, keep: bool = False
-) -> TableRead:
-    """A settlement file, SETTLEMENT_COLUMNS.
-
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
-    """
-    task = {"path": path, "schema": SETTLEMENT_FILE, "rules": rules, "layout": layout, "keep": keep}
-    with file_reader().read(path, readings.table, **task) as read:
-        return TableRead(parcel.read_frame(read.rows)[list(SETTLEMENT_COLUMNS)], read.facts)
-
-
-class BankRead(NamedTuple):
-    """A file of a bank, whose entries lie aside until the end of the block."""
-
-    facts: BankFacts
-    rows: IO[bytes]
-
-    def parts(self) -> Iterator[pd.DataFrame]:
-        """BANK_ENTRY_COLUMNS, some thousand rows at a time; an entry and its payments together."""
-        self.rows.seek(0)
-        for batch in parcel.read_batches(self.rows, schema=ENTRY_SCHEMA):
-            yield batch.to_pandas()[list(BANK_ENTRY_COLUMNS)]
-
-    @property
-    def source(self) -> BankSource:
-        """With all entries in memory."""
-        entries = pd.concat([no_entries(), *self.parts()], ignore_index=True)
-        return BankSource(entries, self.facts.statements, notes=self.facts.notes)
-
-
-@contextmanager
-def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Iterator[BankRead]:
-    """A file of a bank: all of its statements, each proven where it has balances.
-
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
-    """
-    task = {"path": path, "rules": rules, "layout": layout}
-    with file_reader().read(path, readings.bank, **task) as read:
-        yield BankRead(read.facts, read.rows)
-
-
-def bank_facts(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFacts:
-    """The statements of a file of a bank, proven as by `bank_file`, without their entries.
-
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
-    """
-    task = {"path": path, "rules": rules, "layout": layout}
-    with file_reader().read(path, readings.bank_statements, **task) as read:
-        facts: BankFacts = read.facts
-        return facts
 
 
 class LedgerRead(NamedTuple):
@@ -167,7 +179,7 @@ class LedgerRead(NamedTuple):
     def parts(self) -> Iterator[pd.DataFrame]:
         """LEDGER_COLUMNS, some thousand entries at a time."""
         self.rows.seek(0)
-        for frame in parcel.read_parts(self.rows):
+        for frame in read_parts(self.rows):
             yield frame[list(LEDGER_COLUMNS)]
 
 
@@ -176,8 +188,6 @@ def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> It
     """A ledger that is a file.
 
     Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
         ConfigurationError: the mapping names what no ledger has.
     """
     if source.path is None:
@@ -185,23 +195,156 @@ def ledger_file(source: LedgerSource, *, rules: Rules, keep: bool = False) -> It
         raise SourceMissingError(msg)
     refuse_wrong_mapping(source)
     zone = ZoneInfo(source.zone) if source.zone else None
-    task = {"path": source.path, "schema": LEDGER, "rules": rules, "layout": layout_of(source)}
-    with file_reader().read(source.path, readings.table, **task, keep=keep, zone=zone) as read:
+    how = {"schema": LEDGER, "rules": rules, "layout": layout_of(source), "keep": keep}
+    with file_reader().read(source.path, table, path=source.path, **how, zone=zone) as read:
         yield LedgerRead(read.facts, read.rows)
 
 
-def plain_table(
-    path: Path, *, kind: SourceKind, rules: Rules, layout: FileLayout = STANDARD
-) -> TableRead:
-    """A file of any kind, in the columns of the contract.
+class BankFacts(NamedTuple):
+    """Of a file of a bank, whose entries are one frame."""
 
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
+    statements: tuple[BankStatement, ...]
+    notes: tuple[str, ...]
+    source_file: SourceFile
+
+
+def bank(
+    rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout, entries: bool = True
+) -> BankFacts:
+    """A file of a bank; without `entries` only what it proves."""
+    read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
+    if entries:
+        write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
+    return BankFacts(read.statements, read.notes, read.source_file)
+
+
+class BankRead(NamedTuple):
+    """A file of a bank, whose entries lie aside until the end of the block."""
+
+    facts: BankFacts
+    rows: IO[bytes]
+
+    def parts(self) -> Iterator[pd.DataFrame]:
+        """BANK_ENTRY_COLUMNS, some thousand rows at a time; an entry and its payments together."""
+        self.rows.seek(0)
+        for batch in read_batches(self.rows, schema=ENTRY_SCHEMA):
+            yield batch.to_pandas()[list(BANK_ENTRY_COLUMNS)]
+
+    @property
+    def source(self) -> BankSource:
+        """With all entries in memory."""
+        entries = pd.concat([no_entries(), *self.parts()], ignore_index=True)
+        return BankSource(entries, self.facts.statements, notes=self.facts.notes)
+
+
+@contextmanager
+def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Iterator[BankRead]:
+    """A file of a bank: all of its statements, each proven where it has balances."""
+    with file_reader().read(path, bank, path=path, rules=rules, layout=layout) as read:
+        yield BankRead(read.facts, read.rows)
+
+
+def bank_facts(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFacts:
+    """The statements of a file of a bank, proven as by `bank_file`, without their entries."""
+    how = {"rules": rules, "layout": layout, "entries": False}
+    with file_reader().read(path, bank, path=path, **how) as read:
+        facts: BankFacts = read.facts
+        return facts
+
+
+class InstructionFacts(NamedTuple):
+    """Of an instruction file, which is small: its rows are facts, payouts not sealed yet."""
+
+    file: InstructionFile
+    private: str
+
+
+def instructions(
+    rows: IO[bytes],  # noqa: ARG001 - its rows are facts
+    *,
+    path: Path,
+    keep: bool,
+    layout: FileLayout,
+    **how: Any,
+) -> InstructionFacts:
+    """An instruction file; `how` it is read, see `instruction_file_of`."""
+    file = read_bytes(path)
+    read = instruction_file_of(file, layout=layout, **how)
+    private = private_content(raw_of(file, wanted=EveryColumn(), layout=layout)) if keep else ""
+    return InstructionFacts(read, private)
+
+
+def instruction_file(
+    path: Path, *, seal: Seal | None, keep: bool = False, **how: Any
+) -> InstructionFacts:
+    """An instruction file, payees sealed, and why it must not be archived where it is to be.
+
+    `how` it is read: rules, review_flags, layout and interface, see `instruction_file_of`.
     """
-    task = {"path": path, "schema": schema_of(kind), "rules": rules, "layout": layout}
-    with file_reader().read(path, readings.table, **task) as read:
-        return TableRead(parcel.read_frame(read.rows), read.facts)
+    with file_reader().read(path, instructions, path=path, keep=keep, **how) as read:
+        facts: InstructionFacts = read.facts
+    # Here, and not where the file was read: no key goes through the door.
+    return facts._replace(file=sealed(facts.file, seal=seal))
+
+
+def refused_orders(
+    rows: IO[bytes],  # noqa: ARG001 - its rows are facts
+    *,
+    path: Path,
+    rules: Rules,
+    layout: FileLayout,
+) -> list[MendableRow]:
+    """Every refused row of an order file, in the order of its lines."""
+    raw = read_raw(path, wanted=read_of(ORDER_FILE, layout=layout), layout=layout)
+    reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout)
+    return mendable_rows(reading, schema=ORDER_FILE, refused=_refused(reading))
+
+
+def refused_instructions(
+    rows: IO[bytes],  # noqa: ARG001 - its rows are facts
+    *,
+    path: Path,
+    rules: Rules,
+    review_flags: frozenset[str],
+    layout: FileLayout,
+    interface: Mapping[str, Any] = NO_TABLES,
+) -> list[MendableRow]:
+    """Every refused row of an instruction file, in the order of its lines."""
+    file, schema, layout = read_bytes(path), INSTRUCTION_FILE, layout.of_all_rows()
+    wanted = read_of(schema, layout=layout) | frozenset(PAYOUT_COLUMNS)
+    reading = reading_of(
+        raw_of(file, wanted=wanted, layout=layout), schema=schema, rules=rules, layout=layout
+    )
+    judged = instruction_file_of(
+        file, rules=rules, review_flags=review_flags, interface=interface, layout=layout
+    )
+    refused = _refused(reading)
+    refused |= {row: (column, scrubbed(why)) for row, (column, why) in judged.refused.items()}
+    return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)
+
+
+def _refused(reading: TableReading) -> dict[int, tuple[str, str]]:
+    return {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
+
+
+def rows_to_mend(path: Path, *, instructs: bool = False, **how: Any) -> list[MendableRow]:
+    """The refused rows of an order file, or of an instruction file, in the order of its lines.
+
+    `how` it is read: rules and layout, of instructions also review_flags and interface.
+    """
+    work = refused_instructions if instructs else refused_orders
+    with file_reader().read(path, work, path=path, **how) as read:
+        return list(read.facts)
+
+
+def proposal(
+    rows: IO[bytes],  # noqa: ARG001 - a proposal has none
+    *,
+    paths: Sequence[Path],
+    **how: Any,
+) -> Proposal:
+    """A layout for files like these; `how`, see `proposal_of`."""
+    return proposal_of([read_bytes(path, bytes_max=SAMPLE_BYTES_MAX) for path in paths], **how)
 
 
 def layout_proposal(
@@ -211,51 +354,52 @@ def layout_proposal(
     constants: Mapping[str, str],
     answers: Mapping[str, str],
 ) -> Proposal:
-    """A layout for files like these samples; they are read in one process.
+    """A layout for files like these samples; they are read in one process."""
+    how = {"schema": schema, "constants": constants, "answers": answers}
+    with file_reader().read(max(paths, key=size_of), proposal, paths=paths, **how) as read:
+        found: Proposal = read.facts
+        return found
 
-    Raises:
-        SourceMissingError: one of them does not exist.
-        SourceUnreadableError: one of them is no table, or broke its reader.
+
+SAMPLES = (
+    (
+        "orders.csv",
+        """\
+merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,note
+1,1,sample-1,EUR,10.00,paid,2026-01-01T00:00:00Z,capture,"two
+lines"
+1,1,sam"ple"-2,EUR,10.00,paid,2026-01-01T00:00:00Z,,
+""",
+        ORDER_FILE,
+    ),
+    (
+        "ledger.csv",
+        """\
+entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,note
+sample-1,1,1,sample-1,capture,EUR,10.00,2026-01-01T00:00:00Z,"two
+lines"
+sam"ple"-2,1,1,sample-1,capture,EUR,10.00,2026-01-01T00:00:00Z,
+""",
+        LEDGER,
+    ),
+)
+"""Name of a file of our own, its content, its columns."""
+
+
+def prime() -> Iterator[str]:
+    """Read one sample after another in the warm process; the name of each when it is read.
+
+    Libraries load parts of themselves, and build caches, at their first use; in a fork each file
+    would be the first. Nothing here may start a thread, since the process is to be forked. Where
+    samples cannot be laid down nothing is read: files are read all the same.
     """
-    task = {"paths": paths, "schema": schema, "constants": constants, "answers": answers}
-    largest = max(paths, key=size_of)
-    with file_reader().read(largest, readings.proposal, **task) as read:
-        proposal: Proposal = read.facts
-        return proposal
-
-
-def mendable_rows(path: Path, *, rules: Rules, layout: FileLayout) -> list[MendableRow]:
-    """The refused rows of an order file, in the order of its lines.
-
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
-    """
-    task = {"path": path, "rules": rules, "layout": layout}
-    with file_reader().read(path, readings.mendable_orders, **task) as read:
-        return list(read.facts)
-
-
-def mendable_instructions(
-    path: Path,
-    *,
-    rules: Rules,
-    review_flags: frozenset[str],
-    layout: FileLayout,
-    interface: Mapping[str, Any] = NO_TABLES,
-) -> list[MendableRow]:
-    """The refused rows of an instruction file, in the order of its lines.
-
-    Raises:
-        SourceMissingError: there is no such file.
-        SourceUnreadableError: as its reader says, or it broke its reader.
-    """
-    task = {
-        "path": path,
-        "rules": rules,
-        "review_flags": review_flags,
-        "interface": interface,
-        "layout": layout,
-    }
-    with file_reader().read(path, readings.mendable_instructions, **task) as read:
-        return list(read.facts)
+    with suppress(OSError), tempfile.TemporaryDirectory() as folder:
+        for name, content, schema in SAMPLES:
+            path = Path(folder) / name
+            with open(path, "w", opener=for_owner) as file:
+                file.write(content)
+            how: dict[str, Any] = {"rules": Rules(), "layout": STANDARD, "keep": True}
+            with suppress(ReconError):
+                facts = table(io.BytesIO(), path=path, schema=schema, **how)
+                write_facts(facts, of=table, into=io.BytesIO())
+            yield name

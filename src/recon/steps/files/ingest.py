@@ -19,8 +19,7 @@ from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.instruction_file import is_instruction_file
-from recon.files.kinds.spooled_file import SpooledRows
-from recon.files.reader import OrderRead, instruction_file, order_file
+from recon.files.reader import OrderRead, SpooledRows, instruction_file, order_file
 from recon.instructions.sealing import Seal
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError

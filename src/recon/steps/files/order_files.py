@@ -22,9 +22,8 @@ from recon.files.kinds.instruction_file import INSTRUCTION_FILE, PAYOUT_COLUMNS,
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.reader import (
     instruction_file,
-    mendable_instructions,
-    mendable_rows,
     order_file,
+    rows_to_mend,
     settlement_file,
 )
 from recon.files.typing.mending import mendable_text
@@ -262,16 +261,11 @@ def write_mendable(
     )
     if is_instruction_file(path):
         schema, also = INSTRUCTION_FILE, PAYOUT_COLUMNS
-        rows = mendable_instructions(
-            path,
-            rules=settings.rules,
-            review_flags=settings.review_flags,
-            interface=settings.interface,
-            layout=layout,
-        )
+        flags = {"review_flags": settings.review_flags, "interface": settings.interface}
+        rows = rows_to_mend(path, instructs=True, rules=settings.rules, layout=layout, **flags)
     else:
         schema, also = ORDER_FILE, ()
-        rows = mendable_rows(path, rules=settings.rules, layout=layout)
+        rows = rows_to_mend(path, rules=settings.rules, layout=layout)
     if not rows:
         check_file(path, account=account, settings=settings)
         return None

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from recon.files.reader import parcel
+from recon.files.reader import door
 from recon.model.errors import SourceUnreadableError
 
 
@@ -115,7 +115,7 @@ def secrets(rows: IO[bytes], *, path: Path) -> list[str]:  # noqa: ARG001 - a ta
 
 def reads_frame(rows: IO[bytes]) -> int:
     """What the caller does with rows."""
-    return len(parcel.read_frame(rows))
+    return len(door.read_frame(rows))
 
 
 def tells_whether_primed(rows: IO[bytes]) -> bool:  # noqa: ARG001 - it has none

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from recon.files.reader.bounds import MIB, SMALL_BYTES, bounds_of, size_of
+from recon.files.reader.door import MIB, SMALL_BYTES, bounds_of, size_of
 
 
 def test_small_files_have_one_bound() -> None:

@@ -16,9 +16,8 @@ import pytest
 
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
-from recon.files.reader import readings
-from recon.files.reader.bounds import MIB, Bounds, bounds_of
-from recon.files.reader.door import FileReader
+from recon.files.reader import files
+from recon.files.reader.door import MIB, Bounds, FileReader, bounds_of
 from recon.files.typing.table_schema import ORDERS
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 from recon.model.headway import heard_by
@@ -186,7 +185,7 @@ def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: P
 
     with (
         pytest.raises(ReaderBrokenError, match="needs more than 200 MiB of memory"),
-        reader.read(path, readings.table, **task),
+        reader.read(path, files.table, **task),
     ):
         pass
     reader.close()

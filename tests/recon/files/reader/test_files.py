@@ -1,5 +1,6 @@
 """Files through the door are what their readers give in this process, to the last value."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,12 @@ from recon.files.reader import (
     file_reader,
     instruction_file,
     ledger_file,
-    mendable_instructions,
-    mendable_rows,
     order_file,
     plain_table,
+    rows_to_mend,
     settlement_file,
 )
-from recon.files.reader.readings import refused_instructions, refused_rows
+from recon.files.reader.files import refused_instructions, refused_orders
 from recon.files.typing.table_schema import SETTLEMENT_FILE
 from recon.files.typing.typed_table import read_table
 from recon.instructions.sealing import Seal
@@ -140,14 +140,15 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     assert "DE89370400440532013000" in str(opened)
     assert "DE89370400440532013000" not in json.dumps([dict(row) for row in far.actions])
     assert "bank details" in private
-    assert mendable_instructions(path, **how) == refused_instructions(path, **how) != []
+    there = rows_to_mend(path, instructs=True, **how)
+    assert there == refused_instructions(io.BytesIO(), path=path, **how) != []
 
 
 def test_refused_rows_are_the_same(tmp_path: Path) -> None:
     """As they are written to be mended."""
     path = written(tmp_path, "orders.csv", ORDERS)
-    far = mendable_rows(path, rules=RULES, layout=STANDARD)
-    assert far == refused_rows(path, rules=RULES, layout=STANDARD) != []
+    far = rows_to_mend(path, rules=RULES, layout=STANDARD)
+    assert far == refused_orders(io.BytesIO(), path=path, rules=RULES, layout=STANDARD) != []
 
 
 def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:

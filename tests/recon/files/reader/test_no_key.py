@@ -13,9 +13,9 @@ from pydantic import SecretStr
 
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
-from recon.files.reader import files, readings
+from recon.files.reader import files
 from recon.files.reader.door import FileReader
-from recon.files.reader.readings import InstructionFacts, instructions
+from recon.files.reader.files import InstructionFacts, instructions
 from recon.instructions.sealing import Seal
 
 IBAN = "DE89370400440532013000"
@@ -90,7 +90,7 @@ def test_the_process_that_reads_instructions_holds_no_key(
 
     reader = Overheard()
     monkeypatch.setattr(files, "file_reader", lambda: reader)
-    monkeypatch.setattr(readings, "instructions", instructions_and_what_is_held)
+    monkeypatch.setattr(files, "instructions", instructions_and_what_is_held)
     seal = Seal(SecretStr(key.decode()))
     how: Any = {"rules": Rules(), "review_flags": frozenset({"1"}), "layout": STANDARD}
     read, held = files.instruction_file(path, **how, seal=seal)

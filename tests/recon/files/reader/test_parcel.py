@@ -10,9 +10,9 @@ from typing import IO
 import pandas as pd
 import pytest
 
-from recon.files.reader import parcel
-from recon.files.reader.parcel import BrokenParcelError
-from recon.files.reader.readings import TableFacts, table
+from recon.files.reader import door
+from recon.files.reader.door import BrokenParcelError
+from recon.files.reader.files import TableFacts, table
 from recon.model.errors import ConfigurationError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 
@@ -33,16 +33,16 @@ def file() -> Iterator[IO[bytes]]:
 
 def test_facts_come_back_as_they_were(file: IO[bytes]) -> None:
     """Every value in its type, whole numbers of any size."""
-    parcel.write_facts(FACTS, of=table, into=file)
-    assert parcel.read_facts(file, of=table) == FACTS
+    door.write_facts(FACTS, of=table, into=file)
+    assert door.read_facts(file, of=table) == FACTS
 
 
 def test_a_refusal_comes_back_in_place_of_facts(file: IO[bytes]) -> None:
     """In its own kind where that is one that a reader may raise, else as an unreadable file."""
-    parcel.write_facts(FACTS, of=table, into=file)
-    parcel.write_refusal(ConfigurationError("no such column"), into=file)
+    door.write_facts(FACTS, of=table, into=file)
+    door.write_refusal(ConfigurationError("no such column"), into=file)
     with pytest.raises(ConfigurationError, match=r"^no such column$"):
-        parcel.read_facts(file, of=table)
+        door.read_facts(file, of=table)
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_what_no_reader_writes_is_not_taken(file: IO[bytes], told: bytes) -> Non
     """A reader that its file broke may have written anything."""
     file.write(told)
     with pytest.raises(BrokenParcelError):
-        parcel.read_facts(file, of=table)
+        door.read_facts(file, of=table)
 
 
 def test_a_strange_refusal_is_an_unreadable_file(file: IO[bytes]) -> None:
     """No name that comes back chooses a class of ours but those of the list."""
     file.write(b"!" + json.dumps(["SystemExit", "bye"]).encode())
     with pytest.raises(SourceUnreadableError, match=r"^bye$"):
-        parcel.read_facts(file, of=table)
+        door.read_facts(file, of=table)
 
 
 def test_frames_come_back_one_behind_the_other() -> None:
@@ -83,13 +83,13 @@ def test_frames_come_back_one_behind_the_other() -> None:
         }
     )
     with tempfile.TemporaryFile() as rows:
-        parcel.write_frame(first, into=rows)
-        parcel.write_frame(first[:0], into=rows)
+        door.write_frame(first, into=rows)
+        door.write_frame(first[:0], into=rows)
         rows.seek(0)
-        frame = parcel.read_frame(rows)
-        pd.testing.assert_frame_equal(parcel.read_frame(rows), first[:0])
+        frame = door.read_frame(rows)
+        pd.testing.assert_frame_equal(door.read_frame(rows), first[:0])
         with pytest.raises(BrokenParcelError):
-            parcel.read_frame(rows)
+            door.read_frame(rows)
     # What was read stays when its file is gone.
     pd.testing.assert_frame_equal(frame, first)
 
@@ -97,13 +97,13 @@ def test_frames_come_back_one_behind_the_other() -> None:
 def test_a_file_without_a_byte_holds_no_frame() -> None:
     """A reader that laid nothing aside broke."""
     with tempfile.TemporaryFile() as rows, pytest.raises(BrokenParcelError):
-        parcel.read_frame(rows)
+        door.read_frame(rows)
 
 
 def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
     """Offsets and texts of every column are checked before anything is read by them."""
     rows = io.BytesIO()
-    parcel.write_frame(
+    door.write_frame(
         pd.DataFrame({"order_no": pd.Series(["ABCDEFGH"] * 4, dtype="str")}), into=rows
     )
     content = bytearray(rows.getvalue())
@@ -114,4 +114,4 @@ def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
         file.write(bytes(content))
         file.seek(0)
         with pytest.raises(BrokenParcelError):
-            parcel.read_frame(file)
+            door.read_frame(file)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
-from recon.files.reader import child, readings
+from recon.files.reader import files
 from recon.files.reader.door import OWN_VARIABLES, FileReader
 from tests.recon.files.reader import breaking
 
 QUICK_SECONDS = 60
 LOOK = """
 import os, sys
-from recon.files.reader import readings
-from recon.files.reader.child import prime
+from recon.files.reader import files
+from recon.files.reader.files import prime
 before = len(os.listdir("/proc/self/task"))
 names = list(prime())
 print(*names, len(os.listdir("/proc/self/task")) - before, "pyarrow.pandas_compat" in sys.modules)
@@ -40,14 +40,14 @@ def test_samples_are_read_without_a_thread() -> None:
 def test_each_sample_has_a_good_row_and_a_refused_one(tmp_path: Path) -> None:
     """What takes a row and what tells of one are both used once."""
     told = []
-    for name, content, schema in child.SAMPLES:
+    for name, content, schema in files.SAMPLES:
         path = tmp_path / name
         path.write_text(content)
         how = {"rules": Rules(), "layout": STANDARD, "keep": True}
-        told.append(readings.table(io.BytesIO(), path=path, schema=schema, **how))
+        told.append(files.table(io.BytesIO(), path=path, schema=schema, **how))
 
-    files = [facts.source_file for facts in told]
-    assert [(file.rows_accepted, file.rows_rejected) for file in files] == [(1, 1), (1, 1)]
+    sources = [facts.source_file for facts in told]
+    assert [(file.rows_accepted, file.rows_rejected) for file in sources] == [(1, 1), (1, 1)]
 
 
 def test_a_warm_process_reads_its_samples_while_nobody_asks(tmp_path: Path) -> None:

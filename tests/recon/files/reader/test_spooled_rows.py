@@ -6,8 +6,7 @@ import pytest
 from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.config.rules import Rules
 from recon.files.kinds.archive import keep_read
-from recon.files.kinds.spooled_file import SpooledRows
-from recon.files.reader import OrderRead
+from recon.files.reader import OrderRead, SpooledRows
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.whole_read import spooled_file
 
