@@ -4,9 +4,11 @@ Sums prove it, of a row (net is gross less fee) and of a batch that a pay-out en
 prove and is not as ours is asked.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, combinations, islice, product
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, combinations, product
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from recon.config.file_layouts import FileLayout
 from recon.files.proposing.ranked_columns import Draft
@@ -14,6 +16,7 @@ from recon.files.proposing.sample import SAMPLE_ROWS_MAX, Row, total_of
 from recon.files.proposing.vocabulary import NAMES, plain_words
 from recon.files.proposing.written_cells import (
     SeenCell,
+    best_ways,
     decided_amounts,
     looks_like_amount,
     units_of,
@@ -34,6 +37,8 @@ _WAYS = {kind: way for kind, way in DIRECTIONS.items() if kind in SETTLED_TYPES}
 _EITHER_WAY = frozenset({"reserve", "payout"})
 _MINUS_WORDS = NAMES["debits"] | NAMES["signs_minus"]
 _PLUS_WORDS = NAMES["credits"] | NAMES["signs_plus"]
+_UNREAD = frozenset({"decimal_sign", "units", "currency_sign"})
+"""Questions with which no amount can be read."""
 _TRIED_ROWS_MAX = 500
 """Rows by which it is tried of which amounts a column of signs is."""
 _TRIED_COLUMNS_MAX = 12
@@ -45,15 +50,9 @@ _Sides = dict[str, str]
 """A column of signs: its name, and its words for plus and for minus."""
 
 
-def answered(draft: Draft, table: str) -> dict[str, str]:
-    """What a person decided of the parts of one key."""
-    given = draft.answers.items()
-    return {key.removeprefix(table): text for key, text in given if key.startswith(table)}
-
-
-def columns_of(text: str) -> tuple[str, ...]:
-    """The columns of an answer such as `gross,net`; none of an empty one."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def listed(text: str, *, by: str = ",") -> tuple[str, ...]:
+    """The columns of an answer such as `gross,net` or `Commission + Markup`."""
+    return tuple(name.strip() for name in text.split(by) if name.strip())
 
 
 def decide_amounts(draft: Draft) -> None:
@@ -74,13 +73,8 @@ def decide_amounts(draft: Draft) -> None:
                 cells.append(SeenCell(row.line, text, code, name in row.numbers))
     in_cents = any(NAMES["cents"] & set(draft.theirs[name].words.split(" ")) for name in names)
     draft.take(decided_amounts(cells, in_cents=in_cents, answers=draft.answers))
-    layout = _written(draft)
-    debits = [
-        units_of(c.text, layout=layout)
-        for name in draft.debit.values()
-        for c in draft.theirs[name].cells
-    ]
-    if any(debits) and all(units is not None and units <= 0 for units in debits):
+    debits = [units for name in draft.debit.values() for units in _read(draft, name) if units != 0]
+    if debits and all(units is not None and units < 0 for units in debits):
         draft.keys["debit_minus"] = True
 
 
@@ -90,36 +84,46 @@ def _written(draft: Draft) -> FileLayout:
     return FileLayout.model_validate({k: v for k, v in draft.keys.items() if k in keys})
 
 
-def _units(row: Row, ours: str, *, draft: Draft, layout: FileLayout) -> int | None:
-    """Our amount of a row as the layout reads it so far; None: it cannot."""
-    parts = [units_of(row.cells[their] or "0", layout=layout) for their in draft.sums.get(ours, ())]
-    if parts:
-        return None if None in parts else sum(each or 0 for each in parts)
-    added, taken = (
-        units_of(row.cells.get(of.get(ours, ""), "") or "0", layout=layout)
-        for of in (draft.columns, draft.debit)
-    )
+def _read(draft: Draft, their: str, rows: Iterable[Row] | None = None) -> list[int | None]:
+    """A column of theirs in each row as far as layouts read it, 0 where it is blank or none."""
+    layout = _written(draft)
+    rows = draft.sample.rows if rows is None else rows
+    return [units_of(row.cells.get(their, "") or "0", layout=layout) for row in rows]
+
+
+def _units(draft: Draft, ours: str, rows: Sequence[Row] | None = None) -> list[int | None]:
+    """Our amount of each row as the layout reads it so far; None: it cannot."""
+    rows = draft.sample.rows if rows is None else rows
+    if parts := draft.sums.get(ours):
+        columns = [_read(draft, their, rows) for their in parts]
+        return [None if None in of else sum(filter(None, of)) for of in zip(*columns, strict=True)]
     sign = draft.keys.get("sign", {}).get(ours)
-    if added is None or taken is None or (sign and added < 0):
-        return None
-    is_minus = bool(sign) and row.cells[sign["column"]] == sign["minus"] != ""
-    taken = -taken if draft.keys.get("debit_minus") else taken
-    return -added if is_minus else added - taken
+    way = -1 if draft.keys.get("debit_minus") else 1
+    found: list[int | None] = []
+    pairs = (_read(draft, of.get(ours, ""), rows) for of in (draft.columns, draft.debit))
+    for row, added, taken in zip(rows, *pairs, strict=True):
+        if added is None or taken is None or (sign and added < 0):
+            found.append(None)
+        elif sign and row.cells[sign["column"]] == sign["minus"] != "":
+            found.append(-added)
+        else:
+            found.append(added - way * taken)
+    return found
 
 
-def _entry_type(row: Row, *, draft: Draft) -> str:
-    """What a row is in our words, where they are known."""
-    word = draft.cell(row, "entry_type")
+def _entry_types(draft: Draft) -> list[str]:
+    """What each row is in our words, where they are known."""
     known: dict[str, str] = draft.keys.get("words", {}).get("entry_type", {})
-    return (known | answered(draft, "words.entry_type.")).get(word, word)
+    known = known | draft.answered("words.entry_type.")
+    words = (draft.cell(row, "entry_type") for row in draft.sample.rows)
+    return [known.get(word, word) for word in words]
 
 
 def decide_sums(draft: Draft) -> None:
     """The keys `sums`, `net` and `currencies`: what no single column of a file says."""
-    for ours, text in answered(draft, "sums.").items():
-        parts = summands_of(text)
-        unknown = [name for name in parts if name not in draft.theirs]
-        if unknown:
+    for ours, text in draft.answered("sums.").items():
+        parts = listed(text, by=" + ")
+        if unknown := [name for name in parts if name not in draft.theirs]:
             msg = f"sums.{ours}: the samples have no column {unknown[0]!r} that can be named"
             raise UsageError(msg)
         _add_up(draft, ours, parts)
@@ -128,39 +132,23 @@ def decide_sums(draft: Draft) -> None:
     if not {"fee", "constants.fee", "columns.fee"} & {*draft.sums, *draft.answers}:
         _find_summands(draft)
     _decide_net(draft)
-    taken = _read_so_far(draft)
-    stated: dict[str, str] = {}
+    taken, stated = draft.taken(), dict[str, str]()
     for their in draft.theirs.values():
         stem = their.words.removesuffix(" currency")
-        if their.name in taken or stem == their.words or not their.all(_is_code):
-            continue
-        for ours in {*_OF_ROW} & draft.columns.keys():
-            if stem in {ours, draft.theirs[draft.columns[ours]].words.removesuffix(" amount")}:
+        is_codes = stem != their.words and their.all(lambda text: is_currency(text.upper()))
+        for ours in {*_OF_ROW} & draft.columns.keys() if is_codes else ():
+            named = draft.theirs[draft.columns[ours]].words.removesuffix(" amount")
+            if their.name not in taken and stem in {ours, named}:
                 stated[ours] = their.name
     if stated:
         draft.keys["currencies"] = draft.keys.get("currencies", {}) | stated
-
-
-def _is_code(text: str) -> bool:
-    return is_currency(text.upper())
-
-
-def summands_of(text: str) -> tuple[str, ...]:
-    """The columns of an answer such as `Commission + Markup`."""
-    return tuple(name.strip() for name in text.split(" + "))
-
-
-def _read_so_far(draft: Draft) -> set[str]:
-    """Their columns of which something is read."""
-    pairs = (draft.columns, draft.debit, draft.clock)
-    return {*chain.from_iterable(of.values() for of in (*pairs,)), *chain(*draft.sums.values())}
 
 
 def _add_up(draft: Draft, ours: str, parts: Sequence[str]) -> None:
     """Take an amount for the sum of some columns; how amounts are written, they say as well."""
     draft.sums[ours] = tuple(parts)
     draft.columns.pop(ours, None)
-    for key in (f"columns.{ours}", "decimal_sign", "units", "currency_sign"):
+    for key in (f"columns.{ours}", *_UNREAD):
         draft.questions.pop(key, None)
     decide_amounts(draft)
 
@@ -171,33 +159,25 @@ def _find_summands(draft: Draft) -> None:
     Two rows prove it, by one choice of columns alone. A column that is nothing in all of them is
     of the fee if it is named as a part of it: the next file's net proves that again.
     """
-    unread = {"decimal_sign", "units", "currency_sign"} & draft.questions.keys()
-    if unread or "fee" in draft.debit or not {"gross", "net"} <= draft.columns.keys():
+    has_both = {"gross", "net"} <= draft.columns.keys()
+    if _UNREAD & draft.questions.keys() or "fee" in draft.debit or not has_both:
         return
-    layout = _written(draft)
-    taken = _read_so_far(draft) - {draft.columns.get("fee")}
-    amounts = {
-        their.name: [units_of(row.cells[their.name] or "0", layout=layout) for row in rows]
-        for rows in [draft.sample.rows[:_TRIED_ROWS_MAX]]
-        for their in draft.theirs.values()
-        if their.name not in taken
-    }
-    parts = {name: units for name, units in amounts.items() if None not in units and any(units)}
-    taken_off = []
-    for row in draft.sample.rows[:_TRIED_ROWS_MAX]:
-        gross, net = (_units(row, name, draft=draft, layout=layout) for name in ("gross", "net"))
-        taken_off.append(None if gross is None or net is None else gross - net)
-    if sum(bool(each) for each in taken_off) < _PROVEN_BY_ROWS or len(parts) > _TRIED_COLUMNS_MAX:
+    rows = draft.sample.rows[:_TRIED_ROWS_MAX]
+    taken = draft.taken() - {draft.columns.get("fee")}
+    amounts = {name: _read(draft, name, rows) for name in draft.theirs if name not in taken}
+    amounts = {name: units for name, units in amounts.items() if None not in units}
+    parts = {name: units for name, units in amounts.items() if any(units)}
+    pairs = zip(*(_units(draft, name, rows) for name in ("gross", "net")), strict=True)
+    less = [None if gross is None or net is None else gross - net for gross, net in pairs]
+    if sum(map(bool, less)) < _PROVEN_BY_ROWS or len(parts) > _TRIED_COLUMNS_MAX or None in less:
         return
+    wanted = np.array(less, dtype=object)
     fitting = [
         names
         for size in range(1, len(parts) + 1)
         for names in combinations(parts, size)
-        if any(
-            [way * sum(each or 0 for each in of) for of in zip(*map(parts.get, names), strict=True)]
-            == taken_off
-            for way in (1, -1)
-        )
+        for total in [sum(np.array(parts[name], dtype=object) for name in names)]
+        if np.array_equal(total, wanted) or np.array_equal(-total, wanted)
     ]
     if not fitting or any(len(names) == 1 for names in fitting):
         return  # one column alone says it, or nothing does
@@ -206,12 +186,8 @@ def _find_summands(draft: Draft) -> None:
         draft.questions.pop("columns.fee", None)
         draft.ask("sums.fee", f"of which columns is the fee the sum: {ways}? Each fits all rows")
         return
-    named = {
-        name
-        for name, units in amounts.items()
-        if not any(units) and None not in units and draft.theirs[name].is_named(NAMES["fee_parts"])
-    }
-    _add_up(draft, "fee", [name for name in amounts if name in named or name in fitting[0]])
+    named = {name for name in amounts if draft.theirs[name].is_named(NAMES["fee_parts"])}
+    _add_up(draft, "fee", [n for n in amounts if n in fitting[0] or n in named - parts.keys()])
 
 
 def _decide_net(draft: Draft) -> None:
@@ -219,16 +195,11 @@ def _decide_net(draft: Draft) -> None:
     has_fee = "fee" in {*draft.columns, *draft.sums} or "constants.fee" in draft.answers
     if "columns.net" not in draft.questions or "gross" not in draft.columns or not has_fee:
         return
-    taken = _read_so_far(draft)
-    free = [
-        their.name
-        for their in draft.theirs.values()
-        if their.name not in taken and their.cells and their.all(looks_like_amount)
-    ]
-    if free and "net" not in draft.answers:
-        named = " or ".join(map(repr, free[:_CHOICES_SHOWN_MAX]))
-        reckoned = "net=gross_less_fee where none is"
-        draft.ask("columns.net", f"which column is it: {named}? ({reckoned})")
+    free = [their for name, their in draft.theirs.items() if name not in draft.taken()]
+    names = [repr(their.name) for their in free if their.cells and their.all(looks_like_amount)]
+    if names and "net" not in draft.answers:
+        ask = f"which column is it: {' or '.join(names[:_CHOICES_SHOWN_MAX])}?"
+        draft.ask("columns.net", f"{ask} (net=gross_less_fee where none is)")
         return
     del draft.questions["columns.net"]
     draft.keys["net"] = "gross_less_fee"
@@ -236,23 +207,28 @@ def _decide_net(draft: Draft) -> None:
 
 def decide_sign(draft: Draft) -> None:
     """The key `sign`: amounts without a sign have it in a column of S and H, or Af and Bij."""
-    taken = set(draft.columns.values())
     found: dict[str, _Sides] = {}
     for their in draft.theirs.values():
         words = {plain_words(cell.text): cell.text for cell in their.cells}
-        if their.name in taken or not (words and set(words) <= _MINUS_WORDS | _PLUS_WORDS):
+        is_read = their.name in draft.columns.values()
+        if is_read or not words or not words.keys() <= _MINUS_WORDS | _PLUS_WORDS:
             continue
         minus = [text for word, text in words.items() if word in _MINUS_WORDS]
         plus = [text for text in words.values() if text not in minus]
         sides = {"column": their.name, "plus": "".join(plus), "minus": "".join(minus)}
         found[their.name] = sides if max(len(minus), len(plus)) == 1 else {}
-    kind = draft.schema.kind
+    if not found:
+        return
+    kind, sides = draft.schema.kind, next(iter(found.values()))
     signs = _answered_signs(draft, found)
-    if signs is None and len(found) == 1 and _may_have_sign(draft, *found.values()):
-        signs = {"amount": next(iter(found.values()))}
-    elif signs is None and kind is SourceKind.SETTLEMENT and found and all(found.values()):
+    # Of a bank what is added may bear no word; of books both sides bear one.
+    of_books = kind is SourceKind.LEDGER and "amount" in draft.columns.keys() - draft.debit.keys()
+    of_bank = kind is SourceKind.BANK and bool(sides.get("minus"))
+    if signs is None and len(found) == 1 and sides and (of_books or of_bank):
+        signs = {"amount": sides}
+    if signs is None and kind is SourceKind.SETTLEMENT and all(found.values()):
         signs = _sign_of_settled(draft, [*found.values()])
-    if signs is None and found:
+    if signs is None:
         amounts = [c.name for c in draft.schema.columns if c.cell is Cell.AMOUNT]
         ours = next((name for name in amounts if name in draft.columns), amounts[0])
         draft.ask(
@@ -277,7 +253,7 @@ def _answered_signs(draft: Draft, found: Mapping[str, _Sides]) -> dict[str, _Sid
     Raises:
         UsageError: a column has no words of signs that are known.
     """
-    given = answered(draft, "sign.").items()
+    given = draft.answered("sign.").items()
     named = {ours: their for ours, their in given if "." not in ours}
     for ours, their in named.items():
         if their and not found.get(their):
@@ -286,86 +262,96 @@ def _answered_signs(draft: Draft, found: Mapping[str, _Sides]) -> dict[str, _Sid
     return {ours: found[their] for ours, their in named.items() if their} if named else None
 
 
-def _may_have_sign(draft: Draft, sides: _Sides) -> bool:
-    """Of a bank what is added may bear no word; of books both sides bear one."""
-    if draft.schema.kind is SourceKind.BANK:
-        return bool(sides.get("minus"))
-    known = "amount" in draft.columns and "amount" not in draft.debit
-    return draft.schema.kind is SourceKind.LEDGER and known and bool(sides)
-
-
 def _sign_of_settled(draft: Draft, found: Sequence[_Sides]) -> dict[str, _Sides] | None:
     """Our amount -> its sign: those by which net is gross less fee; None: several do, or none."""
-    ways: dict[str, list[_Sides]] = {name: [{}, *found] for name in _OF_ROW}
-    if "net" in draft.keys:
-        ways["net"] = [{}]
     # What is taken as a fee may be called a debit.
-    ways["fee"] += [{**each, "plus": each["minus"], "minus": each["plus"]} for each in found]
-    best: dict[tuple[_SettledRow, ...], dict[str, _Sides]] = {}
-    most = (1, 0)
-    for chosen in product(*(ways[name] if name not in draft.debit else [{}] for name in _OF_ROW)):
-        signs = {name: sign for name, sign in zip(_OF_ROW, chosen, strict=True) if sign}
-        if {sign["column"] for sign in signs.values()} != {sides["column"] for sides in found}:
-            continue
-        draft.keys["sign"] = signs
-        rows = tuple(islice(_settled_rows(draft), _TRIED_ROWS_MAX))
-        adding_up = [row for row in rows if row.adds_up(())]
-        right = sum(row.is_as_ours() for row in adding_up)
-        if (len(adding_up), right) > most:
-            best, most = {}, (len(adding_up), right)
-        if (len(adding_up), right) == most:
-            best.setdefault(rows, signs)
+    turned = [{**each, "plus": each["minus"], "minus": each["plus"]} for each in found]
+    ways = {"gross": [{}, *found], "fee": [{}, *found, *turned], "net": [{}, *found]}
+    fixed = {*draft.debit, *({"net"} & draft.keys.keys())}
+    every = product(*([{}] if name in fixed else ways[name] for name in _OF_ROW))
+    columns = {sides["column"] for sides in found}
+
+    def read(chosen: tuple[_Sides, ...]) -> tuple[Any, tuple[int, int]]:
+        draft.keys["sign"] = _named(chosen)
+        rows = _settled(draft)
+        rows = rows.some(np.arange(len(rows.lines)) < _TRIED_ROWS_MAX)
+        sums = rows.some(rows.adds_up)
+        return str(rows), (len(sums.lines), int(sums.as_ours.sum()))
+
+    fitting = [chosen for chosen in every if {s["column"] for s in chosen if s} == columns]
+    best = best_ways(fitting, read=read, least=(1, 0))
     draft.keys.pop("sign", None)
-    return next(iter(best.values())) if len(best) == 1 else None
+    return _named(*best.values()) if len(best) == 1 else None
 
 
-class _SettledRow(NamedTuple):
-    """A row of a settlement file whose amounts can be read."""
+def _named(chosen: tuple[_Sides, ...]) -> dict[str, _Sides]:
+    return {name: sign for name, sign in zip(_OF_ROW, chosen, strict=True) if sign}
 
-    line: int
-    kind: str
-    batch: tuple[str, str]
-    """Its batch and currency."""
-    units: tuple[int, ...]
-    """Gross, fee, net."""
+
+class _Settled(NamedTuple):
+    """The rows of a settlement file whose amounts can be read."""
+
+    lines: Any
+    kinds: Any
+    batches: Any
+    """Batch and currency, as one text."""
+    units: Any
+    """Gross, fee, net of each; objects, for a sum may pass what 64 bits hold."""
     has_net: bool
     """Its file has the net, which proves the others."""
 
-    def turned(self, columns: Collection[str]) -> tuple[int, ...]:
+    def __str__(self) -> str:
+        return f"{self.lines.tolist()} {self.units.tolist()}"
+
+    def some(self, rows: Any) -> "_Settled":
+        """Those rows alone."""
+        lines, kinds, batches, units = (column[rows] for column in self[:4])
+        return _Settled(lines, kinds, batches, units, self.has_net)
+
+    def turned(self, columns: Collection[str]) -> "_Settled":
         """The same with the opposite sign in some columns."""
-        named = zip(_OF_ROW, self.units, strict=True)
-        gross, fee, net = (-units if name in columns else units for name, units in named)
-        return gross, fee, net if self.has_net else gross - fee
+        units = self.units * [-1 if name in columns else 1 for name in _OF_ROW]
+        if not self.has_net:
+            units[:, 2] = units[:, 0] - units[:, 1]
+        return self._replace(units=units)
 
-    def is_as_ours(self) -> bool:
-        """Whether its money goes as its type says; without a net its gross, and a capture's fee."""
-        gross, fee, net = self.units
-        way = _WAYS.get(self.kind, 0)
+    @property
+    def adds_up(self) -> Any:
+        """Of which net is gross less fee."""
+        gross, fee, net = self.units.T
+        return (gross - fee == net).astype(bool)
+
+    @property
+    def as_ours(self) -> Any:
+        """Whose money goes as the type says; without a net its gross, and a capture's fee."""
+        gross, fee, net = self.units.T
+        ways = np.array([_WAYS.get(kind, 0) for kind in self.kinds], dtype=object)
         if self.has_net:
-            return net * way >= 0
-        return gross * way >= 0 and (fee >= 0 or self.kind != EntryType.CAPTURE)
+            return (net * ways >= 0).astype(bool)
+        is_fine = (fee >= 0).astype(bool) | (self.kinds != EntryType.CAPTURE)
+        return (gross * ways >= 0).astype(bool) & is_fine
 
-    def net(self, columns: Collection[str]) -> int:
-        """What it comes to then."""
-        return self.turned(columns)[2]
+    def contrary(self, columns: Collection[str], *, kind: str) -> int:
+        """The first line whose net is not as ours, where that may be a mistake; 0: none.
 
-    def adds_up(self, columns: Collection[str]) -> bool:
-        """Whether its net is gross less fee then."""
-        gross, fee, net = self.turned(columns)
-        return gross - fee == net
+        Refunds and fees are given back now and then; of reserves and pay-outs either way is common.
+        """
+        wrong = self.lines[(self.turned(columns).units[:, 2] * _WAYS[kind] < 0).astype(bool)]
+        rare = kind not in _EITHER_WAY and len(wrong) * 2 <= len(self.lines)
+        return 0 if rare or not len(wrong) else int(wrong[0])
 
 
-def _settled_rows(draft: Draft) -> Iterator[_SettledRow]:
+def _settled(draft: Draft) -> _Settled:
     """The rows of a settlement file, as far as its layout is decided."""
-    layout = _written(draft)
-    for row in draft.sample.rows:
-        gross, fee, net = (_units(row, name, draft=draft, layout=layout) for name in _OF_ROW)
-        has_net = "net" not in draft.keys
-        if gross is None or fee is None or net is None:
-            continue
-        units = (gross, fee, net if has_net else gross - fee)
-        batch = (draft.cell(row, "batch_id"), draft.cell(row, "currency"))
-        yield _SettledRow(row.line, _entry_type(row, draft=draft), batch, units, has_net)
+    rows, has_net = draft.sample.rows, "net" not in draft.keys
+    columns = [_units(draft, name) for name in _OF_ROW]
+    lines = np.array([row.line for row in rows], dtype=np.int64)
+    batches = [f"{draft.cell(row, 'batch_id')}\x1f{draft.cell(row, 'currency')}" for row in rows]
+    units = np.array(columns, dtype=object).reshape(len(_OF_ROW), len(rows)).T
+    read = np.array([None not in row for row in units.tolist()], dtype=bool)
+    kinds = np.array(_entry_types(draft), dtype=object)
+    whole = _Settled(lines, kinds, np.array(batches, dtype=object), units, has_net)
+    return whole.some(read).turned(())
 
 
 def decide_turned(draft: Draft) -> None:
@@ -374,109 +360,84 @@ def decide_turned(draft: Draft) -> None:
     Gross, fee and net prove which of them differ; the sums of batches that a pay-out ends, which
     rows are the wrong way round as a whole. What neither proves, and is not as ours, is asked.
     """
-    unread = {"decimal_sign", "units", "currency_sign"} & draft.questions.keys()
-    of_settlement = draft.schema.kind is SourceKind.SETTLEMENT
     known = {*draft.columns, *draft.sums, *({"net"} & draft.keys.keys())}
-    if unread or not of_settlement or not known.issuperset(_OF_ROW):
+    of_settlement = draft.schema.kind is SourceKind.SETTLEMENT
+    if _UNREAD & draft.questions.keys() or not of_settlement or not known.issuperset(_OF_ROW):
         return
-    rows = list(_settled_rows(draft))
-    has_net = "net" not in draft.keys
-    with_fee = [row for row in rows if row.units[1]]
+    rows = _settled(draft)
     # Refunds without a sign look as if fees had the other one; captures do not.
-    with_fee = [row for row in with_fee if row.kind == EntryType.CAPTURE] or with_fee
-    if sum(row.adds_up(("fee",)) for row in with_fee) > sum(row.adds_up(()) for row in with_fee):
+    with_fee = rows.some((rows.units[:, 1] != 0).astype(bool))
+    captures = with_fee.some(with_fee.kinds == EntryType.CAPTURE)
+    with_fee = captures if len(captures.lines) else with_fee
+    if with_fee.turned(("fee",)).adds_up.sum() > with_fee.adds_up.sum() and rows.has_net:
         draft.keys["turned"] = ["fee"]
-        rows = [row._replace(units=row.turned(("fee",))) for row in rows]
-    if not has_net:
-        if turned_by_answer := columns_of(draft.answers.get("turned", "")):
-            rows = [row._replace(units=row.turned(turned_by_answer)) for row in rows]
-        minus = [row.line for row in with_fee if row.kind == EntryType.CAPTURE and row.units[1] < 0]
-        if minus:
+        rows = rows.turned(("fee",))
+    if not rows.has_net:
+        rows = rows.turned(listed(draft.answers.get("turned", "")))
+        minus = captures.lines[(captures.units[:, 1] < 0).astype(bool)]
+        if len(minus):
             draft.ask(
                 "turned",
                 f"the fee of the capture on line {minus[0]} is minus, and no net says why: fee "
                 "where fees have the opposite of our sign, else nothing",
             )
-    by_kind: dict[str, list[_SettledRow]] = {}
-    for row in rows:
-        by_kind.setdefault(row.kind, []).append(row)
-    given = {kind: columns_of(text) for kind, text in answered(draft, "turned_rows.").items()}
-    turned: dict[str, tuple[str, ...]] = {}
-    doubted: dict[str, int] = {}
+    by_kind = {kind: rows.some(rows.kinds == kind) for kind in dict.fromkeys(rows.kinds.tolist())}
+    given = {kind: listed(text) for kind, text in draft.answered("turned_rows.").items()}
+    turned, doubted = dict(given), dict[str, int]()
     for kind in by_kind.keys() & _WAYS.keys() - given.keys():
-        turned[kind] = _turned_in(by_kind[kind], kind=kind)
-        if line := _contrary(by_kind[kind], turned[kind], kind=kind):
+        own = by_kind[kind]
+        # The fewest columns by which they add up, the right way before.
+        ways = [
+            (int(own.turned(each).adds_up.sum()), not each or not own.contrary(each, kind=kind))
+            for each in _CHOICES
+        ]
+        turned[kind] = _CHOICES[ways.index(max(ways))]
+        if line := own.contrary(turned[kind], kind=kind):
             doubted[kind] = line
-    turned |= given
-    whole = {}  # the same rows the other way round; a fee that is always 0 stays as it is
-    for kind in doubted:
-        with_fee_too = any(row.units[1] for row in by_kind[kind])
-        names = {"gross", *(["fee"] * with_fee_too), *(["net"] * has_net)}
-        whole[kind] = tuple(names ^ set(turned[kind]))
-        whole[kind] = tuple(name for name in _OF_ROW if name in whole[kind])
     proven = _proven_by_batches(rows, turned, [*doubted])
     for kind in sorted(doubted, key=lambda kind: doubted[kind]):
+        # The same rows the other way round; a fee that is always 0 stays as it is.
+        has_fee = bool((by_kind[kind].units[:, 1] != 0).any())
+        names = {"gross", *(["fee"] * has_fee), *(["net"] * rows.has_net)} ^ set(turned[kind])
+        whole = tuple(name for name in _OF_ROW if name in names)
         if kind in proven:
-            turned[kind] = whole[kind] if proven[kind] else turned[kind]
+            turned[kind] = whole if proven[kind] else turned[kind]
             continue
-        as_ours = "plus" if _WAYS[kind] > 0 else "minus"
         draft.ask(
             f"turned_rows.{kind}",
-            f"the net of the {kind} on line {doubted[kind]} is not {as_ours}, and no batch's sum "
-            f"says why: {','.join(whole[kind])} where such rows have the opposite of our signs, "
-            f"{'gross where their fee has not, ' * (len(whole[kind]) > 1 and not has_net)}"
+            f"the net of the {kind} on line {doubted[kind]} is not "
+            f"{'plus' if _WAYS[kind] > 0 else 'minus'}, and no batch's sum says why: "
+            f"{','.join(whole)} where such rows have the opposite of our signs, "
+            f"{'gross where their fee has not, ' * (len(whole) > 1 and not rows.has_net)}"
             "else nothing",
         )
     if turned_rows := {kind: turned[kind] for kind in by_kind if turned.get(kind)}:
         draft.keys["turned_rows"] = turned_rows
 
 
-def _turned_in(rows: Sequence[_SettledRow], *, kind: str) -> tuple[str, ...]:
-    """The fewest columns by whose other sign the rows of a kind add up, the right way before."""
-    return max(
-        _CHOICES,
-        key=lambda columns: (
-            sum(row.adds_up(columns) for row in rows),
-            not columns or not _contrary(rows, columns, kind=kind),
-        ),
-    )
-
-
-def _contrary(rows: Sequence[_SettledRow], columns: Collection[str], *, kind: str) -> int:
-    """The first line whose net is not as ours, where that may be a mistake; 0: none.
-
-    Refunds and fees are given back now and then; of reserves and pay-outs either way is common.
-    """
-    lines = [row.line for row in rows if row.net(columns) * _WAYS[kind] < 0]
-    rare = kind not in _EITHER_WAY
-    return 0 if rare and len(lines) * 2 <= len(rows) else next(iter(lines), 0)
-
-
 def _proven_by_batches(
-    rows: Sequence[_SettledRow], turned: Mapping[str, Collection[str]], doubted: Sequence[str]
+    rows: _Settled, turned: Mapping[str, Collection[str]], doubted: Sequence[str]
 ) -> dict[str, bool]:
     """Kind in doubt -> whether its rows are the other way round, where sums of batches say it."""
-    sums: dict[tuple[str, str], dict[str, int]] = {}
-    for row in rows:
-        of = sums.setdefault(row.batch, {})
-        of[row.kind] = of.get(row.kind, 0) + row.net(turned.get(row.kind, ()))
+    sums: dict[str, dict[str, int]] = {}
+    for kind in dict.fromkeys(rows.kinds.tolist()):
+        own = rows.some(rows.kinds == kind).turned(turned.get(kind, ()))
+        for batch, net in zip(own.batches.tolist(), own.units[:, 2].tolist(), strict=True):
+            of = sums.setdefault(batch, {})
+            of[kind] = of.get(kind, 0) + net
     batches = [of for of in sums.values() if of.get("payout") and len(of) > 1]
-    best: list[dict[str, bool]] = []
-    most = 1
-    for flips in product((False, True), repeat=len(doubted)):
-        flipped = dict(zip(doubted, flips, strict=True))
-        tied = 0
-        for of in batches:
-            total = {kind: -net if flipped.get(kind) else net for kind, net in of.items()}
-            tied += 2 * total["payout"] == sum(total.values())
-        if tied > most:
-            best, most = [], tied
-        best += [flipped] * (tied == most)
-    return {
-        kind: best[0][kind]
-        for kind in doubted
-        if best and len({flipped[kind] for flipped in best}) == 1
-    }
+
+    def read(flips: tuple[bool, ...]) -> tuple[Any, int]:
+        flipped = {kind for kind, flip in zip(doubted, flips, strict=True) if flip}
+        totals = [
+            {kind: -net if kind in flipped else net for kind, net in of.items()} for of in batches
+        ]
+        return flips, sum(2 * total["payout"] == sum(total.values()) for total in totals)
+
+    every = product((False, True), repeat=len(doubted))
+    best = [{*flips} for flips in zip(*best_ways(every, read=read, least=1), strict=True)]
+    pairs = zip(doubted, best, strict=False)
+    return {kind: flips.pop() for kind, flips in pairs if len(flips) == 1}
 
 
 def decide_captures(draft: Draft) -> None:
@@ -485,12 +446,10 @@ def decide_captures(draft: Draft) -> None:
         return
     if {"columns.entry_type", "constants.entry_type"} & draft.questions.keys():
         return  # what an entry is says more than somebody who is asked of its side
-    sides = "amount" in draft.debit or "sign" in draft.keys
-    layout, lines = _written(draft), dict[str, int]()
-    for row in draft.sample.rows:
-        way = DIRECTIONS.get(_entry_type(row, draft=draft), 0)
-        moved = _units(row, "amount", draft=draft, layout=layout) or 0
-        if way and moved:
+    sides, lines = "amount" in draft.debit or "sign" in draft.keys, dict[str, int]()
+    moves = zip(draft.sample.rows, _entry_types(draft), _units(draft, "amount"), strict=True)
+    for row, entry_type, moved in moves:
+        if (way := DIRECTIONS.get(entry_type, 0)) and moved:
             sides = sides or moved < 0
             lines.setdefault("plus" if (way > 0) == (moved > 0) else "minus", row.line)
     if not sides:
@@ -511,24 +470,23 @@ def decide_trailer(draft: Draft) -> None:
     sample, column = draft.sample, draft.columns.get("amount", "")
     if not sample.trailer:
         return
-    trailer = total_of(sample.trailer)
-    draft.keys["trailer"] = trailer
-    cells = sample.trailer[trailer.get("place", 1) :]
+    trailer = draft.keys["trailer"] = total_of(sample.trailer)
     behind = trailer.get("place", 1) + 1
+    cells = [*enumerate(sample.trailer[behind - 1 :], start=behind)]
     rows = sample.rows[: sample.first_rows]
-    at_rows = [at for at, cell in enumerate(cells, start=behind) if cell == str(len(rows))]
+    at_rows = [at for at, cell in cells if cell == str(len(rows))]
     if len(at_rows) == 1:
-        trailer |= {"rows": at_rows[0]}
+        trailer["rows"] = at_rows[0]
     currencies = {draft.cell(row, "currency").upper() for row in rows}
     is_whole = len(rows) < SAMPLE_ROWS_MAX and not sample.typed and len(currencies) <= 1
     if not column or not is_whole or draft.schema.kind is SourceKind.BANK:
         return
-    layout = _written(draft)
-    units = [_units(row, "amount", draft=draft, layout=layout) for row in rows]
+    units = _units(draft, "amount", rows)
     total = sum(each or 0 for each in units)
     if None in units or not total:
         return
-    places = [at for at, c in enumerate(cells, start=behind) if units_of(c, layout=layout) == total]
+    layout = _written(draft)
+    places = [at for at, cell in cells if units_of(cell, layout=layout) == total]
     below = sample.header.index(column) + 1
     if below in places or len(places) == 1:
-        trailer |= {"amount": below if below in places else places[0]}
+        trailer["amount"] = below if below in places else places[0]

@@ -11,18 +11,16 @@ from typing import Any, NamedTuple
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.files.proposing.money_signs import (
-    columns_of,
     decide_amounts,
     decide_captures,
     decide_sign,
     decide_sums,
     decide_trailer,
     decide_turned,
-    summands_of,
+    listed,
 )
-from recon.files.proposing.other_rows import NONE, without_other_rows
 from recon.files.proposing.ranked_columns import Draft, draft_of
-from recon.files.proposing.sample import joined, sample_of
+from recon.files.proposing.sample import NONE, joined, sample_of, without_other_rows
 from recon.files.proposing.vocabulary import MEANINGS, names_of_column, plain_words
 from recon.files.proposing.written_cells import SeenCell, decided_times
 from recon.files.typing.instants import standard_time
@@ -75,7 +73,9 @@ def proposal_of(
     known = frozenset().union(*map(names_of_column, schema.names))
     encoding = answers.get("encoding", "")
     named = [text for key, text in answers.items() if key.partition(".")[0] in _NAMING]
-    named += [name for key in answers if key[:5] == "sums." for name in summands_of(answers[key])]
+    named += [
+        name for key in answers if key[:5] == "sums." for name in listed(answers[key], by=" + ")
+    ]
     samples = [
         sample_of(file, known=known, named=frozenset(named), encoding=encoding) for file in files
     ]
@@ -104,9 +104,7 @@ def proposal_of(
         if not is_taken and not key.startswith("skip.") and (key, text) != ("lines.column", NONE):
             _set_answer(layout, key, text)
         draft.questions.pop(key, None)
-    read = {*draft.columns.values(), *draft.debit.values(), *draft.clock.values()}
-    read |= {name for parts in draft.sums.values() for name in parts}
-    read |= {*layout.get("currencies", {}).values()}
+    read = draft.taken() | {*layout.get("currencies", {}).values()}
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
     read |= {rule["column"] for rule in layout.get("skip", ())}
     read |= {column for key, column in layout.get("lines", {}).items() if key == "column"}
@@ -191,14 +189,14 @@ def _set_answer(layout: dict[str, Any], key: str, text: str) -> None:
         raise UsageError(msg)
     column, _, part = rest.partition(".")
     if not rest:
-        layout[key] = columns_of(text) if key == "turned" else text
+        layout[key] = listed(text) if key == "turned" else text
     elif table == "sums":
-        layout.setdefault(table, {})[rest] = summands_of(text)
+        layout.setdefault(table, {})[rest] = listed(text, by=" + ")
     elif table in {"words", "sign"}:
         if table == "words" or part:  # which amount a column of signs is of is decided by now
             layout.setdefault(table, {}).setdefault(column, {})[part] = text
     elif table == "turned_rows":
-        layout.setdefault(table, {})[rest] = columns_of(text)
+        layout.setdefault(table, {})[rest] = listed(text)
     elif table != "columns" or rest != text:
         layout.setdefault(table, {})[rest] = text
 

@@ -6,6 +6,7 @@ What no column is known to be is the same in every row, left blank, or asked.
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from recon.files.proposing.sample import Row, Sample
@@ -111,6 +112,16 @@ class Draft:
         """Leave a key to a person."""
         self.questions[key] = question
 
+    def answered(self, table: str) -> dict[str, str]:
+        """What a person decided of the parts of one key."""
+        given = self.answers.items()
+        return {key.removeprefix(table): text for key, text in given if key.startswith(table)}
+
+    def taken(self) -> set[str]:
+        """Their columns of which something is read."""
+        mapped = (self.columns, self.debit, self.clock)
+        return {*chain.from_iterable(of.values() for of in mapped), *chain(*self.sums.values())}
+
     def cells_of(self, ours: str) -> tuple[SeenCell, ...]:
         """The filled cells of the column that is ours."""
         their = self.theirs.get(self.columns.get(ours, ""))
@@ -145,12 +156,12 @@ def draft_of(
             full = len(cells) == len(sample.rows)
             whole = name.rpartition(".")[0] if _currency_of(name, header=sample.header) else name
             theirs[name] = TheirColumn(name, plain_words(whole), cells, full)
-    chosen = {k.removeprefix("columns."): t for k, t in answers.items() if k[:8] == "columns."}
-    for ours, name in chosen.items():
+    draft = Draft(sample, schema, answers, theirs, dict(sample.keys), {**sample.questions}, {})
+    for ours, name in draft.answered("columns.").items():
         if name not in theirs:
             msg = f"columns.{ours}: the samples have no column {name!r} that can be named"
             raise UsageError(msg)
-    draft = Draft(sample, schema, answers, theirs, dict(sample.keys), {**sample.questions}, chosen)
+        draft.columns[ours] = name
     _split(draft)
     _rank(draft)
     _currencies_beside(draft)

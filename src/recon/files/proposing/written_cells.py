@@ -5,10 +5,10 @@ a night will read. Two ways that give the same values everywhere are one.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from recon.config.file_layouts import MONTHS, FileLayout
 from recon.files.typing.amounts import completed, plain_amount
@@ -16,6 +16,8 @@ from recon.files.typing.instants import standard_time
 from recon.model.errors import AmountError
 from recon.model.money import format_minor_units, is_currency, parse_signed_minor_units
 
+V = TypeVar("V")
+W = TypeVar("W")
 Answers = Mapping[str, str]
 """Key of a layout -> what a person decided."""
 
@@ -84,6 +86,18 @@ _MARKS_SHOWN_MAX = 3
 """Currencies beside amounts of which a question shows a line."""
 _SAMPLED_MAX = 2_000
 """Different cells that are tried in every way."""
+
+
+def best_ways(ways: Iterable[W], *, read: Callable[[W], tuple[V, Any]], least: Any) -> dict[V, W]:
+    """What is read -> the first way by which it is, of the ways by which most can be read."""
+    best, most = dict[V, W](), least
+    for way in ways:
+        value, fitting = read(way)
+        if fitting > most:
+            best, most = {}, fitting
+        if fitting == most:
+            best.setdefault(value, way)
+    return best
 
 
 def looks_like_amount(text: str) -> bool:
@@ -156,20 +170,19 @@ def _amount_readings(
     examples: Sequence[SeenCell], *, given: Mapping[str, str]
 ) -> dict[tuple[int | None, ...], dict[str, str]]:
     """What all cells say together -> the plainest way in which they do; the best ways only."""
-    best: dict[tuple[int | None, ...], dict[str, str]] = {}
-    most = 1
-    for written, units in product(_SIGNS, ("major", "minor")):
-        keys = {**written, "currency_sign": given["currency_sign"], "units": units}
-        if any(given.get(key, text) != text for key, text in keys.items()):
-            continue
+    sign = given["currency_sign"]
+    ways = [
+        {**written, "currency_sign": sign, "units": units}
+        for written, units in product(_SIGNS, ("major", "minor"))
+    ]
+
+    def read(keys: dict[str, str]) -> tuple[tuple[int | None, ...], int]:
         layout = FileLayout.model_validate(keys)
         values = tuple(_value(cell, layout=layout) for cell in examples)
-        fitting = sum(value is not None for value in values)
-        if fitting > most:
-            best, most = {}, fitting
-        if fitting == most:
-            best.setdefault(values, keys)
-    return best
+        return values, sum(value is not None for value in values)
+
+    fitting = (k for k in ways if all(given.get(key, text) == text for key, text in k.items()))
+    return best_ways(fitting, read=read, least=1)
 
 
 def _value(cell: SeenCell, *, layout: FileLayout) -> int | None:
