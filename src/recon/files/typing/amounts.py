@@ -22,7 +22,6 @@ from recon.files.typing.text_cells import CellProblems, Distinct, note_cells
 from recon.model.errors import AmountError
 from recon.model.money import (
     exponent,
-    format_minor_units,
     parse_minor_units,
     parse_signed_minor_units,
 )
@@ -135,8 +134,6 @@ def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: s
     return pc.if_else(usable, completed, texts)
 
 
-_NOTHING = r"\A(?:0+(?:\.0+)?)?\z"
-"""What the other column of a debit or credit says."""
 _WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
 MINUS_SIGN = "\u2212"
 """What typesetters write; it means nothing else."""
@@ -216,157 +213,129 @@ _MINUS_SHOWN = {
 }
 
 
+def refuse_where(amounts: AmountColumn, wrong: Any, *, why: str, problems: CellProblems) -> None:
+    """Take the amounts away where `wrong` holds, with the reason."""
+    note_cells(problems, wrong, why=why)
+    amounts.given &= ~wrong
+    amounts.minor_units[wrong] = 0
+
+
 def sum_of(
-    parts: Mapping[str, pa.Array],
+    parts: Mapping[str, AmountColumn],
     *,
-    currencies: Distinct,
-    numbers: Mapping[str, pa.Array],
+    filled: Mapping[str, npt.NDArray[np.bool_]],
+    unknown: npt.NDArray[np.bool_],
     proven: bool,
     problems: CellProblems,
-) -> pa.Array:
+) -> AmountColumn:
     """Amounts that are the sum of several columns, each of which must be an amount by itself.
 
     Args:
-        parts: Their name -> cells in the standard form; each may have a minus.
-        currencies: Those of the rows.
-        numbers: Their name -> which cells were exact numbers.
+        parts: Their name -> what was read of it; each may have a minus.
+        filled: Their name -> where it is not blank.
+        unknown: Rows whose currency is none.
         proven: The row has another figure that proves the sum, so that a blank adds nothing.
             Where nothing does, a row has all of them, or (a blank amount) none.
         problems: Where a summand is no amount, with its name.
     """
-    rows = len(currencies.codes)
-    sums, given = np.zeros(rows, dtype=np.int64), np.full(rows, proven)
-    signed = np.ones(rows, dtype=np.bool_)
-    read = {
-        their: read_amounts(cells, currencies=currencies, signed=signed, numbers=numbers.get(their))
-        for their, cells in parts.items()
-    }
-    filled = {their: np.array(pc.not_equal(cells, "")) for their, cells in parts.items()}
-    for their, column in read.items():
-        for row, why in column.problems.items():
+    total = AmountColumn(np.zeros(len(unknown), dtype=np.int64), np.full(len(unknown), proven))
+    for their, part in parts.items():
+        for row, why in part.problems.items():
             problems.setdefault(row, f"{their} {why}")
-        sums += column.minor_units
-        given |= column.given
-    for their, there in filled.items():
-        if not proven:
-            note_cells(problems, given & ~there, why=f"{their} is blank beside other summands")
-    unknown = np.array([bool(why) for why in known_currencies(currencies.texts).values()])
-    unread = unknown[currencies.codes] & np.any([*filled.values()], axis=0)
+        total.minor_units += part.minor_units
+        total.given |= part.given
+    for their, there in () if proven else filled.items():
+        note_cells(problems, total.given & ~there, why=f"{their} is blank beside other summands")
+    unread = unknown & np.any([*filled.values()], axis=0)
     note_cells(problems, unread, why="cannot be added up in a currency that is none")
-    given[[*problems]] = False
-    codes = currencies.texts.to_pylist()
-    texts = [
-        format_minor_units(units, currency=codes[code]) if there and not unknown[code] else ""
-        for units, code, there in zip(sums.tolist(), currencies.codes, given, strict=True)
-    ]
-    return pa.array(texts, pa.large_string())
+    wrong = np.isin(np.arange(len(unknown)), [*problems]) | unknown
+    total.given &= ~wrong
+    total.minor_units[wrong] = 0
+    return total
 
 
-def of_other_currency(
-    amounts: pa.Array, *, stated: pa.Array, currencies: pa.Array, problems: CellProblems
-) -> pa.Array:
-    """Amounts without those whose own currency is another one than that of their row."""
-    nothing = pc.and_(pc.equal(stated, ""), pc.match_substring_regex(amounts, _NOTHING))
-    other = pc.and_(pc.not_equal(stated, currencies), pc.invert(nothing))
-    note_cells(problems, other, why="is in another currency than its row, or in none")
-    return pc.if_else(other, "", amounts)
+def less_debits(
+    added: AmountColumn, *, debits: AmountColumn, own_minus: bool, problems: CellProblems
+) -> AmountColumn:
+    """One signed column of two: what a row adds, or what it subtracts.
 
-
-def without_own_minus(debits: pa.Array, *, problems: CellProblems) -> pa.Array:
-    """What is subtracted, of a column in which each bears a minus of its own."""
-    bare = pc.and_(
-        pc.invert(pc.match_substring_regex(debits, _NOTHING)),
-        pc.invert(pc.starts_with(debits, "-")),
-    )
+    `own_minus`: each that is subtracted bears a minus of its own.
+    """
+    taken, credited = debits.minor_units, added.minor_units
+    bare = (taken > 0) & own_minus
     note_cells(problems, bare, why="has no minus in a column of debits that have one")
-    return pc.if_else(bare, "", pc.replace_substring_regex(debits, r"\A-", ""))
-
-
-def less_debits(added: pa.Array, *, debits: pa.Array, problems: CellProblems) -> pa.Array:
-    """One signed column of two: what a row adds, or what it subtracts. Both in standard form."""
-    adds_nothing, takes_nothing = (
-        pc.match_substring_regex(cells, _NOTHING) for cells in (added, debits)
-    )
-    both = pc.and_(pc.invert(adds_nothing), pc.invert(takes_nothing))
+    taken = -taken if own_minus else taken
+    both = (taken != 0) & (credited != 0)
     note_cells(problems, both, why="is filled on both sides, debit and credit")
-    signed = pc.or_(pc.match_substring(debits, "-"), pc.match_substring(added, "-"))
+    signed = (taken < 0) | (credited < 0)
     note_cells(problems, signed, why="has a minus in a column of debits or credits")
-    turned = pc.replace_substring_regex(debits, r"\A", "-")
-    merged = pc.if_else(
-        takes_nothing, pc.if_else(adds_nothing, _first(added, debits), added), turned
-    )
-    return pc.if_else(pc.or_(both, signed), "", merged)
+    for row, why in debits.problems.items():
+        problems.setdefault(row, why)
+    merged = AmountColumn(credited - taken, added.given | debits.given, added.problems)
+    wrong = np.isin(np.arange(len(taken)), [*problems])
+    merged.given &= ~wrong
+    merged.minor_units[wrong] = 0
+    return merged
 
 
-def _first(cells: pa.Array, others: pa.Array) -> pa.Array:
-    return pc.if_else(pc.equal(cells, ""), others, cells)
+def take_signs(
+    amounts: AmountColumn, *, signs: pa.Array, sign: SignColumn, problems: CellProblems
+) -> None:
+    """Give amounts the sign that another column says; none has one itself."""
+    minus, plus = (np.array(pc.equal(signs, each), dtype=bool) for each in (sign.minus, sign.plus))
+    unknown = amounts.given & ~(minus | plus)
+    why = f"has neither {sign.plus!r} nor {sign.minus!r} as its sign"
+    refuse_where(amounts, unknown, why=why, problems=problems)
+    why = "has a minus beside the column with its sign"
+    refuse_where(amounts, amounts.minor_units < 0, why=why, problems=problems)
+    amounts.minor_units[minus] *= -1
 
 
-def signed_by(
-    amounts: pa.Array, *, signs: pa.Array, sign: SignColumn, problems: CellProblems
-) -> pa.Array:
-    """Amounts with the sign that another column gives; none has one itself."""
-    minus, plus = pc.equal(signs, sign.minus), pc.equal(signs, sign.plus)
-    filled = pc.not_equal(amounts, "")
-    unknown = pc.and_(filled, pc.invert(pc.or_(minus, plus)))
-    note_cells(problems, unknown, why=f"has neither {sign.plus!r} nor {sign.minus!r} as its sign")
-    twice = pc.match_substring(amounts, "-")
-    note_cells(problems, twice, why="has a minus beside the column with its sign")
-    turned = pc.if_else(
-        pc.and_(minus, filled), pc.replace_substring_regex(amounts, r"\A", "-"), amounts
-    )
-    return pc.if_else(pc.or_(unknown, twice), "", turned)
+def take_directions(
+    amounts: AmountColumn, *, entry_types: Distinct, captures: str, problems: CellProblems
+) -> None:
+    """Take from amounts of books the sign that their entry type says; adjustments keep theirs."""
+    kept = np.zeros(len(amounts.given), dtype=bool)
+    side = -1 if captures == "minus" else 1
+    for code, entry_type in enumerate(entry_types.texts.to_pylist()):
+        rows = entry_types.codes == code
+        if entry_type in SIGNED_ENTRY_TYPES:
+            kept |= rows
+        if way := DIRECTIONS.get(entry_type, 0) * side:
+            seen, due = ("minus", "plus") if way > 0 else ("plus", "minus")
+            why = f"is {seen}, but {entry_type} must be {due} in books with captures in {captures}"
+            wrong = rows & (amounts.minor_units * way < 0)
+            refuse_where(amounts, wrong, why=why, problems=problems)
+    units = amounts.minor_units
+    amounts.minor_units = np.where(kept, units * side, np.abs(units))
 
 
-def with_turned_sign(cells: pa.Array) -> pa.Array:
-    """A minus where there was none; nothing and 0 have none."""
-    bare = pc.replace_substring_regex(cells, r"\A-", "")
-    turned = pc.replace_substring_regex(cells, r"\A", "-")
-    plain = pc.or_(pc.starts_with(cells, "-"), pc.match_substring_regex(cells, _NOTHING))
-    return pc.if_else(plain, bare, turned)
-
-
-def without_direction(
-    amounts: pa.Array, *, entry_types: pa.Array, captures: str, problems: CellProblems
-) -> pa.Array:
-    """Amounts of books without the sign that their entry type says; adjustments keep theirs."""
-    minus = pc.starts_with(amounts, "-")
-    nothing = pc.match_substring_regex(amounts, r"\A-?(?:0+(?:\.0+)?)?\z")
-    refused = pc.and_(minus, pc.invert(minus))
-    for entry_type in pc.unique(entry_types).to_pylist():
-        way = DIRECTIONS.get(entry_type, 0) * (-1 if captures == "minus" else 1)
-        if not way:
-            continue
-        other = pc.and_(pc.invert(nothing), minus if way > 0 else pc.invert(minus))
-        wrong = pc.and_(pc.equal(entry_types, entry_type), other)
-        seen, due = ("minus", "plus") if way > 0 else ("plus", "minus")
-        why = f"is {seen}, but {entry_type} must be {due} in books with captures in {captures}"
-        note_cells(problems, wrong, why=why)
-        refused = pc.or_(refused, wrong)
-    turned = with_turned_sign(amounts) if captures == "minus" else amounts
-    signed = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
-    bare = pc.replace_substring_regex(amounts, r"\A-", "")
-    kept = pc.if_else(pc.is_in(entry_types, value_set=signed), turned, bare)
-    return pc.if_else(refused, "", kept)
-
-
-def with_sign_of(
-    stated: pa.Array, *, amounts: pa.Array, kept: pa.Array, problems: CellProblems
-) -> pa.Array:
-    """What books state of a movement in another currency: the sign is that of its amount.
+def take_sign_of(
+    stated: AmountColumn, *, amounts: AmountColumn, kept: AmountColumn, problems: CellProblems
+) -> None:
+    """Give what books state of a movement in another currency the sign of its amount.
 
     Args:
-        stated: In standard form; with the sign of its amount, or with none.
+        stated: With the sign of its amount, or with none.
         amounts: Those of the same rows as they are written.
         kept: The same without the sign that an entry type says.
         problems: Where a row says both plus and minus.
     """
-    minus, plus = pc.starts_with(stated, "-"), pc.invert(pc.starts_with(amounts, "-"))
-    other = pc.and_(pc.and_(minus, plus), pc.not_equal(amounts, ""))
-    note_cells(problems, other, why="is minus, but the amount of its entry is plus")
-    bare = pc.replace_substring_regex(stated, r"\A-", "")
-    signed = pc.if_else(pc.starts_with(kept, "-"), with_turned_sign(bare), bare)
-    return pc.if_else(other, "", signed)
+    other = (stated.minor_units < 0) & (amounts.minor_units >= 0) & amounts.given
+    why = "is minus, but the amount of its entry is plus"
+    refuse_where(stated, other, why=why, problems=problems)
+    units = np.abs(stated.minor_units)
+    stated.minor_units = np.where(kept.minor_units < 0, -units, units)
+
+
+def refuse_other_currency(
+    amounts: AmountColumn, *, stated: pa.Array, currencies: pa.Array, problems: CellProblems
+) -> None:
+    """Refuse amounts whose own currency is another one than that of their row."""
+    other = np.array(pc.not_equal(stated, currencies), dtype=bool)
+    nothing = np.array(pc.equal(stated, ""), dtype=bool) & (amounts.minor_units == 0)
+    why = "is in another currency than its row, or in none"
+    refuse_where(amounts, other & ~nothing, why=why, problems=problems)
 
 
 def in_major_units(cells: pa.Array, *, currencies: pa.Array, problems: CellProblems) -> pa.Array:

@@ -10,7 +10,7 @@ number of that; all it may say of a record is what its first line said.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -23,17 +23,18 @@ from recon.config.file_layouts import FileLayout, ItemLines, WrittenNumbers
 from recon.files.formats.format_limits import REJECTED_ROWS_MAX
 from recon.files.formats.raw_table import BadRow, RawTable, filled
 from recon.files.typing.amounts import (
+    AmountColumn,
     amounts_in_standard_form,
     in_major_units,
+    known_currencies,
     less_debits,
-    of_other_currency,
-    signed_by,
+    read_amounts,
+    refuse_other_currency,
     sum_of,
+    take_directions,
+    take_sign_of,
+    take_signs,
     with_short_decimals,
-    with_sign_of,
-    with_turned_sign,
-    without_direction,
-    without_own_minus,
 )
 from recon.files.typing.instants import (
     days_of,
@@ -41,8 +42,21 @@ from recon.files.typing.instants import (
     with_clock,
     without_swapped_days,
 )
-from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
-from recon.files.typing.text_cells import CellProblems, distinct, note_cells
+from recon.files.typing.table_schema import (
+    SIGNED_ENTRY_TYPES,
+    Cell,
+    Grammar,
+    TableColumn,
+    TableSchema,
+)
+from recon.files.typing.text_cells import CellProblems, Distinct, distinct, note_cells
+from recon.model.errors import AmountError
+from recon.model.money import (
+    MINOR_UNITS_MAX,
+    format_minor_units,
+    parse_minor_units,
+    parse_signed_minor_units,
+)
 from recon.model.words import SourceKind
 
 _WORDS_SHOWN_MAX = 20
@@ -59,7 +73,7 @@ STATED = "transaction_amount"
 class MappedColumns:
     """Every column of a table by our names."""
 
-    cells: Mapping[str, pa.Array]
+    cells: dict[str, pa.Array]
     """In the standard form; "" where the layout does not explain what stands there."""
     shown: Mapping[str, pa.Array]
     """As the file has them."""
@@ -69,8 +83,10 @@ class MappedColumns:
     """The names in the file of all columns that are read."""
     problems: dict[str, CellProblems] = field(default_factory=dict)
     """Our name -> row number -> what the layout does not explain."""
-    signed: pa.Array | None = None
-    """Of books with `captures` the amounts as they are written, where the file says their sum."""
+    amounts: dict[str, AmountColumn] = field(default_factory=dict)
+    """Our names of amounts -> what was read; their own problems are no `problems` of the layout."""
+    signed: AmountColumn | None = None
+    """Of books with `captures` the amounts as they are written, which a file's sum is of."""
     sums: frozenset[str] = frozenset()
     """Our names of what is the sum of several columns."""
     has_net: bool = True
@@ -122,64 +138,67 @@ def mapped_columns(raw: RawTable, *, schema: TableSchema, layout: FileLayout) ->
     for name, parts in sums.items():
         theirs[name] = " + ".join(parts)
         # What is blank adds nothing, and is not shown.
-        cells_beside = [*_all(raw, parts), pa.scalar(_BESIDE, pa.large_string())]
+        cells_beside = [
+            *(_cells(raw, their) for their in parts),
+            pa.scalar(_BESIDE, pa.large_string()),
+        ]
         joined = pc.utf8_trim(pc.binary_join_element_wise(*cells_beside), _BESIDE)
         shown[name] = pc.replace_substring_regex(joined, f"{_BESIDE}+", " + ")
-    mapped = MappedColumns(dict(shown), shown, theirs, read_of(schema, layout=layout))
     cells: dict[str, pa.Array] = dict(shown)
-    # Gross, fee and net of a row prove each other; nothing else says that a summand is missing.
-    proven = "net" in theirs
+    mapped = MappedColumns(
+        cells,
+        shown,
+        theirs,
+        read_of(schema, layout=layout),
+        sums=frozenset(sums),
+        has_net=not layout.net,
+    )
     for name, words in layout.words.items():
         if name in theirs:
             cells[name] = _worded(cells[name], words=words, problems=_of(mapped, name))
     if layout.order_numbers is not None and "order_no" in theirs:
         cells["order_no"] = _order_numbers(cells["order_no"], layout.order_numbers)
     for column in schema.columns:
-        if column.name not in theirs:
-            continue
-        problems = _of(mapped, column.name)
-        if column.cell is Cell.INSTANT or column.cell is Grammar.DATE:
-            cells[column.name] = _dated(raw, column, cells=cells, layout=layout, problems=problems)
-        if column.cell is Cell.AMOUNT:
-            cells[column.name] = _reckoned(
-                raw, column, cells=cells, layout=layout, proven=proven, problems=problems
+        if column.name in theirs and column.cell in {Cell.INSTANT, Grammar.DATE}:
+            cells[column.name] = _dated(
+                raw, column, cells=cells, layout=layout, problems=_of(mapped, column.name)
             )
-    signed = None
+    may_be_minus = _may_be_minus(schema.kind, cells=cells, rows=rows)
+    amounts = [column for column in schema.columns if column.cell is Cell.AMOUNT]
+    codes = {name: distinct(cells[name]) for name in {column.currency for column in amounts}}
+    for column in amounts:
+        mapped.amounts[column.name] = _reckoned(
+            raw, mapped, column, layout=layout, codes=codes[column.currency], minus=may_be_minus
+        )
     if layout.captures and AMOUNT in theirs:
-        signed = cells[AMOUNT] if _has_sums(layout) else None
-        _take_directions(mapped, cells, layout=layout)
-    return MappedColumns(
-        cells,
-        shown,
-        theirs,
-        mapped.read,
-        mapped.problems,
-        signed,
-        frozenset(sums),
-        has_net=not layout.net,
-    )
+        mapped = replace(mapped, signed=_without_directions(mapped, layout=layout))
+    return mapped
 
 
-def _has_sums(layout: FileLayout) -> bool:
-    """Whether files of the layout say what their amounts come to."""
-    return bool(layout.control_file or (layout.trailer and layout.trailer.amount))
-
-
-def _take_directions(
-    mapped: MappedColumns, cells: dict[str, pa.Array], *, layout: FileLayout
-) -> None:
-    """Amounts of books without the sign that their entry type says, and that of the payment."""
-    signed = cells[AMOUNT]
-    cells[AMOUNT] = without_direction(
-        signed,
-        entry_types=cells["entry_type"],
+def _without_directions(mapped: MappedColumns, *, layout: FileLayout) -> AmountColumn:
+    """The amounts as they stood; they and what is stated of them lose the sign of their type."""
+    kept = mapped.amounts[AMOUNT]
+    written = AmountColumn(kept.minor_units.copy(), kept.given.copy())
+    take_directions(
+        kept,
+        entry_types=distinct(mapped.cells["entry_type"]),
         captures=layout.captures,
         problems=_of(mapped, AMOUNT),
     )
     if STATED in mapped.theirs:
-        cells[STATED] = with_sign_of(
-            cells[STATED], amounts=signed, kept=cells[AMOUNT], problems=_of(mapped, STATED)
-        )
+        stated, problems = mapped.amounts[STATED], _of(mapped, STATED)
+        take_sign_of(stated, amounts=written, kept=kept, problems=problems)
+    return written
+
+
+def _may_be_minus(
+    kind: SourceKind, *, cells: Mapping[str, pa.Array], rows: int
+) -> npt.NDArray[np.bool_]:
+    """Rows whose amounts may be below zero."""
+    if kind is SourceKind.LEDGER:
+        words = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
+        return np.array(pc.is_in(cells["entry_type"], value_set=words), dtype=bool)
+    return np.full(rows, kind in {SourceKind.SETTLEMENT, SourceKind.BANK})
 
 
 def _of(mapped: MappedColumns, name: str) -> CellProblems:
@@ -229,69 +248,86 @@ def _dated(
 
 def _reckoned(
     raw: RawTable,
+    mapped: MappedColumns,
     column: TableColumn,
     *,
-    cells: Mapping[str, pa.Array],
     layout: FileLayout,
-    proven: bool,
-    problems: CellProblems,
-) -> pa.Array:
-    """A column of amounts in the standard form; of a sum, `proven` says that its row proves it."""
+    codes: Distinct,
+    minus: npt.NDArray[np.bool_],
+) -> AmountColumn:
+    """A column of amounts, by all that the layout says of it; `minus`: which may be below zero."""
+    name, cells = column.name, mapped.cells
+    if name not in mapped.theirs:
+        return read_amounts(cells[name], currencies=codes, signed=minus)
+    problems, parts, debit = _of(mapped, name), layout.sums.get(name, ()), layout.debit.get(name)
+    kinds = [kind for kind, turned in layout.turned_rows.items() if name in turned]
+    sign, is_turned = layout.sign.get(name), name in layout.turned
+    of_books = bool(layout.captures) and name in {AMOUNT, STATED}
+    has_way = bool(parts or debit or kinds or sign or is_turned)
+    signed = np.ones_like(minus) if has_way or of_books else minus
 
-    def written(of: pa.Array, *, their: str) -> pa.Array:
+    def read(of: pa.Array, *, their: str) -> tuple[pa.Array, AmountColumn]:
         numbers = raw.numbers.get(their)
-        return amounts_in_standard_form(of, layout=layout, numbers=numbers, problems=problems)
-
-    def in_units(of: pa.Array) -> pa.Array:
+        texts = amounts_in_standard_form(of, layout=layout, numbers=numbers, problems=problems)
         if layout.units == "minor":
-            return in_major_units(of, currencies=cells[column.currency], problems=problems)
-        if layout.short_decimals:
-            return with_short_decimals(of, currencies=cells[column.currency])
-        return of
+            texts = in_major_units(texts, currencies=cells[column.currency], problems=problems)
+        elif layout.short_decimals:
+            texts = with_short_decimals(texts, currencies=cells[column.currency])
+        return texts, read_amounts(texts, currencies=codes, signed=signed, numbers=numbers)
 
-    name = column.name
-    parts = layout.sums.get(name, ())
     if parts:
-        summands = [
-            in_units(written(part, their=their))
-            for their, part in zip(parts, _all(raw, parts), strict=True)
-        ]
+        summands = {their: read(_cells(raw, their), their=their) for their in parts}
+        unknown = np.array([bool(why) for why in known_currencies(codes.texts).values()])
         amounts = sum_of(
-            dict(zip(parts, summands, strict=True)),
-            currencies=distinct(cells[column.currency]),
-            numbers=raw.numbers,
-            proven=proven,
+            {their: part for their, (_, part) in summands.items()},
+            filled={
+                their: np.array(pc.not_equal(texts, "")) for their, (texts, _) in summands.items()
+            },
+            unknown=unknown[codes.codes],
+            # Gross, fee and net of a row prove each other; nothing else says that one is missing.
+            proven="net" in mapped.theirs,
             problems=problems,
         )
+        texts = pc.if_else(pa.array(amounts.given), pa.scalar("0", pa.large_string()), "")
     else:
-        amounts = written(cells[name], their=layout.columns.get(name, name))
-    debit = layout.debit.get(name)
+        texts, amounts = read(cells[name], their=layout.columns.get(name, name))
     if debit is not None:
-        debits = written(_cells(raw, debit), their=debit)
-        if layout.debit_minus:
-            debits = without_own_minus(debits, problems=problems)
-        amounts = less_debits(amounts, debits=debits, problems=problems)
-    if sign := layout.sign.get(name):
-        signs = _cells(raw, sign.column)
-        amounts = signed_by(amounts, signs=signs, sign=sign, problems=problems)
-    if name in layout.turned:
-        amounts = with_turned_sign(amounts)
-    if kinds := [kind for kind, turned in layout.turned_rows.items() if name in turned]:
-        rows = pc.is_in(cells["entry_type"], value_set=pa.array(kinds, pa.large_string()))
-        amounts = pc.if_else(rows, with_turned_sign(amounts), amounts)
-    amounts = amounts if parts else in_units(amounts)
-    if stated := layout.currencies.get(name):
-        codes = _cells(raw, stated)
-        if words := layout.words.get(column.currency):
-            codes = _worded(codes, words=words, problems={})
-        amounts = of_other_currency(
-            amounts, stated=codes, currencies=cells[column.currency], problems=problems
+        others, debits = read(_cells(raw, debit), their=debit)
+        amounts = less_debits(
+            amounts, debits=debits, own_minus=layout.debit_minus, problems=problems
         )
+        texts = pc.if_else(pc.equal(texts, ""), others, texts)
+    if sign:
+        take_signs(amounts, signs=_cells(raw, sign.column), sign=sign, problems=problems)
+    if is_turned:
+        amounts.minor_units *= -1
+    if kinds:
+        rows = pc.is_in(cells["entry_type"], value_set=pa.array(kinds, pa.large_string()))
+        amounts.minor_units[np.array(rows, dtype=bool)] *= -1
+    if stated := layout.currencies.get(name):
+        own = _cells(raw, stated)
+        if words := layout.words.get(column.currency):
+            own = _worded(own, words=words, problems={})
+        refuse_other_currency(
+            amounts, stated=own, currencies=cells[column.currency], problems=problems
+        )
+    if has_way:
+        _refuse_unfit(amounts, minus=minus | of_books, codes=codes)
+    cells[name] = texts
     return amounts
 
 
-def _all(raw: RawTable, parts: Sequence[str]) -> list[pa.Array]:
-    return [_cells(raw, their) for their in parts]
+def _refuse_unfit(amounts: AmountColumn, *, minus: npt.NDArray[np.bool_], codes: Distinct) -> None:
+    """Refuse what came to too much, or below zero where nothing may be, as if it stood so."""
+    units = amounts.minor_units
+    for row in np.flatnonzero(((units < 0) & ~minus) | (abs(units) > MINOR_UNITS_MAX)).tolist():
+        currency = codes.texts[int(codes.codes[row])].as_py()
+        parse = parse_signed_minor_units if minus[row] else parse_minor_units
+        try:
+            parse(format_minor_units(int(units[row]), currency=currency), currency=currency)
+        except AmountError as error:
+            amounts.problems[row] = str(error)
+            amounts.given[row], units[row] = False, 0
 
 
 def _cells(raw: RawTable, their: str) -> pa.Array:

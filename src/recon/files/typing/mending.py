@@ -99,9 +99,10 @@ def _cells(reading: TableReading, column: TableColumn, *, rows: Sequence[int]) -
     standard = _as_written(reading.columns[column.name], rows=rows)
     value = reading.typed[column.name]
     currencies = reading.columns[column.currency] if column.cell is Cell.AMOUNT else None
+    unexplained = reading.mapped.problems.get(column.name, {})
     cells = {}
     for row in rows:
-        cells[row] = standard[row]
+        cells[row] = "" if row in unexplained else standard[row]
         if isinstance(value, AmountColumn) and currencies is not None and value.given[row]:
             units = int(value.minor_units[row])
             cells[row] = format_minor_units(units, currency=currencies[row].as_py())

@@ -24,7 +24,7 @@ from recon.config.rules import Rules
 from recon.files.formats.format_limits import REJECTED_ROWS_MAX
 from recon.files.formats.raw_reader import read_raw
 from recon.files.formats.raw_table import RawTable, filled, refuse, refuse_too_many_rejects
-from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies, read_amounts
+from recon.files.typing.amounts import AmountColumn, exact_sum, known_currencies
 from recon.files.typing.control_figures import Counted, refuse_unproven
 from recon.files.typing.instants import InstantColumn, read_instants, what_is_wrong_with_day
 from recon.files.typing.mapped_columns import (
@@ -36,7 +36,6 @@ from recon.files.typing.mapped_columns import (
 )
 from recon.files.typing.table_schema import (
     KINDS_WITHOUT_TRANSACTION,
-    SIGNED_ENTRY_TYPES,
     Cell,
     Grammar,
     TableColumn,
@@ -444,14 +443,8 @@ def _read_column(
             large = np.flatnonzero(np.abs(net) > MINOR_UNITS_MAX).tolist()
             return dict.fromkeys(large, "is larger than this product handles")
         case Cell.AMOUNT:
-            amounts = read_amounts(
-                cells,
-                currencies=reading.distinct(column.currency),
-                signed=_signed(reading, kind=kind),
-                numbers=numbers,
-            )
-            reading.typed[column.name] = amounts
-            return amounts.problems
+            amounts = reading.typed[column.name] = reading.mapped.amounts[column.name]
+            return dict(amounts.problems)
         case Cell.INSTANT:
             instants = read_instants(cells, zone=zone, compact=kind is SourceKind.GATEWAY)
             reading.typed[column.name] = instants
@@ -468,15 +461,6 @@ def _read_column(
             return read_text(cells, grammar=grammar, numbers=numbers)
     reading.typed[column.name] = cells
     return read_words(cells, words=column.cell)
-
-
-def _signed(reading: TableReading, *, kind: SourceKind) -> npt.NDArray[np.bool_] | None:
-    if kind in {SourceKind.SETTLEMENT, SourceKind.BANK}:
-        return np.ones(len(reading.raw.lines), dtype=bool)
-    if kind is not SourceKind.LEDGER:
-        return None
-    words = pa.array(sorted(SIGNED_ENTRY_TYPES), pa.large_string())
-    return np.array(pc.is_in(reading.columns["entry_type"], value_set=words), dtype=bool)
 
 
 def _blanks(
@@ -536,7 +520,7 @@ def _table(reading: TableReading, schema: TableSchema) -> Table:
 def _counted(reading: TableReading) -> Counted:
     """Rows and sums of amounts, of all rows that were read: a reject counts too."""
     raw = reading.raw
-    amounts = _as_written(reading)
+    amounts = reading.mapped.signed or reading.typed.get("amount")
     if not isinstance(amounts, AmountColumn):
         return Counted(raw.records, {}, raw.records, raw.sha256)
     sums = {}
@@ -547,19 +531,6 @@ def _counted(reading: TableReading) -> Counted:
             rows = codes.codes == number
             sums[code] = exact_sum(amounts.minor_units[rows & amounts.given])
     return Counted(raw.records, sums, unread, raw.sha256)
-
-
-def _as_written(reading: TableReading) -> Any:
-    """The amounts, of books with the signs that they have there; None where there are none."""
-    signed = reading.mapped.signed
-    if signed is None:
-        return reading.typed.get("amount")
-    return read_amounts(
-        signed,
-        currencies=reading.distinct("currency"),
-        signed=np.ones(len(signed), dtype=np.bool_),
-        numbers=reading.raw.numbers.get(reading.mapped.theirs["amount"]),
-    )
 
 
 def _source_file(

@@ -1,16 +1,17 @@
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from recon.config.file_layouts import FileLayout
 from recon.files.typing.amounts import (
+    AmountColumn,
     amounts_in_standard_form,
     less_debits,
     plain_amount,
+    read_amounts,
     with_short_decimals,
-    with_turned_sign,
-    without_own_minus,
 )
-from recon.files.typing.text_cells import CellProblems
+from recon.files.typing.text_cells import CellProblems, distinct
 
 GERMAN = FileLayout(decimal_sign=",", thousands_sign=".")
 
@@ -75,25 +76,33 @@ def test_an_amount_is_what_its_layout_says_or_nothing(
     assert bool(problems) == (plain is None)
 
 
+def column(*texts: str) -> AmountColumn:
+    """Amounts in euros."""
+    cells = pa.array(texts, pa.large_string())
+    currencies = distinct(pa.array(["EUR"] * len(texts), pa.large_string()))
+    return read_amounts(cells, currencies=currencies, signed=np.ones(len(texts), dtype=bool))
+
+
 def test_a_row_adds_or_takes_and_never_both() -> None:
     """The second column is subtracted; both filled, or a minus in either, is a problem."""
-    added = pa.array(["5.00", "", "0.00", "5.00", "", "-5.00", "", "0.00"], pa.large_string())
-    taken = pa.array(["", "7.00", "7.00", "7.00", "-7.00", "", "", ""], pa.large_string())
-    problems: dict[int, str] = {}
-    merged = less_debits(added, debits=taken, problems=problems)
-    assert merged.to_pylist() == ["5.00", "-7.00", "-7.00", "", "", "", "", "0.00"]
+    added = column("5.00", "", "0.00", "5.00", "", "-5.00", "", "0.00")
+    taken = column("", "7.00", "7.00", "7.00", "-7.00", "", "", "")
+    problems: CellProblems = {}
+    merged = less_debits(added, debits=taken, own_minus=False, problems=problems)
+    assert merged.minor_units.tolist() == [500, -700, -700, 0, 0, 0, 0, 0]
+    assert merged.given.tolist() == [True, True, True, False, False, False, False, True]
     assert sorted(problems) == [3, 4, 5]
 
 
 def test_what_is_subtracted_may_bear_a_minus_of_its_own() -> None:
     """Where it does in one row it does in all: a row without one is refused."""
     problems: CellProblems = {}
-    debits = pa.array(["-50.00", "", "0.00", "7.00"], pa.large_string())
+    debits = column("-50.00", "", "0.00", "7.00")
 
-    bare = without_own_minus(debits, problems=problems)
+    merged = less_debits(column("", "", "", ""), debits=debits, own_minus=True, problems=problems)
 
-    assert bare.to_pylist() == ["50.00", "", "0.00", ""]
-    assert [*problems] == [3]
+    assert merged.minor_units.tolist() == [-5000, 0, 0, 0]
+    assert problems == {3: "has no minus in a column of debits that have one"}
 
 
 def test_zeros_that_a_program_leaves_out_are_put_back() -> None:
@@ -104,9 +113,3 @@ def test_zeros_that_a_program_leaves_out_are_put_back() -> None:
     assert with_short_decimals(cells, currencies=codes).to_pylist() == [
         *("12.50", "12.00", "-0.50", "12.55", "12", "1.250", "", "x", "12.3456"),
     ]
-
-
-def test_a_turned_sign_turns_all_but_nothing() -> None:
-    """What was negative is positive; 0 and blank stay what they are."""
-    cells = pa.array(["-1.20", "3.00", "0.00", "-0.00", ""], pa.large_string())
-    assert with_turned_sign(cells).to_pylist() == ["1.20", "-3.00", "0.00", "0.00", ""]
