@@ -18,7 +18,7 @@ from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.exceptions import InvalidFileException
 
-from recon.files.formats.form_book import refuse_unfit_form
+from recon.files.formats.xlsx_book import refuse_unfit_form
 from recon.model.errors import OutputError, SourceUnreadableError
 from recon.model.figures import NightFigures
 from recon.proof.second_engine import BY_RULE, in_file

@@ -20,8 +20,8 @@ from zoneinfo import ZoneInfo
 import pandas as pd
 from pydantic import ValidationError
 
+from recon.config.declared import mistakes_of
 from recon.config.file_layouts import INSTRUCTIONS_PREFIX, STANDARD, FileLayout
-from recon.config.mistakes import mistakes_of
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import raw_of

@@ -50,8 +50,7 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.headway import Way
-from recon.privacy.own_files import tell_kernel
-from recon.privacy.own_programs import WITHOUT_PLUGINS, program_variables
+from recon.privacy.own_files import WITHOUT_PLUGINS, program_variables, tell_kernel
 from recon.privacy.shown_text import scrubbed, shown_name
 
 MIB = 1024 * 1024
@@ -417,7 +416,7 @@ OWN_VARIABLES = {
 """No thread before the fork, and no pool that takes memory before it is needed. What is let go of a
 file goes back to the system from 256 KiB on: a million rows took 525 MiB, and take 450."""
 START = (
-    "from recon.model.collecting import collect_seldom; collect_seldom(); "
+    "from recon.model.uptime import collect_seldom; collect_seldom(); "
     f"import sys; from {__name__} import serve; serve(int(sys.argv[1]))"
 )
 """Collecting seldom begins before the first import; a module of the reader would come after it."""

@@ -490,8 +490,7 @@ def _source_of(cells_of_statements: Iterable[Mapping[str, Any]]) -> BankSource:
         )
         own = {"statement": number, "currency": statement.currency}
         rows += [
-            {**{name: cells[name] for name in _OF_ENTRY}, **own}
-            for cells in document[_ENTRIES]
+            {**{name: cells[name] for name in _OF_ENTRY}, **own} for cells in document[_ENTRIES]
         ]
         statements.append(statement)
     return BankSource(frame_of(rows, columns=BANK_ENTRY_COLUMNS), tuple(statements))

@@ -18,10 +18,9 @@ from recon.config.file_layouts import FileLayout, layout_of
 from recon.config.file_sources import S3, ExpectedFile, RemoteSource, moment_after
 from recon.config.settings import AccountSettings
 from recon.files.formats.raw_reader import SUFFIXES
-from recon.files.inbox.arrived_files import NOT_TOLD, WAITS_FOR, inbox
+from recon.files.inbox.arrived_files import LOOKS_MAX, NOT_TOLD, WAITS_FOR, inbox, unsettled
 from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
-from recon.files.inbox.quiet_files import LOOKS_MAX, unsettled
 from recon.files.kinds.bank_file import ENDINGS
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
