@@ -1,78 +1,19 @@
-"""Many rows at once, and frames of them: without an object for each row, and without a float."""
+"""Many values in one parameter, and frames of rows and back: without a float."""
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv as arrow_csv
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    String,
-    Table,
-    any_,
-    bindparam,
-    func,
-    insert,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Select, String, any_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.exc import DBAPIError
 
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS_OR_BLANK, TEXT, frame_of
 from recon.store.schema.columns import Instant
 
-_UTC = pa.scalar("+00", pa.large_string())
-_NOTHING = pa.scalar("", pa.large_string())
 INSTANT_FORMAT = "YYYY-MM-DD HH24:MI:SS.US"
 """How PostgreSQL's to_char writes an instant as SQLite keeps it."""
-
-
-def arrow_rows(frame: pd.DataFrame, *, names: Sequence[str]) -> pa.Table:
-    """Some columns of a typed frame, instants as text, blanks as null."""
-    return pa.table({name: _stored(pa.array(frame[name])) for name in names})
-
-
-def with_constant(rows: pa.Table, *, name: str, value: str | int) -> pa.Table:
-    """The rows with one more column, the same in each."""
-    return rows.append_column(name, pa.array(np.full(rows.num_rows, value)))
-
-
-def insert_rows(connection: Connection, table: Table, rows: pa.Table) -> None:
-    """Add rows whose columns have the names of the table's."""
-    if not rows.num_rows:
-        return
-    names = rows.column_names
-    if connection.dialect.name == "sqlite":
-        statement = str(insert(table).compile(dialect=connection.dialect, column_keys=names))
-        lists = {name: listed(rows.column(name)) for name in names}
-        # The statement has the order of the table.
-        ordered = [lists[column.name] for column in table.columns if column.name in lists]
-        connection.exec_driver_sql(statement, list(zip(*ordered, strict=True)))
-        return
-    _copy(connection, table, rows)
-
-
-def listed(cells: pa.ChunkedArray) -> list[Any]:
-    """Python's values of one column, blanks as None."""
-    if cells.null_count == len(cells):
-        return [None] * len(cells)
-    if not cells.null_count:
-        values: list[Any] = cells.to_numpy().tolist()
-        return values
-    blanks = np.flatnonzero(np.array(pc.is_null(cells))).tolist()
-    values = (
-        pc.fill_null(cells, "" if pa.types.is_large_string(cells.type) else 0).to_numpy().tolist()
-    )
-    for row in blanks:
-        values[row] = None
-    return values
 
 
 def among(
@@ -86,43 +27,6 @@ def among(
         each = func.json_each(json.dumps(wanted)).table_valued("value")
         return column.in_(select(each.c.value))
     return column == any_(bindparam(None, wanted, type_=ARRAY(column.type)))
-
-
-def instant_text(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """An instant of the database as `arrow_rows` writes it."""
-    if connection.dialect.name == "sqlite":
-        return func.coalesce(column, None, type_=String)
-    return func.to_char(func.timezone("UTC", column), INSTANT_FORMAT, type_=String)
-
-
-def _stored(cells: Any) -> Any:
-    if pa.types.is_timestamp(cells.type):
-        return cells.cast(pa.timestamp("us")).cast(pa.large_string())
-    return cells.cast(pa.large_string()) if pa.types.is_string(cells.type) else cells
-
-
-def _copy(connection: Connection, table: Table, rows: pa.Table) -> None:
-    instants = {column.name for column in table.columns if _is_instant(column)}
-    for name in instants & set(rows.column_names):
-        index = rows.column_names.index(name)
-        texts = pc.binary_join_element_wise(rows.column(name), _UTC, _NOTHING)
-        rows = rows.set_column(index, name, texts)
-    written = io.BytesIO()
-    arrow_csv.write_csv(rows, written, arrow_csv.WriteOptions(include_header=False))
-    quote = connection.dialect.identifier_preparer.quote
-    names = ", ".join(quote(name) for name in rows.column_names)
-    statement = f"COPY {quote(table.name)} ({names}) FROM STDIN (FORMAT csv)"
-    driver: Any = connection.connection.driver_connection
-    failed: Any = connection.dialect.loaded_dbapi.Error
-    try:
-        with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.write(written.getbuffer())
-    except failed as error:  # as SQLAlchemy would have said it
-        raise DBAPIError.instance(statement, None, error, failed) from error
-
-
-def _is_instant(column: Any) -> bool:
-    return type(column.type).__name__ == "Instant"
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -139,7 +43,7 @@ def frame_of_select(
     # As texts they become a column at once; an object of Python for each costs more than the rest.
     instants = {each.name for each in asked if isinstance(each.type, Instant)}
     cheap = (
-        instant_text(connection, each).label(each.name) if each.name in instants else each
+        _instant_text(connection, each).label(each.name) if each.name in instants else each
         for each in asked
     )
     records = connection.execute(query.with_only_columns(*cheap, maintain_column_froms=True)).all()
@@ -156,8 +60,14 @@ def frame_of_select(
     )
 
 
+def _instant_text(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[Any]:
+    if connection.dialect.name == "sqlite":
+        return func.coalesce(column, None, type_=String)
+    return func.to_char(func.timezone("UTC", column), INSTANT_FORMAT, type_=String)
+
+
 def _instants(texts: Sequence[str | None]) -> Any:
-    """A column of INSTANT from texts as `instant_text` gives them, None where there is none."""
+    """A column of INSTANT from texts as `_instant_text` gives them, None where there is none."""
     moments = pa.array(texts, pa.string()).cast(pa.timestamp("us"))
     return pd.DatetimeIndex(moments.to_numpy(zero_copy_only=False), tz="UTC").array
 

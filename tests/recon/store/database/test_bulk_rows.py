@@ -2,17 +2,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, select
+from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, insert, select
 
 from recon.matching.frames.sources import INSTANT, LEDGER_COLUMNS, frame_of
-from recon.model.errors import StoreError
-from recon.store.database.bulk_rows import (
-    among,
-    arrow_rows,
-    frame_of_select,
-    insert_rows,
-    with_constant,
-)
+from recon.store.database.bulk_rows import among, frame_of_select, rows_of
 from recon.store.database.engine import Store
 from recon.store.schema.columns import at_column
 
@@ -44,11 +37,12 @@ ODD = {"reference_no": 'a "quoted", ref\\N\nand a line', "transaction_amount": 0
 
 def _store(store: Store, *entries: dict[str, Any]) -> Any:
     frame = frame_of(entries, columns=LEDGER_COLUMNS)
-    rows = with_constant(arrow_rows(frame, names=tuple(LEDGER_COLUMNS)), name="run_id", value="r")
-    rows = rows.append_column("position", [list(range(len(entries)))])
+    rows = [
+        {**row, "run_id": "r", "position": position} for position, row in enumerate(rows_of(frame))
+    ]
     with store.writing() as connection:
         ENTRIES.create(connection)
-        insert_rows(connection, ENTRIES, rows)
+        connection.execute(insert(ENTRIES), rows)
     query = select(*(ENTRIES.c[name] for name in LEDGER_COLUMNS)).order_by("position")
     with store.reading() as connection:
         return frame, frame_of_select(connection, query, columns=LEDGER_COLUMNS)
@@ -71,17 +65,3 @@ def test_many_values_are_one_parameter(store: Store, wanted: list[str]) -> None:
         found = connection.execute(query.where(among(connection, ENTRIES.c.entry_id, wanted)))
 
         assert sorted(found.scalars()) == sorted({"E-1", 'E-"2'} & set(wanted))
-
-
-def test_a_row_that_is_refused_leaves_none(store: Store) -> None:
-    """A second row with the same key is an error of the store, and the first is not kept either."""
-    frame = frame_of([ENTRY, ENTRY], columns=LEDGER_COLUMNS)
-    rows = with_constant(arrow_rows(frame, names=tuple(LEDGER_COLUMNS)), name="run_id", value="r")
-    rows = with_constant(rows, name="position", value=1)
-    with store.writing() as connection:
-        ENTRIES.create(connection)
-    with pytest.raises(StoreError, match="the database refused a statement"), store.writing() as to:
-        insert_rows(to, ENTRIES, rows)
-
-    with store.reading() as connection:
-        assert connection.execute(select(ENTRIES)).all() == []
