@@ -16,6 +16,7 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 import uvicorn
@@ -37,7 +38,7 @@ from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_servers import Bodies, server_config
 from recon.store.database.engine import Store, open_store
 from recon.store.database.migrate import check_revision
-from recon.store.nights.notification_rows import Kept, Told, keep, keep_case
+from recon.store.nights.notification_rows import GatewayMessage, Kept, keep, keep_case
 
 CODE = r"[A-Za-z0-9._ -]{1,40}"
 ID = r"[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,63}"
@@ -280,14 +281,12 @@ class Receiver:
     def _keep(
         self, read: VerifiedMessage | MessageRefusal, *, body: bytes, account: GatewayAccount
     ) -> Acknowledgement:
-        ids = {
-            "merchant_id": account.credentials.merchant_id,
-            "account_id": account.credentials.account_id,
-        }
+        owner = account.credentials
         with self._store.writing() as connection:
+            now = self._clock()
             kept = None
             if isinstance(read, VerifiedMessage):
-                kept = keep(connection, _told(read), at=self._clock(), **ids)
+                kept = keep(connection, owner, message=_told(read, at=now))
                 if kept is Kept.ALONE:
                     return Acknowledgement(ACKNOWLEDGED, "success")
                 read = MessageRefusal("contradiction", CONTRADICTION, read.fields)
@@ -297,7 +296,7 @@ class Receiver:
                 "body_sha256": hashlib.sha256(body).hexdigest(),
                 "fields": read.fields,
             }
-            keep_case(connection, case, at=self._clock(), **ids)
+            keep_case(connection, owner, case=case, at=now)
         if kept is Kept.BESIDE_OTHERS:
             return Acknowledgement(ACKNOWLEDGED, "success")
         return Acknowledgement(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")
@@ -311,8 +310,8 @@ def _read(body: bytes, *, account: GatewayAccount) -> VerifiedMessage | MessageR
     return read_message(pairs, credentials=account.credentials, interface=account.interface)
 
 
-def _told(message: VerifiedMessage) -> Told:
-    return Told(
+def _told(message: VerifiedMessage, *, at: datetime) -> GatewayMessage:
+    return GatewayMessage(
         kind=message.kind,
         identity_sha256=message.identity_sha256,
         sha256=message.sha256,
@@ -322,6 +321,7 @@ def _told(message: VerifiedMessage) -> Told:
         amount=message.amount,
         status=message.status,
         fields=message.fields,
+        received_at=at,
     )
 
 

@@ -69,7 +69,7 @@ def test_a_held_night_ends_with_75(
 ) -> None:
     """While another run holds the account, the second does nothing and says so."""
     store = open_store(prepared.database_url)
-    with account_lock(store, merchant_id="100042", account_id="100042001"):
+    with account_lock(store, ("100042", "100042001")):
         code = cli.main(["nightly"])
     store.close()
 

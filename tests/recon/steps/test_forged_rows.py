@@ -113,7 +113,7 @@ def said(merchant: Any) -> None:
         return PersonsWord(by, authenticated=by == "Jo Ahn", at=now + timedelta(seconds=seconds))
 
     with merchant.environment() as environment, environment.store.writing() as connection:
-        run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
         (refund,) = find(connection)
         for stop in (True, False):
@@ -169,7 +169,7 @@ def ask_for_more(merchant: Any) -> None:
     merchant.drop("waiting.csv", *rows)
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+            run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
         ingest(run.run_id, environment=environment)
 
@@ -193,7 +193,7 @@ def tell_of_lines(merchant: Any) -> None:
 def night_of(merchant: Any) -> Run:
     """The run that is about to send, as it began: what is forged later changes it no more."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        run = runs.newest_live(connection, ("100042", "100042001"))
     assert run is not None
     return run
 

@@ -43,5 +43,5 @@ def run(store: Store) -> Iterator[Run]:
         runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)
     with store.reading() as connection:
         found = runs.get(connection, "r1")
-    with account_lock(store, merchant_id=found.merchant_id, account_id=found.account_id):
+    with account_lock(store, found):
         yield found

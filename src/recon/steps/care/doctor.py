@@ -178,7 +178,7 @@ def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> l
         StoreError: the database cannot be read.
     """
     with store.reading() as connection:
-        seen = codes_seen(connection, merchant_id=account[0], account_id=account[1])
+        seen = codes_seen(connection, account)
     unknown = {
         "payment_status": lambda code: rules.state_of(code) is GatewayState.UNMAPPED,
         "query_result": lambda code: rules.answer_of(code) is KeyAnswer.UNMAPPED,

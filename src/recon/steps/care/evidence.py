@@ -252,9 +252,7 @@ def write_evidence(
 
 def _runs(connection: Connection, span: Span) -> list[tuple[Run, bool]]:
     """The finished runs of a span, oldest night first, and whether each is its night's newest."""
-    finished = runs.finished(connection)
-    every = [(runs.get(connection, each.run_id), not each.replaced) for each in finished]
-    inside = [(run, newest) for run, newest in every if span.has(run)]
+    inside = [(run, not run.replaced) for run in runs.finished(connection) if span.has(run)]
     return sorted(inside, key=lambda each: (each[0].business_date, each[0].started_at))
 
 
@@ -318,11 +316,7 @@ def _links(
     """The links from the first to the last that speak of these nights and closes, and the head."""
     names = [run.run_id for run in of_runs]
     names += [closed_months.period_of(each.account, each.month) for each, _ in closes]
-    numbers = [
-        int(str(event["sequence"]))
-        for name in names
-        for event in history.of_entity(connection, name)
-    ]
+    numbers = [link.sequence for link in history.links_of(connection, names)]
     head = history.head(connection).sequence
     first, last = min(numbers, default=head), max(numbers, default=head)
     yield from history.links_between(connection, first, last=last)

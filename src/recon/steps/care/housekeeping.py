@@ -309,8 +309,7 @@ class _Account:
     @cached_property
     def _live(self) -> dict[date, Run]:
         """Its finished live nights by business date."""
-        name = {"merchant_id": self.like.merchant_id, "account_id": self.like.account_id}
-        finished = runs.last_finished(self.connection, **name)
+        finished = runs.last_finished(self.connection, self.like)
         return {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
 
     @cached_property
@@ -461,7 +460,7 @@ def finish(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[
 def _under_lock(of: OfAccount, go: Callable[[], str], *, environment: Environment) -> str:
     """Let something go while nobody else works at its account; why it stays."""
     try:
-        with account_lock(environment.store, merchant_id=of.merchant_id, account_id=of.account_id):
+        with account_lock(environment.store, of):
             return go()
     except NightHeldError:
         return "a night of the account is at work"
@@ -473,15 +472,12 @@ def _older(connection: Connection, *, days: int, environment: Environment) -> li
     """Finished runs of nights that are older, and were not let go yet; the oldest first."""
     before = environment.clock() - timedelta(days=days)
     gone = {each.run_id for each in runs.all_let_go(connection)}
-    named = [
-        each.run_id
-        for each in runs.finished(connection)
-        if each.business_date < before.date() and each.run_id not in gone
+    old = [
+        run
+        for run in runs.finished(connection)
+        if run.business_date < before.date() and run.run_id not in gone and run.started_at < before
     ]
-    every = [runs.get(connection, run_id) for run_id in named]
-    return sorted(
-        (run for run in every if run.started_at < before), key=lambda run: run.business_date
-    )
+    return sorted(old, key=lambda run: run.business_date)
 
 
 def _unsafe(connection: Connection, *, environment: Environment) -> str:

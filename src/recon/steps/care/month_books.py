@@ -363,7 +363,7 @@ def _of_month(
     account = (run.merchant_id, run.account_id)
     with environment.store.reading() as connection:
         closed = closed_months.state_of(connection, account, month=month.name).closed
-        nights = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
+        nights = runs.last_finished(connection, account)
     is_played = any(
         month.first <= day <= month.last and night.mode is Mode.LIVE
         for day, night in nights.items()

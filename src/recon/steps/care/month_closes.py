@@ -195,10 +195,9 @@ def basis_of(connection: Connection, account: tuple[str, str], *, month: Busines
 
     Whoever prepares takes it first, and whoever closes compares it in the transaction that does.
     """
-    merchant_id, account_id = account
-    finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    finished = runs.last_finished(connection, account)
     nights = [(str(day), run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
-    held = runs.not_proven(connection, merchant_id=merchant_id, account_id=account_id)
+    held = runs.not_proven(connection, account)
     answers = resolution_rows.kept_answers(connection, account)
     closed = closed_months.closed_before(
         connection, account, month=month.name, months=CLOSED_MONTHS_MAX

@@ -136,9 +136,9 @@ def stated_month(
         ReconError: DuckDB came to no end: nothing is stated.
     """
     with environment.store.reading() as connection:
-        finished = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
+        finished = runs.last_finished(connection, account)
         live = {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
-        held = {*runs.not_proven(connection, merchant_id=account[0], account_id=account[1])}
+        held = {*runs.not_proven(connection, account)}
         read = _read(live, month=month, account=account)
         sealed = [sealed_night(connection, run, environment=environment) for run in read]
         before = closed_months.closed_before(

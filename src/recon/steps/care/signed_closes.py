@@ -229,7 +229,7 @@ class _Signing:
             key=lambda name: ROLES.index(name.role),
         )
         try:
-            with closing_lock(store, merchant_id=account[0], account_id=account[1]):
+            with closing_lock(store, account):
                 with store.reading() as connection:
                     if not self._stands(connection):
                         return None
@@ -271,7 +271,7 @@ class _Signing:
             UsageError: a night of the month is at work, or a later month is closed.
         """
         account, month = self.wanted.account, self.wanted.month
-        run = runs.active(connection, merchant_id=account[0], account_id=account[1])
+        run = runs.active(connection, account)
         is_live = run is not None and run.mode is Mode.LIVE
         if run is not None and is_live and run.business_date <= month.last:
             msg = (

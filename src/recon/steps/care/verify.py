@@ -55,7 +55,7 @@ from recon.store.database.record import BOUND_TABLES, PROBLEMS_MAX, RUN, changed
 from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.nights import facts_rows, order_rows, runs, sign_off_rows
 from recon.store.nights.facts_rows import facts_problems
-from recon.store.nights.runs import FinishedRun, Run, all_let_go, let_go_of
+from recon.store.nights.runs import Run, all_let_go, let_go_of
 from recon.store.people import agreement_rows, approval_rows, closed_months, resolution_rows
 
 
@@ -178,13 +178,12 @@ def verify_night(environment: Environment, *, name: str) -> Verification:
 
 
 def _archive_problems(
-    connection: Connection, finished: Iterable[FinishedRun], *, environment: Environment
+    connection: Connection, finished: Iterable[Run], *, environment: Environment
 ) -> list[str]:
     """Folders that are gone, and those that only a later state of the database can have known."""
     problems: list[str] = []
     try:
-        for night in finished:
-            run = runs.get(connection, night.run_id)
+        for run in finished:
             problems += folder_problems(connection, run, environment=environment, is_deep=False)
     except (ArchiveError, ConfigurationError) as error:
         return [*problems, str(error)]
@@ -214,12 +213,9 @@ def _cut_tails(environment: Environment) -> Iterator[str]:
             yield f"account {name}: links were cut off, or a backup was restored: {missing}"
 
 
-def _run_problems(
-    connection: Connection, run: FinishedRun, *, environment: Environment
-) -> Iterator[str]:
+def _run_problems(connection: Connection, run: Run, *, environment: Environment) -> Iterator[str]:
     try:
-        of_run = runs.get(connection, run.run_id)
-        yield from changed_totals(connection, of_run, environment=environment)
+        yield from changed_totals(connection, run, environment=environment)
     except ArchiveBrokenError as error:
         yield f"run {run.run_id}: {error}"
     except (ArchiveError, ConfigurationError):
@@ -227,7 +223,7 @@ def _run_problems(
 
 
 def _delivered(
-    run: FinishedRun, *, reading: Reading, environment: Environment
+    run: Run, *, reading: Reading, environment: Environment
 ) -> tuple[list[str], list[str]]:
     """What is the matter with the workbook that a run wrote; that people only answered in it."""
     if run.replaced or not run.workbook:
@@ -256,7 +252,7 @@ def _delivered(
 
 
 def _one_workbook(
-    environment: Environment, finished: list[FinishedRun], *, workbook: Path, reading: Reading
+    environment: Environment, finished: list[Run], *, workbook: Path, reading: Reading
 ) -> tuple[str, list[str]]:
     """What one workbook was held against, and what is the matter: by its bytes, else by cells."""
     digest = sha256_of(workbook)
@@ -286,7 +282,7 @@ def _one_workbook(
     return compared, [differ, *cells[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
 
 
-def _shown_measure(run: FinishedRun, night: NightFigures | Path) -> str:
+def _shown_measure(run: Run, night: NightFigures | Path) -> str:
     """What a workbook is held against; only a file that the run wrote can be signed."""
     if isinstance(night, Path):
         return f"the sealed file {night}, which is the one to keep and sign"
@@ -294,18 +290,17 @@ def _shown_measure(run: FinishedRun, night: NightFigures | Path) -> str:
     return f"what the night's folder has ({run.workbook} is gone or was changed: {again})"
 
 
-def _night_of(environment: Environment, finished: FinishedRun) -> NightFigures | Path | None:
+def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
     """The file that the run wrote, if it is still that one; else its figures as of now."""
-    written = _written(finished, environment=environment)
-    if finished.workbook and written.is_file() and sha256_of(written) == finished.workbook_sha256:
+    written = _written(run, environment=environment)
+    if run.workbook and written.is_file() and sha256_of(written) == run.workbook_sha256:
         return written
     with environment.store.reading() as connection:
-        run = runs.get(connection, finished.run_id)
-        result = kept_results.load(connection, finished.run_id, environment=environment)
+        result = kept_results.load(connection, run.run_id, environment=environment)
     return None if result is None else figures_of(run, result=result, environment=environment)
 
 
-def _written(run: FinishedRun, *, environment: Environment) -> Path:
+def _written(run: Run, *, environment: Environment) -> Path:
     """Where a run's workbook lies: as written, or in a reports folder that was moved since."""
     path = Path(run.workbook)
     folders = (account.reports for account in environment.settings.accounts.values())

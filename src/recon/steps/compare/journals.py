@@ -286,6 +286,5 @@ def _of_break(result: Reconciliation, exported: Exported) -> dict[str, Any]:
 
 def newest_run(connection: Connection, account: tuple[str, str]) -> str:
     """The finished run of the account's newest night; "" before the first."""
-    merchant_id, account_id = account
-    nights = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    nights = runs.last_finished(connection, account)
     return nights[max(nights)].run_id if nights else ""

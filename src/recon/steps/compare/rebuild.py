@@ -104,7 +104,7 @@ def run_named(connection: Connection, name: str) -> Run:
     """
     finished = runs.finished(connection)
     named = [
-        night.run_id
+        night
         for night in finished
         if night.run_id == name or (str(night.business_date) == name and not night.replaced)
     ]
@@ -116,7 +116,7 @@ def run_named(connection: Connection, name: str) -> Run:
     if len(named) > 1:
         msg = f"several accounts have a night {name}: name the run (`recon nights` lists them)"
         raise UsageError(msg)
-    return runs.get(connection, named[0])
+    return named[0]
 
 
 def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, str]:

@@ -4,7 +4,6 @@ The night is held against the last one that an approver signed. Nobody can sign 
 night under rules that no approver signed yet is never RECONCILED.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import input_rows, runs, sign_off_rows
 from recon.store.nights.runs import Run
-from recon.store.nights.sign_off_rows import NightRun
 
 TRIED, EVENT = "rules", "tried"
 """Entity and event of the history."""
@@ -35,12 +33,8 @@ def tried(
     connection: Connection, rules: Rules, *, account: tuple[str, str]
 ) -> list[Mapping[str, Any]]:
     """What `recon what-if` answered of exactly these rules for an account, oldest first."""
-    answers = [
-        json.loads(str(row["data"]))
-        for row in history.of_entity(connection, rules.digest)
-        if (row["entity"], row["event"]) == (TRIED, EVENT)
-    ]
-    return [answer for answer in answers if answer["account"] == "/".join(account)]
+    links = history.links_of(connection, [rules.digest], entity=TRIED, event=EVENT)
+    return [link.data for link in links if link.data["account"] == "/".join(account)]
 
 
 def quoted(answer: Mapping[str, Any]) -> str:
@@ -268,7 +262,7 @@ def is_under_signed_rules(run: Run, *, environment: Environment) -> bool:
     return known is None or known[1] == environment.settings.rules.digest
 
 
-def _signed(connection: Connection, run: Run) -> tuple[NightRun, str] | None:
+def _signed(connection: Connection, run: Run) -> tuple[Run, str] | None:
     """The last signed night before a run, and the digest of its rules."""
     signed = sign_off_rows.last_signed(connection, run)
     inputs = None if signed is None else input_rows.load(connection, signed.run_id)

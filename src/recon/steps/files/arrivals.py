@@ -289,7 +289,7 @@ def note_absent(
             rows_skipped=0,
             rows_unassigned=rejected,
         )
-        order_rows.save_unread(
+        order_rows.insert_file(
             connection,
             run,
             rejects=[Reject(kind, name, 0, WHOLE_FILE, problem, "")][:rejected],

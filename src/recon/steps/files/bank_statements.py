@@ -130,7 +130,7 @@ def _ingest_file(
             noted = bank_rows.newest_of(connection, run, name=name)
             if noted is None or noted.sha256 != source.sha256:
                 at = environment.clock()
-                order_rows.save_unread(connection, run, rejects=(reject,), source=source, at=at)
+                order_rows.insert_file(connection, run, rejects=(reject,), source=source, at=at)
         figures["refused"] += 1
         return False, f" {shown} was refused as a whole and left where it is: {error}."
     return True, "".join(f" {note}" for note in notes)

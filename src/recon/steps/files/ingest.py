@@ -81,9 +81,7 @@ def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> st
 def _known_of_night(run: Run, *, name: str, environment: Environment) -> tuple[bool, bool]:
     """Whether a finished live night of this date had an order file, and whether it had this one."""
     with environment.store.reading() as connection:
-        nights = runs.last_finished(
-            connection, merchant_id=run.merchant_id, account_id=run.account_id
-        )
+        nights = runs.last_finished(connection, run)
         files = [file for file, _ in order_rows.files_of_night(connection, run)]
     night = nights.get(run.business_date)
     live = night is not None and night.mode is Mode.LIVE
@@ -422,7 +420,7 @@ def _refused(path: Path, problem: str, *, run: Run, environment: Environment) ->
             connection, run, name=source.name, sha256=source.sha256, environment=environment
         )
         if not is_known:
-            order_rows.save_unread(
+            order_rows.insert_file(
                 connection,
                 run,
                 rejects=[reject],

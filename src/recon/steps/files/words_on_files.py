@@ -66,9 +66,7 @@ def files_of(account: tuple[str, str], *, environment: Environment) -> list[Know
     """The newest version of each file of an account."""
     environment.settings.account(account[0], account_id=account[1])
     with environment.store.reading() as connection:
-        return file_words.newest_files(
-            connection, merchant_id=account[0], account_id=account[1], whole_file=WHOLE_FILE
-        )
+        return file_words.newest_files(connection, account, whole_file=WHOLE_FILE)
 
 
 def read_again(

@@ -5,7 +5,6 @@ the history, in the transaction that ends the step. A step without its link coun
 """
 
 import gzip
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -275,8 +274,7 @@ def bind(
 
 def links(connection: Connection, run_id: str) -> list[Link]:
     """The links that bind steps of a run, oldest first."""
-    events = history.of_entity(connection, run_id)
-    bound = [json.loads(str(event["data"])) for event in events if event["event"] == SEALED]
+    bound = [link.data for link in history.links_of(connection, [run_id], event=SEALED)]
     return [Link(each["step"], each["folder"], each["manifest"]) for each in bound]
 
 

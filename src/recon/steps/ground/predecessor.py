@@ -58,9 +58,7 @@ def held_nights(
     def problem_of(run_id: str) -> str:
         return release_ended(connection, run_id, environment=environment)
 
-    return runs.not_proven(
-        connection, merchant_id=account[0], account_id=account[1], problem_of=problem_of
-    )
+    return runs.not_proven(connection, account, problem_of=problem_of)
 
 
 def release_ended(connection: Connection, run_id: str, *, environment: Environment) -> str:
@@ -97,8 +95,7 @@ def said_of_predecessor(connection: Connection, request: NightRequest, *, rules:
     """
     if request.mode is not Mode.LIVE:
         return ""
-    account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
-    nights = _live(runs.last_finished(connection, **account))
+    nights = _live(runs.last_finished(connection, request))
     kept = runs.said_of_predecessor(connection, request)
     earlier = [day for day in nights if day < request.business_date]
     if not earlier:
@@ -220,9 +217,7 @@ def previous_night(run: Run, *, environment: Environment) -> Run | None:
     A live night carries on from live ones: what a dry run left open, nobody was ever told.
     """
     with environment.store.reading() as connection:
-        nights = runs.last_finished(
-            connection, merchant_id=run.merchant_id, account_id=run.account_id
-        )
+        nights = runs.last_finished(connection, run)
     earlier = [
         day
         for day, night in nights.items()

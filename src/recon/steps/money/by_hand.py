@@ -91,11 +91,10 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
     request = replace(request, by=_asker(request.by, environment=environment))
     run = _run_of(request, environment=environment)
     _make_reports(run, environment=environment)
-    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     with ExitStack() as held:
         try:
-            held.enter_context(account_lock(environment.store, **of_account))
-            _refuse_living_night(environment, **of_account)
+            held.enter_context(account_lock(environment.store, run))
+            _refuse_living_night(environment, run)
         except NightHeldError as error:
             msg = (
                 f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
@@ -140,10 +139,10 @@ def _make_reports(run: Run, *, environment: Environment) -> None:
         raise FolderError(msg) from error
 
 
-def _refuse_living_night(environment: Environment, **account: str) -> None:
+def _refuse_living_night(environment: Environment, run: Run) -> None:
     """A night that lost its lock and lives may still have a request on the wire."""
     with environment.store.reading() as connection:
-        if runs.living(connection, **account) is not None:
+        if runs.living(connection, run) is not None:
             raise NightHeldError
 
 

@@ -294,21 +294,18 @@ def _told(connection: Connection, item: Instruction, *, run: Run) -> tuple[str, 
     """Messages about a refund's payment that may be about it; their signature covers a part."""
     if item.kind is not InstructionKind.REFUND:
         return ()
-    evidence = notification_rows.evidence_of(
-        connection,
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-        transaction_ids={item.transaction_id} - {""},
-    )
+    of = {item.transaction_id} - {""}
+    evidence = notification_rows.evidence_of(connection, run, transaction_ids=of)
     known = case_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
-    skipped = number_unexplained(
-        known=known, refund_ids=(message.reference for message in evidence)
-    )
+    references = [message.fields.get("refund_reference_id", "") for message in evidence]
+    skipped = number_unexplained(known=known, refund_ids=references)
     named = (
-        f"the gateway told of refund {message.reference or 'of ours'} with our reference at "
-        f"{message.observed_at:%Y-%m-%d %H:%M:%S} UTC (message {message.sha256[:12]})"
-        for message in evidence
-        if message.own_reference == item.instruction_id and message.currency == item.currency
+        f"the gateway told of refund {reference or 'of ours'} with our reference at "
+        f"{message.received_at:%Y-%m-%d %H:%M:%S} UTC (message {message.sha256[:12]})"
+        for reference, message in zip(references, evidence, strict=True)
+        if (message.fields.get("refund_reference") or message.fields.get("request_id"))
+        == item.instruction_id
+        and message.currency == item.currency
     )
     return tuple(filter(None, (skipped, *named)))
 
@@ -323,18 +320,15 @@ def _messages_are_signed(run: Run, *, environment: Environment) -> bool:
 
 def _signed(connection: Connection, item: Instruction, *, environment: Environment) -> list[Seen]:
     """States of exactly this payment in messages whose signature covers all of it."""
-    states = notification_rows.signed_states(
-        connection,
-        merchant_id=item.merchant_id,
-        account_id=item.account_id,
-        transaction_id=item.transaction_id,
-    )
+    payment = item.transaction_id
+    states = notification_rows.signed_states(connection, item, transaction_id=payment)
     rules = environment.settings.rules
     return [
-        Seen(rules.state_of(state.order_status), state.observed_at)
+        Seen(rules.state_of(fields["order_status"]), state.received_at)
         for state in states
-        if (state.order_no, state.currency) == (item.order_no, item.currency)
-        and _minor_units(state.amount, currency=state.currency) == item.payment_amount
+        for fields in [state.fields]
+        if (fields["order_no"], fields["currency"]) == (item.order_no, item.currency)
+        and _minor_units(fields["amount"], currency=fields["currency"]) == item.payment_amount
     ]
 
 

@@ -140,9 +140,8 @@ def _unendorsed_restore(
 
 
 def _events(connection: Connection) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for row in history.of_entity(connection, ENTITY):
-        if row["event"] == ACCEPTED:
-            yield int(str(row["sequence"])), json.loads(str(row["data"]))
+    for link in history.links_of(connection, [ENTITY], event=ACCEPTED):
+        yield link.sequence, link.data
 
 
 _UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
@@ -222,12 +221,8 @@ def _file_of(run: Run, *, environment: Environment) -> HeadFile:
 
 def accepted_at(connection: Connection) -> datetime | None:
     """When the newest restore was accepted; None when there never was one."""
-    moments = [
-        row["at"]
-        for row in history.of_entity(connection, ENTITY)
-        if row["event"] == ACCEPTED and isinstance(row["at"], datetime)
-    ]
-    return max(moments, default=None)
+    links = history.links_of(connection, [ENTITY], event=ACCEPTED)
+    return max((link.at for link in links), default=None)
 
 
 def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalendar) -> bool:
@@ -241,7 +236,7 @@ def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalend
         return False
     open_then = calendar.business_date_of(moment)
     return run.business_date <= open_then or not runs.any_finished_since(
-        connection, merchant_id=run.merchant_id, account_id=run.account_id, since=moment
+        connection, run, since=moment
     )
 
 
@@ -372,8 +367,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         problem = _history_problem(connection, run, environment=environment) or foreign or lost
         unproven = runs.not_proven(
             connection,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
+            run,
             problem_of=lambda it: (
                 words.release_problem(connection, it)
                 or release_ended(connection, it, environment=environment)

@@ -192,11 +192,11 @@ def missed_told(accounts: Sequence[Watched]) -> list[str]:
 
 
 def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> Watched:
-    of_account = {"merchant_id": merchant_id, "account_id": account_id}
+    account = (merchant_id, account_id)
     with environment.store.reading() as connection:
-        newest = runs.newest_live(connection, **of_account)
-        finished = runs.last_finished(connection, **of_account)
-        unproven = held_nights(connection, (merchant_id, account_id), environment=environment)
+        newest = runs.newest_live(connection, account)
+        finished = runs.last_finished(connection, account)
+        unproven = held_nights(connection, account, environment=environment)
     rules, now = environment.settings.rules, environment.clock()
     end, stands_still = None, ""
     if newest and newest.status == "finished":
@@ -204,7 +204,8 @@ def _watched(merchant_id: str, account_id: str, *, environment: Environment) -> 
     elif newest and not (newest.status == "active" and is_held(newest, environment=environment)):
         stands_still = standing_of(newest, environment=environment)
     return Watched(
-        **of_account,
+        merchant_id=merchant_id,
+        account_id=account_id,
         newest=newest,
         end=end,
         stands_still=stands_still,

@@ -240,9 +240,7 @@ def _named(
     yield (item.order_no for item in unfinished)
     # Of files that came tonight: they are planned after this, and judged by these answers.
     yield instruction_rows.unplanned_orders(connection, run)
-    yield notification_rows.order_nos_told(
-        connection, merchant_id=run.merchant_id, account_id=run.account_id, since=since
-    )
+    yield notification_rows.order_nos_told(connection, run, since=since)
     yield (row.order_no for row in order_rows.outstanding(connection, run))
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     if account.settlement is not None:

@@ -559,12 +559,7 @@ def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, ShownSo
 
 def _trend(connection: Connection, run: Run) -> list[TrendPoint]:
     """Open breaks of every earlier night, the newest last."""
-    trend = results.open_breaks_by_night(
-        connection,
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-        before=run.business_date,
-    )
+    trend = results.open_breaks_by_night(connection, run, before=run.business_date)
     return [TrendPoint(day, count) for day, count in trend.items()]
 
 

@@ -205,10 +205,9 @@ def refuse_part(connection: Connection, request: NightRequest, *, part: Part) ->
     """
     if part is Part.QUERY or (part is not Part.INGEST and request.mode is Mode.DRY_RUN):
         return
-    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     done = [
         night.business_date
-        for night in runs.last_finished(connection, **of_account).values()
+        for night in runs.last_finished(connection, request).values()
         if night.mode is Mode.LIVE and night.business_date >= request.business_date
     ]
     if done:
@@ -284,9 +283,9 @@ def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None
     refuse_full_disk(environment.store.path)
     with ExitStack() as stack:
         try:
-            stack.enter_context(account_lock(environment.store, **of_account))
+            stack.enter_context(account_lock(environment.store, request))
         except NightHeldError as error:
-            holder = _holder(environment, **of_account)
+            holder = _holder(environment, request)
             whose = (
                 f"run {holder.run_id} for {holder.business_date}"
                 f"{f' ({holder.part} alone)' if holder.part else ''}, {holder.owner}"
@@ -305,9 +304,8 @@ def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None
 
 def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> None:
     """A lock can be lost by a process that lives; its run is taken over only when it is gone."""
-    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
     with environment.store.reading() as connection:
-        owner = runs.living(connection, **of_account)
+        owner = runs.living(connection, request)
     if owner is None:
         return
     msg = (
@@ -318,7 +316,7 @@ def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> 
     raise NightHeldError(msg)
 
 
-def _holder(environment: Environment, **account: str) -> Run | None:
+def _holder(environment: Environment, request: NightRequest) -> Run | None:
     """The run that holds the account, once some looks in a row agree.
 
     Who just took the lock is about to write its row and to close that of a killed run before it.
@@ -327,7 +325,7 @@ def _holder(environment: Environment, **account: str) -> Run | None:
     agreed = 0
     for _ in range(HOLDER_LOOKS_MAX):
         with environment.store.reading() as connection:
-            holder = runs.active(connection, **account)
+            holder = runs.active(connection, request)
         if seen and not holder:
             break  # a taker closes the run before it as it writes its own: this one held, and ended
         agreed = agreed + 1 if holder and seen and holder.run_id == seen.run_id else 0
@@ -411,7 +409,7 @@ def run_part(
 def next_night(account: tuple[str, str], *, last_closed: date, environment: Environment) -> date:
     """The business date that the next night is for: files that come now belong to it."""
     with environment.store.reading() as connection:
-        nights = runs.last_finished(connection, merchant_id=account[0], account_id=account[1])
+        nights = runs.last_finished(connection, account)
     live = [day for day, night in nights.items() if night.mode is Mode.LIVE]
     return max(last_closed, *(day + timedelta(days=1) for day in live)) if live else last_closed
 

@@ -211,7 +211,7 @@ def _held_nights(
     connection: Connection, run: Run, *, environment: Environment
 ) -> Iterator[Attention]:
     """NOT PROVEN nights that hold refunds until two people release them."""
-    nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    nights = runs.last_finished(connection, run)
     account = (run.merchant_id, run.account_id)
     for day in held_nights(connection, account, environment=environment):
         if day == run.business_date and nights[day].run_id != run.run_id:
@@ -295,13 +295,9 @@ def _ended_in_words(end: NightEnd) -> str:
 
 def is_held(run: Run, *, environment: Environment) -> bool:
     """Whether a process works on the account now."""
-    of_account = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     try:
-        with (
-            account_lock(environment.store, **of_account),
-            environment.store.reading() as connection,
-        ):
-            return runs.living(connection, **of_account) is not None
+        with account_lock(environment.store, run), environment.store.reading() as connection:
+            return runs.living(connection, run) is not None
     except NightHeldError:
         return True
 

@@ -118,7 +118,7 @@ def _night_of(connection: Connection, returned: Returned, *, environment: Enviro
         )
         raise SourceUnreadableError(msg)
     run = runs.get(connection, run_id)
-    nights = runs.last_finished(connection, merchant_id=run.merchant_id, account_id=run.account_id)
+    nights = runs.last_finished(connection, run)
     newest = nights.get(run.business_date)
     if newest is not None and newest.run_id != run_id:
         msg = (

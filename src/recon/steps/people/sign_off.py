@@ -49,7 +49,7 @@ from recon.store import Connection
 from recon.store.database.record import RUN, changed
 from recon.store.nights import input_rows, runs, sign_off_rows
 from recon.store.nights.runs import Run
-from recon.store.nights.sign_off_rows import ROLES, NightRun, Signature
+from recon.store.nights.sign_off_rows import ROLES, Signature
 from recon.store.people import resolution_rows
 
 ANSWERS, SIGNATURES, WORKBOOK = "answers.jsonl", "signatures.json", "workbook.xlsx"
@@ -189,7 +189,7 @@ def file_to_sign(run_id: str, *, environment: Environment) -> tuple[str, str]:
 class _Signing:
     """What a signature is put under, as it stands."""
 
-    night: NightRun
+    night: Run
     run: Run
     before: tuple[Signature, ...]
     answers: Mapping[str, KeptAnswer]
@@ -299,15 +299,14 @@ def _nights_of(
     account: tuple[str, str],
     *,
     days: Sequence[date],
-    newest: Mapping[tuple[str, str, date], NightRun],
+    newest: Mapping[tuple[str, str, date], Run],
     connection: Connection,
     environment: Environment,
 ) -> Iterator[Night]:
     """The days of one account, in their order."""
     now, rules = environment.clock(), environment.settings.rules
     today = now.date()
-    merchant_id, account_id = account
-    finished = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    finished = runs.last_finished(connection, account)
     for day in days:
         night = newest.get((*account, day))
         if night is not None:
@@ -324,7 +323,7 @@ def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
         yield merchant_id, account_id
 
 
-def _night_of(connection: Connection, run: NightRun, *, today: date) -> Night:
+def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
     names = sign_off_rows.signatures(connection, run.run_id)
     since = min((name.at for name in names.values()), default=None)
     void = sign_off_rows.replaced_by(connection, run, since=since) if since else ""
@@ -347,7 +346,7 @@ def _night_of(connection: Connection, run: NightRun, *, today: date) -> Night:
     )
 
 
-def _earlier_signed(connection: Connection, run: NightRun) -> str:
+def _earlier_signed(connection: Connection, run: Run) -> str:
     """Which signed run of the same night this finished one replaced, and who had signed it."""
     if run.status != "finished":
         return ""
@@ -381,13 +380,13 @@ def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _live_run(connection: Connection, run_id: str) -> tuple[NightRun | None, Sequence[NightRun]]:
+def _live_run(connection: Connection, run_id: str) -> tuple[Run | None, Sequence[Run]]:
     """A live run, None when there is none of that id; and all of them."""
     live = sign_off_rows.live_runs(connection, first=date.min, last=date.max)
     return next((run for run in live if run.run_id == run_id), None), live
 
 
-def _place_of(run: NightRun) -> tuple[str, str, date]:
+def _place_of(run: Run) -> tuple[str, str, date]:
     return run.merchant_id, run.account_id, run.business_date
 
 
@@ -396,7 +395,7 @@ def _told(names: Mapping[str, Signature]) -> str:
     return " and ".join(f"{names[role].by} ({role})" for role in ROLES if role in names)
 
 
-def _run_of(connection: Connection, run_id: str) -> NightRun:
+def _run_of(connection: Connection, run_id: str) -> Run:
     run, _ = _live_run(connection, run_id)
     if run is None or run.status != "finished":
         msg = f"there is no finished live run {run_id} (`recon nights` lists them)"
@@ -409,7 +408,7 @@ def _run_of(connection: Connection, run_id: str) -> NightRun:
 
 
 def _refuse_person(
-    connection: Connection, signed: NightRun, *, role: str, person: Person, environment: Environment
+    connection: Connection, signed: Run, *, role: str, person: Person, environment: Environment
 ) -> None:
     names = sign_off_rows.signatures(connection, signed.run_id)
     if role in names:
@@ -472,7 +471,7 @@ def take_back(
 
 
 def _refuse_night(
-    connection: Connection, signed: NightRun, *, environment: Environment
+    connection: Connection, signed: Run, *, environment: Environment
 ) -> Mapping[str, KeptAnswer]:
     """The answers to its breaks, where nothing stands against it."""
     if signed.verdict == Verdict.NOT_PROVEN:
@@ -504,7 +503,7 @@ def _refuse_night(
     return answers
 
 
-def _refuse_unseen(connection: Connection, signed: NightRun, *, seen: str) -> None:
+def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
     """A file that its person did not see, or that nobody but the tables knows."""
     if problem := next(changed(connection, RUN), ""):
         msg = f"{problem}: nobody signs until `recon verify` agrees"

@@ -28,7 +28,7 @@ from recon.store.database.history import append
 from recon.store.money import case_rows, endorsement_rows, instruction_rows
 from recon.store.money.instruction_rows import move
 from recon.store.nights import notification_rows, runs
-from recon.store.nights.notification_rows import About
+from recon.store.nights.notification_rows import GatewayMessage
 from recon.store.people import approval_rows, resolution_rows
 from recon.store.people.approval_rows import TAKEN_BACK, FirstVerdict, Release
 from recon.store.people.resolution_rows import WaitingWriteOff
@@ -91,30 +91,34 @@ def named_message(connection: Connection, item: Instruction, *, digest: str) -> 
 
 def _messages(
     connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
-) -> dict[str, list[About]]:
+) -> dict[str, list[GatewayMessage]]:
     """The messages that may be about each instruction, newest last."""
     if not items:
         return {}
-    messages = notification_rows.about(
-        connection,
-        merchant_id=account[0],
-        account_id=account[1],
-        transaction_ids={item.transaction_id for item in items} - {""},
-    )
+    payments = {item.transaction_id for item in items} - {""}
+    messages = notification_rows.about(connection, account, transaction_ids=payments)
     return {item.instruction_id: _of(item, messages=messages) for item in items}
 
 
-def _of(item: Instruction, *, messages: Collection[About]) -> list[About]:
+def _of(item: Instruction, *, messages: Collection[GatewayMessage]) -> list[GatewayMessage]:
     fitting = [message for message in messages if message.kind in _KINDS.get(item.kind, ())]
     if item.kind is InstructionKind.PAYOUT:
-        return [message for message in fitting if message.request_id == item.gateway_request_id]
+        return [
+            message
+            for message in fitting
+            if message.fields.get("request_id", "") == item.gateway_request_id
+        ]
     if item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
-        return [message for message in fitting if message.recurring_id == item.recurring_id]
+        return [
+            message
+            for message in fitting
+            if message.fields.get("recurring_id", "") == item.recurring_id
+        ]
     wanted = item.transaction_id
     return [message for message in fitting if wanted and message.transaction_id == wanted]
 
 
-def _sentence(messages: list[About]) -> str:
+def _sentence(messages: list[GatewayMessage]) -> str:
     shown = "; ".join(_words(message) for message in messages[-MESSAGES_SHOWN_MAX:])
     more = len(messages) - MESSAGES_SHOWN_MAX
     rest = f"; and {more} earlier" if more > 0 else ""
@@ -124,7 +128,7 @@ def _sentence(messages: list[About]) -> str:
     )
 
 
-def _words(about: About) -> str:
+def _words(about: GatewayMessage) -> str:
     money = ""
     if about.amount is not None and about.currency:
         money = f" of {format_minor_units(about.amount, currency=about.currency)} {about.currency}"

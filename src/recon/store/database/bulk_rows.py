@@ -1,12 +1,24 @@
 """Many values in one parameter, and frames of rows and back: without a float."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Connection, Select, String, any_, bindparam, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    Table,
+    any_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS_OR_BLANK, TEXT, frame_of
@@ -14,6 +26,20 @@ from recon.store.schema.columns import Instant
 
 INSTANT_FORMAT = "YYYY-MM-DD HH24:MI:SS.US"
 """How PostgreSQL's to_char writes an instant as SQLite keeps it."""
+
+
+def replace_rows(
+    connection: Connection, table: Table, run_id: str, rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Keep rows of a run in place of those of an earlier attempt."""
+    connection.execute(delete(table).where(table.c.run_id == run_id))
+    add_rows(connection, table, [{"run_id": run_id, **row} for row in rows])
+
+
+def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add rows with the same columns each; none is right, too."""
+    if rows:
+        connection.execute(insert(table), rows)
 
 
 def among(

@@ -6,18 +6,18 @@ when its change does. Triggers refuse UPDATE and DELETE; `verify` finds what got
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, insert, or_, select
+from sqlalchemy import Connection, and_, insert, or_, select
 
 from recon.privacy.own_files import replace_result
 from recon.store.schema import batch, history, run
-from recon.store.schema.columns import in_account, values_of
+from recon.store.schema.columns import in_account
 
 GENESIS = "0" * 64
 CLAIMED = "claimed"
@@ -28,54 +28,6 @@ LINKS_AT_ONCE = 5_000
 """Links that are held in memory while the chain is walked."""
 
 _NEWEST = select(history.c.sequence, history.c.hash).order_by(history.c.sequence.desc()).limit(1)
-_APPEND = insert(history)
-_LINKS = (
-    select(history)
-    .where(history.c.sequence > bindparam("after"))
-    .order_by(history.c.sequence)
-    .execution_options(yield_per=LINKS_AT_ONCE)
-)
-_OF_ENTITY = (
-    select(history).where(history.c.entity_id == bindparam("wanted")).order_by(history.c.sequence)
-)
-_HASHES = select(history.c.sequence, history.c.hash).where(
-    history.c.sequence.in_(bindparam("wanted", expanding=True))
-)
-_OWN_BATCH = (
-    select(batch.c.batch_id)
-    .where(
-        *in_account(batch),
-    )
-    .scalar_subquery()
-)
-_OWN_RUN = (
-    select(run.c.run_id)
-    .where(
-        *in_account(run),
-    )
-    .scalar_subquery()
-)
-_KNOWN_BATCH = select(batch.c.batch_id).scalar_subquery()
-_LAST_NOTED = (
-    select(history.c.entity, history.c.at)
-    .where(
-        or_(
-            and_(
-                history.c.entity == "batch",
-                history.c.event == CLAIMED,
-                # One that was removed past the journal may have been this account's.
-                or_(history.c.entity_id.in_(_OWN_BATCH), history.c.entity_id.not_in(_KNOWN_BATCH)),
-            ),
-            and_(
-                history.c.entity == "run",
-                history.c.event == REPORTED,
-                history.c.entity_id.in_(_OWN_RUN),
-            ),
-        )
-    )
-    .order_by(history.c.sequence.desc())
-    .limit(1)
-)
 _GROWN = "the chain has grown"
 """Where a connection keeps what its transaction added."""
 FREE = {
@@ -113,14 +65,35 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
+class ChainLink:
+    """One event as the chain has it."""
+
+    sequence: int
+    at: datetime
+    entity: str
+    entity_id: str
+    event: str
+    text: str
+    """What it tells, as JSON."""
+
+    @property
+    def data(self) -> Any:
+        """What it tells.
+
+        Raises:
+            ValueError: it was spoilt past the code.
+        """
+        return json.loads(self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class Grown:
     """What one transaction added to the chain so far."""
 
     head: Head
     what: str
-    """The newest event that restricts, in words."""
+    """The newest event that restricts, in words; "" for none."""
     at: datetime
-    restricts: bool
 
 
 def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> Head:
@@ -131,22 +104,15 @@ def append(connection: Connection, events: Sequence[Event], *, at: datetime) -> 
     last = head(connection)
     rows = []
     for event in events:
-        row = _row(event, at=at, last=last)
-        rows.append(row)
-        last = Head(last.sequence + 1, str(row["hash"]))
+        rows.append(_linked(event, data=_CANONICAL.encode(event.data), at=at, last=last))
+        last = Head(last.sequence + 1, str(rows[-1]["hash"]))
     if rows:
-        connection.execute(_APPEND, rows)
-        _note_grown(connection, events, head=last, at=at)
+        connection.execute(insert(history), rows)
+        before = grown(connection)
+        restricting = (f"{event.entity} {event.event}" for event in events if restricts(event))
+        what = next(restricting, before.what if before else "")
+        connection.info[_GROWN] = Grown(last, what, at)
     return last
-
-
-def _note_grown(
-    connection: Connection, events: Sequence[Event], *, head: Head, at: datetime
-) -> None:
-    before = grown(connection)
-    what = next((f"{event.entity} {event.event}" for event in events if restricts(event)), "")
-    grown_by = before.what if before and not what else what
-    connection.info[_GROWN] = Grown(head, grown_by, at, restricts=bool(grown_by))
 
 
 def restricts(event: Event) -> bool:
@@ -181,7 +147,8 @@ def first_hash(connection: Connection) -> str:
 
 def hashes_of(connection: Connection, sequences: Sequence[int]) -> dict[int, str]:
     """The hashes of some links by their number; what the chain does not have is not among them."""
-    rows = connection.execute(_HASHES, {"wanted": sorted(set(sequences))}).tuples()
+    wanted = history.c.sequence.in_(sorted(set(sequences)))
+    rows = connection.execute(select(history.c.sequence, history.c.hash).where(wanted)).tuples()
     return {0: GENESIS, **dict(rows.all())}
 
 
@@ -196,8 +163,23 @@ def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, d
 
     Returns the entity (batch or run) and the instant; None when neither ever was.
     """
-    of_account = values_of(*account)
-    row = connection.execute(_LAST_NOTED, of_account).one_or_none()
+    own_batch = select(batch.c.batch_id).where(*in_account(batch, account))
+    own_run = select(run.c.run_id).where(*in_account(run, account))
+    # One that was removed past the journal may have been this account's.
+    known = history.c.entity_id.in_(select(batch.c.batch_id))
+    claimed = and_(history.c.entity == "batch", history.c.event == CLAIMED)
+    reported = and_(history.c.entity == "run", history.c.event == REPORTED)
+    row = connection.execute(
+        select(history.c.entity, history.c.at)
+        .where(
+            or_(
+                and_(claimed, or_(history.c.entity_id.in_(own_batch), ~known)),
+                and_(reported, history.c.entity_id.in_(own_run)),
+            )
+        )
+        .order_by(history.c.sequence.desc())
+        .limit(1)
+    ).one_or_none()
     return None if row is None else (row.entity, row.at)
 
 
@@ -207,31 +189,48 @@ def verify(connection: Connection, *, after: Head | None = None) -> tuple[Head, 
     `after` is a link up to which it was found closed before; None walks the whole chain.
     """
     last = after or Head(0, GENESIS)
-    with connection.execute(_LINKS, {"after": last.sequence}) as links:
-        for row in links.mappings():
-            expected = _expected(row, last=last)
-            if row["sequence"] != expected["sequence"]:
-                return (
-                    last,
-                    f"history {expected['sequence']} is missing (next is {row['sequence']})",
+    query = select(history).where(history.c.sequence > last.sequence).order_by(history.c.sequence)
+    with connection.execute(query.execution_options(yield_per=LINKS_AT_ONCE)) as links:
+        for row in links:
+            event = Event(row.entity, row.entity_id, row.event, {})
+            # As it would have been appended, from its own stored text.
+            expected = _linked(event, data=row.data, at=row.at, last=last)
+            if row.sequence != last.sequence + 1:
+                return last, f"history {last.sequence + 1} is missing (next is {row.sequence})"
+            if row.hash != expected["hash"] or row.previous_hash != last.hash:
+                link = f"{row.sequence} ({row.entity} {row.entity_id}, {row.event})"
+                return last, (
+                    f"history {link} does not close with the one before it: it or its predecessor "
+                    "was changed"
                 )
-            if row["hash"] != expected["hash"] or row["previous_hash"] != last.hash:
-                return last, _broken(row)
-            last = Head(row["sequence"], row["hash"])
+            last = Head(row.sequence, row.hash)
     return last, ""
 
 
-def _broken(row: Mapping[Any, Any]) -> str:
-    link = f"{row['sequence']} ({row['entity']} {row['entity_id']}, {row['event']})"
-    return (
-        f"history {link} does not close with the one before it: it or its predecessor was changed"
-    )
+def links_of(
+    connection: Connection,
+    entity_ids: Collection[str] | None = None,
+    *,
+    entity: str = "",
+    event: str = "",
+    after: int = 0,
+) -> list[ChainLink]:
+    """The links that tell of some entities, oldest first.
 
-
-def of_entity(connection: Connection, entity_id: str) -> Iterable[Mapping[str, object]]:
-    """All events of one entity, oldest first."""
-    rows = connection.execute(_OF_ENTITY, {"wanted": entity_id})
-    return [dict(row) for row in rows.mappings()]
+    Args:
+        connection: of the database.
+        entity_ids: only of these; None: of all.
+        entity: only of this kind.
+        event: only of this event.
+        after: only behind the link of this number.
+    """
+    names = ("sequence", "at", "entity", "entity_id", "event", "data")
+    query = select(*(history.c[name] for name in names)).where(history.c.sequence > after)
+    if entity_ids is not None:
+        query = query.where(history.c.entity_id.in_([*entity_ids]))
+    for column, wanted in ((history.c.entity, entity), (history.c.event, event)):
+        query = query.where(column == wanted) if wanted else query
+    return [ChainLink(*row) for row in connection.execute(query.order_by(history.c.sequence))]
 
 
 def links_between(connection: Connection, first: int, *, last: int) -> Iterable[dict[str, object]]:
@@ -247,17 +246,6 @@ def links_between(connection: Connection, first: int, *, last: int) -> Iterable[
 def instant_text(at: datetime) -> str:
     """An instant as a link hashes it."""
     return at.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def _expected(row: Mapping[Any, Any], *, last: Head) -> dict[str, object]:
-    """The row as it would have been appended after `last`, from its own stored text."""
-    event = Event(row["entity"], row["entity_id"], row["event"], {})
-    return _linked(event, data=row["data"], at=row["at"], last=last)
-
-
-def _row(event: Event, *, at: datetime, last: Head) -> dict[str, object]:
-    data = _CANONICAL.encode(event.data)
-    return _linked(event, data=data, at=at, last=last)
 
 
 def _linked(event: Event, *, data: str, at: datetime, last: Head) -> dict[str, object]:

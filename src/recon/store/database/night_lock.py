@@ -21,6 +21,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from recon.model.errors import NightHeldError, StoreError
 from recon.privacy.own_files import OWNER
 from recon.store.database.engine import Store
+from recon.store.schema.columns import Owner, account_of
 
 PROC = Path("/proc")
 START_FIELD = 19
@@ -29,7 +30,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class Process:
     """One process, for ever."""
 
     boot_id: str
@@ -136,34 +137,34 @@ HOLDER_GONE_MS = 2_000
 
 
 @contextmanager
-def account_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator[None]:
+def account_lock(store: Store, owner: Owner) -> Iterator[None]:
     """Hold the account while the block runs.
 
     Raises:
         NightHeldError: another process holds it.
     """
-    key = _digest_of(merchant_id, account_id)
-    if store.is_sqlite:
-        with _file_lock(store, name=key.hex()[:16]):
-            yield
-    else:
-        with _advisory_lock(store, space=LOCK_SPACE, key=_number_of(key)):
-            yield
+    with _lock(store, "", space=LOCK_SPACE, key=_digest_of(owner)):
+        yield
 
 
 @contextmanager
-def closing_lock(store: Store, *, merchant_id: str, account_id: str) -> Iterator[None]:
+def closing_lock(store: Store, owner: Owner) -> Iterator[None]:
     """Be the only one who closes a month of the account while the block runs; nights go on.
 
     Raises:
         NightHeldError: another process does.
     """
-    key = _digest_of(merchant_id, account_id)
+    with _lock(store, "close-", space=CLOSING_SPACE, key=_digest_of(owner)):
+        yield
+
+
+@contextmanager
+def _lock(store: Store, prefix: str, *, space: int, key: bytes) -> Iterator[None]:
     if store.is_sqlite:
-        with _file_lock(store, name=f"close-{key.hex()[:16]}"):
+        with _file_lock(store, name=f"{prefix}{key.hex()[:16]}"):
             yield
     else:
-        with _advisory_lock(store, space=CLOSING_SPACE, key=_number_of(key)):
+        with _advisory_lock(store, space=space, key=_number_of(key)):
             yield
 
 
@@ -182,7 +183,7 @@ def desk_lock(store: Store) -> Iterator[Callable[[], bool]]:
             yield lambda: _is_open(connection)
 
 
-def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) -> bool:
+def lock_stands(connection: Connection, owner: Owner) -> bool:
     """Whether the account is still held by somebody; a file lock cannot be lost.
 
     The server drops an advisory lock with the connection that holds it, and its holder learns of
@@ -190,7 +191,7 @@ def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) ->
     """
     if connection.dialect.name != "postgresql":
         return True
-    number = _number_of(_digest_of(merchant_id, account_id))
+    number = _number_of(_digest_of(owner))
     # The server shows both halves of the key as unsigned numbers.
     locks = connection.execute(
         text(
@@ -203,8 +204,8 @@ def lock_stands(connection: Connection, *, merchant_id: str, account_id: str) ->
     return bool(locks.scalar_one())
 
 
-def _digest_of(merchant_id: str, account_id: str) -> bytes:
-    return hashlib.sha256(f"{merchant_id}\x1f{account_id}".encode()).digest()
+def _digest_of(owner: Owner) -> bytes:
+    return hashlib.sha256("\x1f".join(account_of(owner)).encode()).digest()
 
 
 def _number_of(digest: bytes) -> int:

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from recon.model.durable import flush_folder
 from recon.model.errors import OutputError
 from recon.privacy.own_files import open_unlinked
 from recon.store.database import history
-from recon.store.database.history import Grown, Head
+from recon.store.database.history import Head
 
 FILE_NAME = "history-head.jsonl"
 ACCEPTED_RESTORE = "restore accepted"
@@ -244,51 +244,37 @@ class OutsideHeads:
         That raises OutputError when what was done stands, but a file does not have it.
         """
         grown = history.grown(connection)
-        if grown is None or not grown.restricts:
-            return _nothing
-        noting = _Noting(grown)
+        noted: list[HeadFile] = []
+        problems: list[str] = []
+        if grown is None or not grown.what:
+            return lambda: None
+        what, head = grown.what, grown.head
         for file, accounts in self._accounts.items():
-            if file.path.parent.is_dir():
-                noting.begin(file, head=partial(_own_head, connection, file, accounts))
-        return noting.confirm
-
-
-def _nothing() -> None:
-    pass
-
-
-@dataclass(slots=True)
-class _Noting:
-    """One link on its way into the head files."""
-
-    grown: Grown
-    noted: list[HeadFile] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-
-    def begin(self, file: HeadFile, *, head: Callable[[], Head | str]) -> None:
-        """Before the commit. A database that is not the newest vouches for nothing."""
-        try:
-            foreign = file.note(head, of=self.grown.what, at=self.grown.at, pending=True)
-        except OutputError as error:
-            # To forbid is never refused for want of a file.
-            self.problems.append(str(error))
-        else:
-            if not foreign:
-                self.noted.append(file)
-
-    def confirm(self) -> None:
-        """After the commit."""
-        for file in self.noted:
+            if not file.path.parent.is_dir():
+                continue
+            own_head = partial(_own_head, connection, file, accounts)
             try:
-                file.note(lambda: self.grown.head, of=self.grown.what, at=self.grown.at)
+                # A database that is not the newest vouches for nothing.
+                if not file.note(own_head, of=what, at=grown.at, pending=True):
+                    noted.append(file)
             except OutputError as error:
-                self.problems.append(str(error))
-        if self.problems:
-            msg = (
-                f"{self.grown.what}: that stands in the database, but a backup restored from "
-                f"before it would not know: {self.problems[0]}"
-            )
-            raise OutputError(msg)
+                # To forbid is never refused for want of a file.
+                problems.append(str(error))
+
+        def confirm() -> None:
+            for file in noted:
+                try:
+                    file.note(lambda: head, of=what, at=grown.at)
+                except OutputError as error:
+                    problems.append(str(error))
+            if problems:
+                msg = (
+                    f"{what}: that stands in the database, but a backup restored from before it "
+                    f"would not know: {problems[0]}"
+                )
+                raise OutputError(msg)
+
+        return confirm
 
 
 def _own_head(connection: Connection, file: HeadFile, accounts: Sequence[Account]) -> Head | str:

@@ -1,16 +1,16 @@
 """What the history binds of instructions, for those who approve, claim and send them."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
 from recon.instructions.eligibility import Cleared
 from recon.instructions.instruction import BOUND, Instruction, Terms, terms_of
 from recon.model.errors import GateClosedError
 from recon.model.words import InstructionState
+from recon.store.database.history import links_of
 from recon.store.database.record import INSTRUCTION, PROBLEMS_MAX, ROW, difference, folded, named
 from recon.store.money.instruction_rows import find, in_parts
 from recon.store.schema import history, instruction
@@ -19,29 +19,12 @@ ENTITY = INSTRUCTION.entity
 UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 MAY_LEAVE = instruction.c.state.in_([state.value for state in UNSENT])
 
-_EVENTS = (
-    select(history.c.entity_id, history.c.data)
-    .where(history.c.entity == ENTITY, history.c.entity_id.in_(bindparam("wanted", expanding=True)))
-    .order_by(history.c.entity_id, history.c.sequence)
-)
-
 _OVER = frozenset(InstructionState) - {
     InstructionState.PLANNED,
     InstructionState.APPROVED,
     InstructionState.IN_FLIGHT,
 }
 """States that nothing leads back from to one in which it may be sent (`instruction.FOLLOWS`)."""
-_WAS_OVER = (
-    select(history.c.entity_id, history.c.event, instruction.c.state)
-    .join(instruction, instruction.c.instruction_id == history.c.entity_id)
-    .where(
-        history.c.entity == ENTITY,
-        history.c.event.in_([state.value for state in _OVER]),
-        MAY_LEAVE,
-    )
-    .order_by(history.c.sequence)
-    .limit(PROBLEMS_MAX)
-)
 
 
 def events_of(
@@ -50,8 +33,8 @@ def events_of(
     """What the history tells of some instructions: id -> data of its events, oldest first."""
     by_id: dict[str, list[Mapping[str, Any]]] = {}
     for some in in_parts(instruction_ids):
-        for row in connection.execute(_EVENTS, {"wanted": some}):
-            by_id.setdefault(row.entity_id, []).append(json.loads(row.data))
+        for link in links_of(connection, some, entity=ENTITY):
+            by_id.setdefault(link.entity_id, []).append(link.data)
     return by_id
 
 
@@ -118,7 +101,18 @@ def bound_by(events: Iterable[Mapping[str, Any]]) -> Terms:
 
 def back_again(connection: Connection) -> Iterator[str]:
     """Instructions that may leave by their row, and that the history knows to be over."""
-    for row in connection.execute(_WAS_OVER):
+    was_over = (
+        select(history.c.entity_id, history.c.event, instruction.c.state)
+        .join(instruction, instruction.c.instruction_id == history.c.entity_id)
+        .where(
+            history.c.entity == ENTITY,
+            history.c.event.in_([state.value for state in _OVER]),
+            MAY_LEAVE,
+        )
+        .order_by(history.c.sequence)
+        .limit(PROBLEMS_MAX)
+    )
+    for row in connection.execute(was_over):
         yield (
             f"instruction {row.entity_id} is {row.state}, but was {row.event.replace('_', ' ')} "
             "before, from which nothing leads back: it was changed past the journal"

@@ -1,6 +1,5 @@
 """Cases about final instructions, and evidence about doubts beside the gateway's answers."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,14 +7,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select
+from sqlalchemy import Connection, Select, func, insert, or_, select
 
 from recon.instructions.contradiction import NOT_DONE_STATES
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import SearchedRefund
 from recon.model.uptime import Uptime
 from recon.model.words import CONFIRMED_STATES, InstructionKind, InstructionState
-from recon.store.database.history import Event, append, of_entity
+from recon.store.database.history import Event, append, links_of
 from recon.store.database.record import CASE, record
 from recon.store.money.instruction_rows import (
     INSTRUCTIONS,
@@ -26,15 +25,10 @@ from recon.store.money.instruction_rows import (
 )
 from recon.store.nights.runs import Run
 from recon.store.schema import APPLIED, contradiction, instruction, refund_search
-from recon.store.schema.columns import REASON_CHARACTERS, OfAccount, account_values, in_account
+from recon.store.schema.columns import REASON_CHARACTERS, Owner, in_account
 
 CLOCK = "doubt clock"
 """Entity of the history: its events are readings."""
-_SEARCHES = (
-    select(refund_search)
-    .where(refund_search.c.instruction_id == bindparam("of_instruction"))
-    .order_by(refund_search.c.search_id)
-)
 
 
 def note_clocks(
@@ -57,19 +51,14 @@ def clock_event(instruction_id: str, *, uptime: Uptime) -> Event:
 
 def readings(connection: Connection, instruction_id: str, *, after: int = 0) -> list[Uptime]:
     """The noted readings of an instruction's clock, behind a link of the history, oldest first."""
-    shown = (
-        json.loads(str(link["data"]))
-        for link in of_entity(connection, instruction_id)
-        if link["entity"] == CLOCK and int(str(link["sequence"])) > after
-    )
-    return [Uptime(one["boot_id"], one["uptime_ms"]) for one in shown]
+    links = links_of(connection, [instruction_id], entity=CLOCK, after=after)
+    return [Uptime(link.data["boot_id"], link.data["uptime_ms"]) for link in links]
 
 
 def last_change(connection: Connection, instruction_id: str) -> int:
     """The link of the history by which an instruction came to the state that it is in."""
-    links = of_entity(connection, instruction_id)
-    changes = (int(str(link["sequence"])) for link in links if link["entity"] == "instruction")
-    return max(changes, default=0)
+    links = links_of(connection, [instruction_id], entity="instruction")
+    return links[-1].sequence if links else 0
 
 
 def save_search(connection: Connection, instruction_id: str, *, search: SearchedRefund) -> None:
@@ -94,7 +83,7 @@ def known_refund(connection: Connection, run: Run) -> Instruction | None:
     """
     newest = (
         INSTRUCTIONS.where(
-            *in_account(instruction),
+            *in_account(instruction, run),
             instruction.c.kind == InstructionKind.REFUND.value,
             instruction.c.state == InstructionState.CONFIRMED.value,
             instruction.c.refund_reference_id != "",
@@ -103,7 +92,7 @@ def known_refund(connection: Connection, run: Run) -> Instruction | None:
         .order_by(instruction.c.sent_at.desc(), instruction.c.instruction_id)
         .limit(1)
     )
-    return next(iter(read_instructions(connection, newest, account_values(run))), None)
+    return next(iter(read_instructions(connection, newest)), None)
 
 
 def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> list[str]:
@@ -114,7 +103,8 @@ def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> lis
 
 def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
     """All searches for a refund as they came, whatever the clock said."""
-    rows = connection.execute(_SEARCHES, {"of_instruction": instruction_id})
+    own = refund_search.c.instruction_id == instruction_id
+    rows = connection.execute(select(refund_search).where(own).order_by(refund_search.c.search_id))
     return [
         SearchedRefund(
             row.refund_reference_id,
@@ -130,71 +120,6 @@ FINAL = (*CONFIRMED_STATES, *NOT_DONE_STATES)
 KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
 
 
-_OF_ACCOUNT = in_account(contradiction)
-_CASES = select(contradiction).where(*_OF_ACCOUNT)
-_OF_INSTRUCTION = select(contradiction.c.closed_at).where(
-    contradiction.c.instruction_id == bindparam("wanted")
-)
-_OPEN = (
-    INSTRUCTIONS.add_columns(contradiction.c.told, contradiction.c.noted_at)
-    .join(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
-    .where(*_OF_ACCOUNT, contradiction.c.closed_at.is_(None))
-    .order_by(None)
-    .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
-)
-_REFUND_OF_ACCOUNT = (
-    *in_account(instruction),
-    instruction.c.kind == InstructionKind.REFUND.value,
-    instruction.c.transaction_id != "",
-)
-_NUMBERED_PAYMENTS = (
-    select(instruction.c.transaction_id)
-    .where(*_REFUND_OF_ACCOUNT, instruction.c.refund_reference_id != "")
-    .group_by(instruction.c.transaction_id)
-    .having(
-        or_(
-            func.count() > 1,
-            func.max(instruction.c.refund_reference_id) != instruction.c.transaction_id + "-01",
-        )
-    )
-)
-_NUMBERED = (
-    INSTRUCTIONS.where(
-        *_REFUND_OF_ACCOUNT,
-        instruction.c.sent_at.is_not(None),
-        # What surely did not leave took no number.
-        instruction.c.state.not_in(
-            [
-                InstructionState.PLANNED.value,
-                InstructionState.APPROVED.value,
-                InstructionState.WITHDRAWN.value,
-            ]
-        ),
-        instruction.c.transaction_id.in_(_NUMBERED_PAYMENTS),
-    )
-    .order_by(None)
-    .order_by(instruction.c.transaction_id, instruction.c.sent_at, instruction.c.instruction_id)
-)
-_ENDED = (
-    *in_account(instruction),
-    instruction.c.state.in_([state.value for state in FINAL]),
-    instruction.c.kind.in_([kind.value for kind in KINDS]),
-    instruction.c.outcome_at.is_not(None),
-    contradiction.c.instruction_id.is_(None),
-)
-_WITHOUT_CASE = INSTRUCTIONS.outerjoin(
-    contradiction, contradiction.c.instruction_id == instruction.c.instruction_id
-).where(*_ENDED)
-_ENDED_PAYMENTS = (
-    _WITHOUT_CASE.order_by(None).with_only_columns(instruction.c.transaction_id).distinct()
-)
-_ENDED_OF = (
-    _WITHOUT_CASE.where(instruction.c.transaction_id.in_(bindparam("wanted", expanding=True)))
-    .order_by(None)
-    .order_by(instruction.c.sent_at, instruction.c.instruction_id)
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Case:
     """A final instruction that evidence contradicts."""
@@ -205,40 +130,78 @@ class Case:
     noted_at: datetime
 
 
-def ended_payments(connection: Connection, owner: OfAccount) -> list[str]:
+def ended_payments(connection: Connection, owner: Owner) -> list[str]:
     """The payments of final instructions without a case."""
-    return [*connection.execute(_ENDED_PAYMENTS, account_values(owner)).scalars()]
+    payments = _ended(owner).with_only_columns(instruction.c.transaction_id).distinct()
+    return [*connection.execute(payments).scalars()]
+
+
+def _ended(owner: Owner) -> Select[Any]:
+    """Final instructions without a case."""
+    return (
+        INSTRUCTIONS.outerjoin(
+            contradiction, contradiction.c.instruction_id == instruction.c.instruction_id
+        )
+        .where(
+            *in_account(instruction, owner),
+            instruction.c.state.in_([state.value for state in FINAL]),
+            instruction.c.kind.in_([kind.value for kind in KINDS]),
+            instruction.c.outcome_at.is_not(None),
+            contradiction.c.instruction_id.is_(None),
+        )
+        .order_by(None)
+    )
 
 
 def shown_ended(
-    connection: Connection, owner: OfAccount, *, shown: Mapping[str, Sequence[str]]
+    connection: Connection, owner: Owner, *, shown: Mapping[str, Sequence[str]]
 ) -> list[tuple[Instruction, str]]:
     """Final instructions without a case whose payment is shown, each with its status.
 
     `shown` is what a run's answers showed: transaction -> statuses.
     """
-    of_account = account_values(owner)
     wanted = sorted(payment for payment in ended_payments(connection, owner) if payment in shown)
+    ended = _ended(owner).order_by(instruction.c.sent_at, instruction.c.instruction_id)
     return [
         (item, status)
         for some in in_parts(wanted)
-        for item in read_instructions(connection, _ENDED_OF, of_account | {"wanted": some})
+        for item in read_instructions(
+            connection, ended.where(instruction.c.transaction_id.in_(some))
+        )
         for status in shown[item.transaction_id]
     ]
 
 
 def numbered_refunds(connection: Connection, run: Run) -> list[list[Instruction]]:
     """Refunds by payment, as they were sent; of payments with more than one plain first number."""
-    numbered = read_instructions(connection, _NUMBERED, account_values(run))
-    return [[*refunds] for _, refunds in groupby(numbered, key=attrgetter("transaction_id"))]
+    payment, number = instruction.c.transaction_id, instruction.c.refund_reference_id
+    refunds = (
+        *in_account(instruction, run),
+        instruction.c.kind == InstructionKind.REFUND.value,
+        payment != "",
+    )
+    payments = (
+        select(payment)
+        .where(*refunds, number != "")
+        .group_by(payment)
+        .having(or_(func.count() > 1, func.max(number) != payment + "-01"))
+    )
+    # What surely did not leave took no number.
+    unsent = (InstructionState.PLANNED, InstructionState.APPROVED, InstructionState.WITHDRAWN)
+    sent = (
+        instruction.c.sent_at.is_not(None),
+        instruction.c.state.not_in([state.value for state in unsent]),
+    )
+    query = INSTRUCTIONS.where(*refunds, *sent, payment.in_(payments)).order_by(None)
+    by = (payment, instruction.c.sent_at, instruction.c.instruction_id)
+    numbered = read_instructions(connection, query.order_by(*by))
+    return [[*each] for _, each in groupby(numbered, key=attrgetter("transaction_id"))]
 
 
 def with_case(connection: Connection, run: Run) -> frozenset[str]:
     """Instructions of the account that have a case, open or closed."""
-    rows = connection.execute(
-        _CASES.with_only_columns(contradiction.c.instruction_id), account_values(run)
-    )
-    return frozenset(rows.scalars())
+    own = select(contradiction.c.instruction_id).where(*in_account(contradiction, run))
+    return frozenset(connection.execute(own).scalars())
 
 
 def open_case(connection: Connection, item: Instruction, *, reason: str, at: datetime) -> None:
@@ -265,34 +228,44 @@ def close_case(
 
 def had_case(connection: Connection, instruction_id: str) -> bool:
     """Whether it has a case, open or closed."""
-    return connection.execute(_OF_INSTRUCTION, {"wanted": instruction_id}).first() is not None
+    return bool(_ends_of_cases(connection, instruction_id))
 
 
 def has_open_case(connection: Connection, instruction_id: str) -> bool:
     """Whether people still have to look at it."""
-    row = connection.execute(_OF_INSTRUCTION, {"wanted": instruction_id}).first()
-    return row is not None and row.closed_at is None
+    return None in _ends_of_cases(connection, instruction_id)
+
+
+def _ends_of_cases(connection: Connection, instruction_id: str) -> list[datetime | None]:
+    own = contradiction.c.instruction_id == instruction_id
+    return [*connection.execute(select(contradiction.c.closed_at).where(own)).scalars()]
 
 
 def open_cases(connection: Connection, run: Run) -> list[Case]:
     """Open cases of the account, oldest first."""
-    rows = connection.execute(_OPEN, account_values(run))
+    rows = connection.execute(
+        INSTRUCTIONS.add_columns(contradiction.c.told, contradiction.c.noted_at)
+        .join(contradiction, contradiction.c.instruction_id == instruction.c.instruction_id)
+        .where(*in_account(contradiction, run), contradiction.c.closed_at.is_(None))
+        .order_by(None)
+        .order_by(contradiction.c.noted_at, contradiction.c.instruction_id)
+    )
     return [Case(instruction_of(row), row.told, row.noted_at) for row in rows]
 
 
 def closed_payments(connection: Connection, run: Run) -> dict[str, str]:
-    """Payment -> why nothing more is sent for it: a case is open, or the journal was wrong."""
-    return dict(_reasons(connection.execute(_CASES, account_values(run)).mappings()))
+    """Payment -> why nothing more is sent for it: a case is open, or the journal was wrong.
 
-
-def _reasons(rows: Iterable[Any]) -> Iterable[tuple[str, str]]:
-    for row in rows:
-        wanted = row["instruction_id"]
-        if not row["transaction_id"]:
-            continue  # an end of a subscription: of no payment
-        if row["closed_at"] is None:
-            reason = f"instruction {wanted} of the same payment has an open case: {row['told']}"
-            yield row["transaction_id"], reason
-        elif (row["verdict"] == APPLIED) != (row["believed"] in CONFIRMED_STATES):
-            reason = f"two people found that instruction {wanted} of the same payment was in truth "
-            yield row["transaction_id"], f"{reason}{row['verdict']}: go on in the portal"
+    The end of a subscription is of no payment.
+    """
+    mine = *in_account(contradiction, run), contradiction.c.transaction_id != ""
+    reasons = {}
+    for case in connection.execute(select(contradiction).where(*mine)):
+        of = f"instruction {case.instruction_id} of the same payment"
+        if case.closed_at is None:
+            reasons[case.transaction_id] = f"{of} has an open case: {case.told}"
+        elif (case.verdict == APPLIED) != (case.believed in CONFIRMED_STATES):
+            reasons[case.transaction_id] = (
+                f"two people found that {of} was in truth {case.verdict}: go on in the portal"
+            )
+    return reasons

@@ -12,10 +12,10 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    Table,
     and_,
     bindparam,
     func,
-    insert,
     or_,
     select,
     update,
@@ -27,6 +27,7 @@ from recon.instructions.instruction import FOLLOWS, Instruction, Intention, name
 from recon.instructions.planning import Action, Earlier, Known, OrderRow, Plan
 from recon.model.errors import Defect
 from recon.model.words import InstructionKind, InstructionState, OrderStatus, SourceKind
+from recon.store.database.bulk_rows import add_rows
 from recon.store.database.history import Event, append
 from recon.store.database.record import INSTRUCTION, ROW, cells_of
 from recon.store.nights.runs import Run
@@ -42,8 +43,7 @@ from recon.store.schema import (
 )
 from recon.store.schema.columns import (
     REASON_CHARACTERS,
-    OfAccount,
-    account_values,
+    Owner,
     in_account,
     reason_that_fits,
 )
@@ -62,7 +62,7 @@ INSTRUCTIONS = select(*_COLUMNS).order_by(
 
 
 def find(
-    connection: Connection, owner: OfAccount | None = None, **wanted: Iterable[str]
+    connection: Connection, owner: Owner | None = None, **wanted: Iterable[str]
 ) -> list[Instruction]:
     """Instructions whose columns have one of the values that are wanted of each, oldest first.
 
@@ -71,16 +71,14 @@ def find(
         owner: Only those of this account; None: of every one.
         wanted: Column -> so many values as one query may have.
     """
-    query = INSTRUCTIONS
-    if owner is not None:
-        wanted |= {"merchant_id": [owner.merchant_id], "account_id": [owner.account_id]}
+    query = INSTRUCTIONS if owner is None else INSTRUCTIONS.where(*in_account(instruction, owner))
     for name, values in wanted.items():
         query = query.where(instruction.c[name].in_([str(value) for value in values]))
     return read_instructions(connection, query)
 
 
 def find_by(
-    connection: Connection, owner: OfAccount | None, *, column: str, values: Iterable[str]
+    connection: Connection, owner: Owner | None, *, column: str, values: Iterable[str]
 ) -> dict[str, list[Instruction]]:
     """Instructions by what one column says, for any number of values; a blank one finds none."""
     found: dict[str, list[Instruction]] = {}
@@ -102,11 +100,9 @@ def in_parts(values: Iterable[str]) -> Iterator[Sequence[str]]:
         yield part
 
 
-def read_instructions(
-    connection: Connection, query: Select[Any], values: Mapping[str, Any] | None = None
-) -> list[Instruction]:
+def read_instructions(connection: Connection, query: Select[Any]) -> list[Instruction]:
     """Journal rows of a query that was made from `INSTRUCTIONS`, as domain values."""
-    return [instruction_of(row) for row in connection.execute(query, values or {})]
+    return [instruction_of(row) for row in connection.execute(query)]
 
 
 def instruction_of(row: Row[Any]) -> Instruction:
@@ -155,18 +151,6 @@ UNFINISHED = (
 )
 
 
-_OF = in_account(instruction)
-_INSERT = insert(instruction)
-_HOLD = (
-    update(instruction)
-    .where(
-        instruction.c.instruction_id == bindparam("wanted"),
-        instruction.c.state == InstructionState.APPROVED.value,
-    )
-    .values(hold=bindparam("because"))
-)
-
-
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
     """A batch that was claimed and not closed, with the reply where one was kept."""
@@ -176,24 +160,6 @@ class OpenBatch:
     reply: RawReply | None
 
 
-_OPEN_BATCHES = (
-    select(
-        *(batch.c[name] for name in ("batch_id", "body_sha256")),
-        *(batch.c[name] for name in ("http_status", "reply_headers", "reply", "replied_at")),
-    )
-    .where(
-        *in_account(batch),
-        batch.c.state != "closed",
-    )
-    .order_by(batch.c.claimed_at)
-)
-_SENT_ORDERS = (
-    select(instruction.c.order_no)
-    .join(attempt, attempt.c.instruction_id == instruction.c.instruction_id)
-    .join(batch, batch.c.batch_id == attempt.c.batch_id)
-    .where(*_OF, batch.c.run_id == bindparam("of_run"))
-    .distinct()
-)
 _NEWEST_FILE = (
     select(func.max(order_file.c.file_id))
     .where(
@@ -216,33 +182,6 @@ _STILL_ASKED = (
     )
     .exists()
 )
-_REPLACED = (
-    select(instruction.c.instruction_id)
-    .join(origin, origin.c.file_id == instruction.c.file_id)
-    .where(
-        *_OF,
-        instruction.c.state.in_(bindparam("wanted", expanding=True)),
-        origin.c.file_id != _NEWEST_FILE,
-        ~_STILL_ASKED,
-    )
-)
-_OF_ORDER_FILES = (
-    select(instruction.c.instruction_id)
-    .join(origin, origin.c.file_id == instruction.c.file_id)
-    .where(
-        *_OF,
-        instruction.c.state == InstructionState.APPROVED.value,
-        origin.c.kind == SourceKind.ORDERS.value,
-    )
-)
-
-
-_LINK = (
-    update(order_action)
-    .where(order_action.c.action_id == bindparam("wanted"))
-    # What was sealed moved to the instruction; one copy is one to erase.
-    .values(instruction_id=bindparam("given"), sealed="")
-)
 
 
 def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> None:
@@ -260,11 +199,15 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
         }
         for item in plan.new
     ]
-    if rows:
-        connection.execute(_INSERT, rows)
-    links = [{"wanted": action, "given": instruction} for action, instruction in plan.links]
-    if links:
-        connection.execute(_LINK, links)
+    add_rows(connection, instruction, rows)
+    if plan.links:
+        # What was sealed moves to the instruction; one copy is one to erase.
+        link = (
+            update(order_action)
+            .where(order_action.c.action_id == bindparam("wanted"))
+            .values(instruction_id=bindparam("given"), sealed="")
+        )
+        connection.execute(link, [{"wanted": own, "given": given} for own, given in plan.links])
     events = [
         Event(
             "instruction",
@@ -285,18 +228,33 @@ def replaced(
     states: Iterable[InstructionState] = (InstructionState.APPROVED,),
 ) -> set[str]:
     """Instructions in `states` that the newest version of their file no longer asks for."""
-    wanted = {"wanted": [state.value for state in states]}
-    return set(connection.execute(_REPLACED, account_values(run) | wanted).scalars())
+    wanted = instruction.c.state.in_([state.value for state in states])
+    superseded = origin.c.file_id != _NEWEST_FILE
+    return _ids_by_file(connection, run, wanted, superseded, ~_STILL_ASKED)
 
 
 def of_order_files(connection: Connection, run: Run) -> set[str]:
     """Approved instructions that came as actions of order rows."""
-    return set(connection.execute(_OF_ORDER_FILES, account_values(run)).scalars())
+    approved = instruction.c.state == InstructionState.APPROVED.value
+    return _ids_by_file(connection, run, approved, origin.c.kind == SourceKind.ORDERS.value)
+
+
+def _ids_by_file(connection: Connection, run: Run, *which: ColumnElement[bool]) -> set[str]:
+    query = (
+        select(instruction.c.instruction_id)
+        .join(origin, origin.c.file_id == instruction.c.file_id)
+        .where(*in_account(instruction, run), *which)
+    )
+    return {*connection.execute(query).scalars()}
 
 
 def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None:
     """Keep in words why an approved instruction was not sent tonight."""
-    connection.execute(_HOLD, {"wanted": instruction_id, "because": reason_that_fits(hold)})
+    own = (
+        instruction.c.instruction_id == instruction_id,
+        instruction.c.state == InstructionState.APPROVED.value,
+    )
+    connection.execute(update(instruction).where(*own).values(hold=reason_that_fits(hold)))
 
 
 def give_to_people(connection: Connection, refused: Refused, *, at: datetime) -> None:
@@ -315,15 +273,18 @@ def give_to_people(connection: Connection, refused: Refused, *, at: datetime) ->
 
 def open_batches(connection: Connection, run: Run) -> list[OpenBatch]:
     """Batches of the account that were claimed but not closed: their sender is gone."""
-    rows = connection.execute(_OPEN_BATCHES, account_values(run))
-    return [OpenBatch(row.batch_id, row.body_sha256, _kept_reply(row)) for row in rows]
-
-
-def _kept_reply(row: Row[Any]) -> RawReply | None:
-    """The reply with its head: some of its lines say whether anything was processed."""
-    if row.reply is None:
-        return None
-    return RawReply(row.http_status, json.loads(row.reply_headers), row.reply, row.replied_at)
+    mine = *in_account(batch, run), batch.c.state != "closed"
+    return [
+        OpenBatch(
+            row.batch_id,
+            row.body_sha256,
+            # With its head: some of its lines say whether anything was processed.
+            RawReply(row.http_status, json.loads(row.reply_headers), row.reply, row.replied_at)
+            if row.reply is not None
+            else None,
+        )
+        for row in connection.execute(select(batch).where(*mine).order_by(batch.c.claimed_at))
+    ]
 
 
 def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
@@ -336,7 +297,11 @@ def rows_of_batch(connection: Connection, batch_id: str) -> list[Instruction]:
 def touched(connection: Connection, run: Run) -> list[str]:
     """Orders of the account whose instructions this run sent, resolved or left in doubt."""
     order_nos = connection.execute(
-        _SENT_ORDERS, account_values(run) | {"of_run": run.run_id}
+        select(instruction.c.order_no)
+        .join(attempt, attempt.c.instruction_id == instruction.c.instruction_id)
+        .join(batch, batch.c.batch_id == attempt.c.batch_id)
+        .where(*in_account(instruction, run), batch.c.run_id == run.run_id)
+        .distinct()
     ).scalars()
     doubtful = find(
         connection, run, state=(InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
@@ -350,52 +315,16 @@ _CARRIED = (
 )
 
 
-_OWN = in_account(instruction)
-_UNPLANNED = (
-    select(order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind"))
-    .join(order_file, order_file.c.file_id == order_action.c.file_id)
-    .where(
-        *in_account(order_action),
-        order_action.c.instruction_id == "",
-    )
-    .order_by(order_action.c.action_id)
-)
-_UNPLANNED_ORDERS = (
-    select(order_action.c.order_no)
-    .where(
-        *in_account(order_action),
-        order_action.c.instruction_id == "",
-    )
-    .distinct()
-)
-_ENDED_ORDERS = select(instruction.c.order_no).where(*_OWN).distinct()
-_KNOWN = (
-    INSTRUCTIONS.add_columns(order_file.c.name.label("file_name"))
-    .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
-    .where(*_OWN)
-)
-_UNNAMED = (
-    select(order_action.c.order_no)
-    .where(
-        *in_account(order_action),
-        order_action.c.instruction_id == "",
-        order_action.c.transaction_id == "",
-    )
-    .distinct(),
-    select(instruction.c.order_no)
-    .where(
-        *_OWN,
-        instruction.c.transaction_id == "",
-        instruction.c.state.in_([InstructionState.PLANNED.value, InstructionState.APPROVED.value]),
-    )
-    .distinct(),
-)
-"""Orders of rows and instructions that name none, which only the gateway's answers tell."""
-
-
 def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
     """Actions of the account's order files that have no instruction yet, oldest first."""
-    rows = connection.execute(_UNPLANNED, account_values(run)).mappings()
+    rows = connection.execute(
+        select(
+            order_action, order_file.c.name.label("file_name"), order_file.c.kind.label("file_kind")
+        )
+        .join(order_file, order_file.c.file_id == order_action.c.file_id)
+        .where(*in_account(order_action, run), order_action.c.instruction_id == "")
+        .order_by(order_action.c.action_id)
+    ).mappings()
     return [
         Action(
             action_id=row["action_id"],
@@ -430,7 +359,15 @@ def _order_row(row: Mapping[Any, Any]) -> OrderRow | None:
 
 def unplanned_orders(connection: Connection, run: Run) -> set[str]:
     """Order numbers that the account's files name in actions without an instruction yet."""
-    return set(connection.execute(_UNPLANNED_ORDERS, account_values(run)).scalars()) - {""}
+    unplanned = order_action.c.instruction_id == ""
+    return _order_nos(connection, order_action, run, unplanned)
+
+
+def _order_nos(
+    connection: Connection, table: Table, run: Run, *which: ColumnElement[bool]
+) -> set[str]:
+    query = select(table.c.order_no).where(*in_account(table, run), *which).distinct()
+    return {*connection.execute(query).scalars()} - {""}
 
 
 def ended_orders(
@@ -440,13 +377,9 @@ def ended_orders(
 
     No order file need name them, and what the gateway shows of them later may deny their end.
     """
-    order_nos: set[str] = set()
-    for after, up_to in spans:
-        ended = _ENDED_ORDERS.where(
-            instruction.c.outcome_at > after, instruction.c.outcome_at <= up_to
-        )
-        order_nos.update(connection.execute(ended, account_values(run)).scalars())
-    return order_nos - {""}
+    ended_at = instruction.c.outcome_at
+    inside = (and_(ended_at > after, ended_at <= up_to) for after, up_to in spans)
+    return _order_nos(connection, instruction, run, or_(False, *inside))
 
 
 def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Known:
@@ -454,7 +387,11 @@ def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Know
 
     `shown` is the one transaction that the gateway shows for an order.
     """
-    rows = connection.execute(_KNOWN, account_values(run))
+    rows = connection.execute(
+        INSTRUCTIONS.add_columns(order_file.c.name.label("file_name"))
+        .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
+        .where(*in_account(instruction, run))
+    )
     return Known((_earlier(row, shown=shown) for row in rows), shown=shown)
 
 
@@ -472,10 +409,11 @@ def _earlier(row: Row[Any], *, shown: Mapping[str, str]) -> Earlier:
 
 def unnamed_orders(connection: Connection, run: Run) -> set[str]:
     """Orders of the account for which something is asked whose payment is not named yet."""
-    order_nos: set[str] = set()
-    for query in _UNNAMED:
-        order_nos.update(connection.execute(query, account_values(run)).scalars())
-    return order_nos - {""}
+    unplanned = order_action.c.instruction_id == "", order_action.c.transaction_id == ""
+    waits = [InstructionState.PLANNED.value, InstructionState.APPROVED.value]
+    unsent = instruction.c.transaction_id == "", instruction.c.state.in_(waits)
+    asked = _order_nos(connection, order_action, run, *unplanned)
+    return asked | _order_nos(connection, instruction, run, *unsent)
 
 
 _UNDECIDED = (
@@ -529,19 +467,18 @@ def replaced_workbooks(connection: Connection) -> dict[str, datetime]:
     return {row.workbook: row.started_at for row in rows if row.workbook not in kept}
 
 
-def open_money(connection: Connection, owner: OfAccount, *, before: datetime) -> bool:
+def open_money(connection: Connection, owner: Owner, *, before: datetime) -> bool:
     """Whether an instruction or a case of an account that began before an instant is not ended."""
     unfinished = select(instruction.c.instruction_id).where(
-        *in_account(instruction),
+        *in_account(instruction, owner),
         instruction.c.state.in_([state.value for state in UNFINISHED]),
         instruction.c.planned_at < before,
     )
     in_a_case = select(contradiction.c.instruction_id).where(
-        *in_account(contradiction), contradiction.c.verdict == ""
+        *in_account(contradiction, owner), contradiction.c.verdict == ""
     )
     return any(
-        connection.execute(query.limit(1), account_values(owner)).first() is not None
-        for query in (unfinished, in_a_case)
+        connection.execute(query.limit(1)).first() is not None for query in (unfinished, in_a_case)
     )
 
 

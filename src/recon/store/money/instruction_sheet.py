@@ -18,6 +18,7 @@ from recon.store.money.sending_rows import dry_batches, runs_of_night
 from recon.store.nights.runs import BY_HAND, Run
 from recon.store.schema import attempt, batch, history, instruction, order_file
 from recon.store.schema import run as runs
+from recon.store.schema.columns import in_account
 
 _SUBJECT = case(
     (instruction.c.order_no != "", instruction.c.order_no),
@@ -42,6 +43,9 @@ def sheet_frame(
         .join(batch, batch.c.batch_id == attempt.c.batch_id)
         .where(batch.c.run_id == run.run_id)
     )
+    of_night = select(batch.c.batch_id).where(
+        batch.c.run_id.in_(runs_of_night(run, run.business_date))
+    )
     renamed: dict[str, Any] = {
         "order_no": order_no,
         "attempt": instruction.c.attempts.label("attempt"),
@@ -56,13 +60,12 @@ def sheet_frame(
         )
         .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
         .where(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.account_id == run.account_id,
+            *in_account(instruction, run),
             or_(
                 instruction.c.run_id == run.run_id,
                 instruction.c.instruction_id.in_(in_run),
                 instruction.c.state.in_([state.value for state in UNFINISHED]),
-                _settled_on(run),
+                instruction.c.batch_id.in_(of_night),
                 _ended_in(run),
             ),
         )
@@ -117,14 +120,11 @@ def foreign_rows(connection: Connection, run: Run) -> list[str]:
 
 def _sent_since_yesterday(connection: Connection, run: Run) -> ColumnElement[bool]:
     """Batches of this night, and of none that were claimed between the day before and this one."""
-    account = (runs.c.merchant_id == run.merchant_id, runs.c.account_id == run.account_id)
-    before = connection.execute(
-        select(func.max(runs.c.as_of)).where(*account, runs.c.as_of < run.as_of)
-    ).scalar()
+    earlier = *in_account(runs, run), runs.c.as_of < run.as_of
+    before = connection.scalar(select(func.max(runs.c.as_of)).where(*earlier))
     by_hand = and_(
         batch.c.run_id.startswith(BY_HAND),
-        batch.c.merchant_id == run.merchant_id,
-        batch.c.account_id == run.account_id,
+        *in_account(batch, run),
         batch.c.claimed_at <= run.as_of,
         *([] if before is None else [batch.c.claimed_at > before]),
     )
@@ -188,10 +188,4 @@ def _ended_in(run: Run) -> ColumnElement[bool]:
         instruction.c.state.in_(ended),
         instruction.c.outcome_at >= run.started_at,
         instruction.c.outcome_at <= func.coalesce(end, instruction.c.outcome_at),
-    )
-
-
-def _settled_on(run: Run) -> ColumnElement[bool]:
-    return instruction.c.batch_id.in_(
-        select(batch.c.batch_id).where(batch.c.run_id.in_(runs_of_night(run, run.business_date)))
     )

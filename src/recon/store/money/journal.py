@@ -184,8 +184,7 @@ class StoredJournal:
         """A run that was taken over, or whose lock the server dropped, must not send."""
         if runs.is_closed(connection, self._run_id):
             return f"run {self._run_id} was closed: another run took the account over"
-        of_account = {"merchant_id": self._merchant_id, "account_id": self._account_id}
-        if not lock_stands(connection, **of_account):
+        if not lock_stands(connection, (self._merchant_id, self._account_id)):
             return "the database dropped the lock on this account: start the night again"
         return ""
 

@@ -5,35 +5,21 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from recon.instructions.approval import sums_in_words
 from recon.instructions.eligibility import BatchPlan
 from recon.instructions.instruction import MOVES_MONEY
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.words import CONFIRMED_STATES, DOUBTFUL_STATES, InstructionKind, InstructionState
+from recon.store.database.bulk_rows import replace_rows
 from recon.store.database.record import SWITCH, record
 from recon.store.money.case_rows import open_cases
 from recon.store.nights.proofs import MAY_HAVE_MOVED
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, dry_batch, instruction, sending_switch
 from recon.store.schema import run as runs
-from recon.store.schema.columns import account_values, in_account
-
-_SUMS = (
-    select(
-        instruction.c.kind,
-        instruction.c.currency,
-        func.count().label("rows"),
-        func.sum(instruction.c.amount).label("amount"),
-    )
-    .where(
-        *in_account(instruction),
-        instruction.c.state.in_(bindparam("wanted", expanding=True)),
-    )
-    .group_by(instruction.c.kind, instruction.c.currency)
-    .order_by(instruction.c.kind, instruction.c.currency)
-)
+from recon.store.schema.columns import in_account
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +69,15 @@ def unapproved(connection: Connection, run: Run) -> OpenMoney:
 def _in_states(
     connection: Connection, run: Run, *, states: Collection[InstructionState]
 ) -> Iterable[tuple[str, str, int, int]]:
-    of_account = account_values(run)
-    wanted = {"wanted": sorted(state.value for state in states)}
-    rows = connection.execute(_SUMS, of_account | wanted)
-    return [(row.kind, row.currency, row.rows, int(row.amount or 0)) for row in rows]
+    by = (instruction.c.kind, instruction.c.currency)
+    wanted = instruction.c.state.in_(sorted(state.value for state in states))
+    rows = connection.execute(
+        select(*by, func.count(), func.sum(instruction.c.amount))
+        .where(*in_account(instruction, run), wanted)
+        .group_by(*by)
+        .order_by(*by)
+    ).tuples()
+    return [(kind, currency, count, int(amount or 0)) for kind, currency, count, amount in rows]
 
 
 def _added(rows: Iterable[tuple[str, str, int, int]]) -> OpenMoney:
@@ -100,29 +91,10 @@ def _added(rows: Iterable[tuple[str, str, int, int]]) -> OpenMoney:
 
 NAME_CHARACTERS = 100
 """Of the name beside the switch; the history has all of it."""
-_NEWEST_TURN = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(1)
-
-_PAID = (
-    select(instruction.c.payee_digest)
-    .where(
-        instruction.c.merchant_id == bindparam("of_merchant"),
-        instruction.c.kind == InstructionKind.PAYOUT.value,
-        instruction.c.state.in_([state.value for state in CONFIRMED_STATES]),
-    )
-    .distinct()
-)
 _UNSENT = (
     InstructionState.PLANNED.value,
     InstructionState.APPROVED.value,
     InstructionState.WITHDRAWN.value,
-)
-_NIGHTS_PLANNED = (
-    select(instruction.c.instruction_id, runs.c.business_date)
-    .join(runs, runs.c.run_id == instruction.c.run_id)
-    .where(
-        *in_account(instruction),
-        instruction.c.state == InstructionState.APPROVED.value,
-    )
 )
 _MAY_HAVE_MOVED = instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED])
 _BY_RULE = instruction.c.approved_by == RULE_APPROVER
@@ -147,7 +119,8 @@ class Stopped:
 
 def stopped(connection: Connection) -> Stopped | None:
     """Who stopped all sending and why; None while money may be sent."""
-    newest = connection.execute(_NEWEST_TURN).one_or_none()
+    turns = select(sending_switch).order_by(sending_switch.c.turn.desc())
+    newest = connection.execute(turns.limit(1)).one_or_none()
     if newest is None or not newest.stopped:
         return None
     return Stopped(newest.turned_by, newest.reason, newest.at, newest.turn)
@@ -170,8 +143,13 @@ def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
 
 def nights_planned(connection: Connection, run: Run) -> dict[str, date]:
     """Approved instruction -> the business date of the night that planned it."""
-    of_account = account_values(run)
-    return dict(connection.execute(_NIGHTS_PLANNED, of_account).tuples().all())
+    approved = instruction.c.state == InstructionState.APPROVED.value
+    query = (
+        select(instruction.c.instruction_id, runs.c.business_date)
+        .join(runs, runs.c.run_id == instruction.c.run_id)
+        .where(*in_account(instruction, run), approved)
+    )
+    return dict(connection.execute(query).tuples().all())
 
 
 def used_by_rule(
@@ -212,7 +190,7 @@ def sent_outside(connection: Connection, run: Run) -> str:
     """A batch of the account claimed after a run began, and not by it; "" without one."""
     rows = connection.execute(
         select(batch.c.batch_id)
-        .where(batch.c.merchant_id == run.merchant_id, batch.c.account_id == run.account_id)
+        .where(*in_account(batch, run))
         .where(batch.c.claimed_at > run.started_at, batch.c.run_id != run.run_id)
         .limit(1)
     )
@@ -221,15 +199,19 @@ def sent_outside(connection: Connection, run: Run) -> str:
 
 def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
     """Digests of the payees to whom a payout of the merchant took effect."""
-    return frozenset(connection.execute(_PAID, {"of_merchant": run.merchant_id}).scalars())
+    paid = (
+        instruction.c.merchant_id == run.merchant_id,
+        instruction.c.kind == InstructionKind.PAYOUT.value,
+        instruction.c.state.in_([state.value for state in CONFIRMED_STATES]),
+    )
+    digests = select(instruction.c.payee_digest).where(*paid).distinct()
+    return frozenset(connection.execute(digests).scalars())
 
 
 def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[BatchPlan]) -> None:
     """Keep what a dry run would have sent; a repeated step keeps the newest."""
-    connection.execute(dry_batch.delete().where(dry_batch.c.run_id == run_id))
     rows = [
         {
-            "run_id": run_id,
             "position": plan.position,
             "currency": currency,
             "kind": plan.kind.value,
@@ -239,8 +221,7 @@ def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[Bat
         for plan in plans
         for currency, (rows, amount) in plan.sums.items()
     ]
-    if rows:
-        connection.execute(insert(dry_batch), rows)
+    replace_rows(connection, dry_batch, run_id, rows)
 
 
 def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
@@ -261,11 +242,7 @@ def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
 
 def runs_of_night(run: Run, night: date) -> Select[tuple[str]]:
     """Ids of every run of an account and business date, so that a resumed night is whole."""
-    return select(runs.c.run_id).where(
-        runs.c.merchant_id == run.merchant_id,
-        runs.c.account_id == run.account_id,
-        runs.c.business_date == night,
-    )
+    return select(runs.c.run_id).where(*in_account(runs, run), runs.c.business_date == night)
 
 
 def _moving(connection: Connection, run: Run, *conditions: ColumnElement[bool]) -> dict[str, int]:
@@ -273,11 +250,11 @@ def _moving(connection: Connection, run: Run, *conditions: ColumnElement[bool]) 
     query = (
         select(instruction.c.currency, func.sum(instruction.c.amount))
         .where(
-            *in_account(instruction),
+            *in_account(instruction, run),
             instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
             *conditions,
         )
         .group_by(instruction.c.currency)
     )
-    rows = connection.execute(query, account_values(run))
+    rows = connection.execute(query)
     return {currency: int(total) for currency, total in rows}

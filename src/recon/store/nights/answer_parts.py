@@ -10,13 +10,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 import pandas as pd
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from recon.archive.step_folder import FileEntry
 from recon.matching.frames.sources import KEY_COLUMNS, frame_of
+from recon.store.database.bulk_rows import add_rows
 from recon.store.nights.runs import BY_HAND, Run
 from recon.store.schema import answer_part, charged_back_order
-from recon.store.schema.columns import OfAccount, account_values, in_account
+from recon.store.schema.columns import Owner, in_account
 
 CODES_MAX = 1_000
 FIELDS = ("payment_status", "query_result")
@@ -33,15 +34,10 @@ class SeenCode:
     """One of the orders that showed it."""
 
 
-def codes_seen(connection: Connection, *, merchant_id: str, account_id: str) -> list[SeenCode]:
+def codes_seen(connection: Connection, owner: Owner) -> list[SeenCode]:
     """Every code of an account's kept answers, the most frequent first."""
-    documents = connection.execute(
-        select(answer_part.c.codes).where(
-            answer_part.c.merchant_id == merchant_id,
-            answer_part.c.account_id == account_id,
-            answer_part.c.answered > 0,
-        )
-    ).scalars()
+    mine = *in_account(answer_part, owner), answer_part.c.answered > 0
+    documents = connection.execute(select(answer_part.c.codes).where(*mine)).scalars()
     seen: dict[tuple[str, str], tuple[int, str]] = {}
     for document in map(json.loads, documents):
         for field in FIELDS:
@@ -61,10 +57,6 @@ BASELINE = "baseline"
 AFTER = "after"
 OWN_PHASES = (BASELINE, AFTER)
 OF_ACCOUNT = f"{BASELINE} of "
-_COUNTED = select(
-    func.coalesce(func.sum(answer_part.c.asked), 0),
-    func.coalesce(func.sum(answer_part.c.answered), 0),
-).where(answer_part.c.run_id == bindparam("of_run"), answer_part.c.phase == bindparam("of_phase"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,43 +133,42 @@ def save(
     if not wanted:
         return
     table = charged_back_order
-    known = connection.execute(
-        select(table.c.order_no, table.c.payment_status).where(*in_account(table)),
-        account_values(part),
-    )
+    query = select(table.c.order_no, table.c.payment_status).where(*in_account(table, part))
     of_part = {
         "merchant_id": part.merchant_id,
         "account_id": part.account_id,
         "run_id": part.run_id,
         "part_id": part_id,
     }
-    rows = [
-        {**of_part, "order_no": order_no, "payment_status": code}
-        for order_no, code in sorted(wanted - {(row[0], row[1]) for row in known})
-    ]
-    if rows:
-        connection.execute(insert(table), rows)
+    new = sorted(wanted - {*connection.execute(query).tuples()})
+    add_rows(
+        connection,
+        table,
+        [{**of_part, "order_no": order_no, "payment_status": code} for order_no, code in new],
+    )
 
 
 def of_run(connection: Connection, run_id: str) -> list[AnswerPart]:
     """All files of a run, in the order of coming."""
-    rows = connection.execute(_PARTS.where(answer_part.c.run_id == run_id))
-    return [AnswerPart(**row) for row in rows.mappings()]
+    return _parts(connection, answer_part.c.run_id == run_id)
 
 
-def of_account(connection: Connection, owner: OfAccount, *, after: int = 0) -> list[AnswerPart]:
+def of_account(connection: Connection, owner: Owner, *, after: int = 0) -> list[AnswerPart]:
     """Files with answers about an account, asked after a link, in the order of coming."""
     later = answer_part.c.asked_after >= after
-    query = _PARTS.where(*in_account(answer_part), answer_part.c.answered > 0, later)
-    return [
-        AnswerPart(**row) for row in connection.execute(query, account_values(owner)).mappings()
-    ]
+    return _parts(connection, *in_account(answer_part, owner), answer_part.c.answered > 0, later)
+
+
+def _parts(connection: Connection, *which: ColumnElement[bool]) -> list[AnswerPart]:
+    return [AnswerPart(**row) for row in connection.execute(_PARTS.where(*which)).mappings()]
 
 
 def counted(connection: Connection, run_id: str, *, phase: str) -> tuple[int, int]:
     """How many keys of a phase were to be asked for, and how many have a final answer."""
-    row = connection.execute(_COUNTED, {"of_run": run_id, "of_phase": phase}).one()
-    return int(row[0]), int(row[1])
+    sums = (func.coalesce(func.sum(answer_part.c[name]), 0) for name in ("asked", "answered"))
+    own = answer_part.c.run_id == run_id, answer_part.c.phase == phase
+    asked, answered = connection.execute(select(*sums).where(*own)).one()
+    return int(asked), int(answered)
 
 
 def newest(connection: Connection) -> int:
@@ -193,14 +184,13 @@ def charged_back_keys(
     rows = connection.execute(
         select(table.c.merchant_id, table.c.account_id, table.c.order_no)
         .where(
-            *in_account(table),
+            *in_account(table, run),
             table.c.payment_status.in_(codes),
             table.c.run_id != run.run_id,
             table.c.part_id <= until,
         )
         .distinct()
-        .order_by(table.c.order_no),
-        account_values(run),
+        .order_by(table.c.order_no)
     )
     return frame_of([dict(row) for row in rows.mappings()], columns=KEY_COLUMNS)
 
@@ -209,14 +199,14 @@ def judged_otherwise(
     connection: Connection, run: Run, *, codes: Collection[str], until: int
 ) -> list[AnswerPart]:
     """Files of earlier runs that show codes of which the rules took another view then."""
-    query = _PARTS.where(
-        *in_account(answer_part),
+    parts = _parts(
+        connection,
+        *in_account(answer_part, run),
         answer_part.c.run_id != run.run_id,
         answer_part.c.part_id <= until,
         answer_part.c.answered > 0,
         answer_part.c.chargeback_codes != joined_codes(codes),
     )
-    parts = [AnswerPart(**row) for row in connection.execute(query, account_values(run)).mappings()]
     return [part for part in parts if _new_codes(part, codes)]
 
 

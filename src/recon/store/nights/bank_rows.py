@@ -11,17 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    and_,
-    func,
-    insert,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Select, func, insert, select
 
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
@@ -30,9 +20,9 @@ from recon.matching.frames.bank_sources import (
     BankStatement,
     RefusedBankFile,
 )
-from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.words import SourceFile, SourceKind
-from recon.store.database.bulk_rows import among, frame_of_select, rows_of
+from recon.store.database.bulk_rows import add_rows, among, frame_of_select, rows_of
 from recon.store.nights import facts_rows, order_rows, settlement_rows
 from recon.store.nights.facts_rows import BEFORE_ALL, StorageOf
 from recon.store.nights.runs import Run
@@ -43,12 +33,14 @@ from recon.store.schema import (
     order_file,
     reject,
 )
+from recon.store.schema.columns import in_account, in_accounts
 
 NAME_PREFIX = "bank/"
 """Before bank and name of a file: no file of an inbox has a slash in its name."""
 Account = tuple[str, str]
 
 _FIELDS = tuple(field.name for field in fields(BankStatement))
+_OF_BANKS = order_file.c.kind == SourceKind.BANK.value
 _OF_ENTRY = tuple(name for name in BANK_ENTRY_COLUMNS if name != "statement")
 
 
@@ -68,60 +60,48 @@ def save_file(
 ) -> None:
     """Store one file whole: its statements, and the entries that `read` still has."""
     known = last_settlement(connection)
-    counts = LoadCounts(source.rows_accepted, source.rows_accepted, 0, 0)
-    file_id = order_rows.insert_file(connection, run, source=source, at=at, counts=counts)
+    new = source.rows_accepted
+    file_id = order_rows.insert_file(connection, run, source=source, new=new, at=at)
     rows = rows_of(read.entries)
     for number, statement in enumerate(read.statements):
-        cells = {**asdict(statement), "days_given": int(statement.days_given)}
+        given = {**asdict(statement), "days_given": int(statement.days_given)}
         inserted = connection.execute(
             insert(bank_statement)
-            .values(**cells, file_id=file_id, bank=bank, known_file=known)
+            .values(**given, file_id=file_id, bank=bank, known_file=known)
             .returning(bank_statement.c.statement_id)
         )
         own = inserted.scalar_one()
-        mine = [{**row, "statement_id": own} for row in rows if row["statement"] == number]
-        if mine:
-            names = (*_OF_ENTRY, "statement_id")
-            connection.execute(insert(bank_entry), [{n: row[n] for n in names} for row in mine])
+        mine = [row for row in rows if row["statement"] == number]
+        cells = [{name: row[name] for name in _OF_ENTRY} | {"statement_id": own} for row in mine]
+        add_rows(connection, bank_entry, cells)
 
 
 def note_known(connection: Connection, run: Run, *, source: SourceFile, at: datetime) -> None:
     """Put a file that the night of another account read among the files of this one."""
-    counts = LoadCounts(source.rows_accepted, 0, source.rows_accepted, 0)
-    order_rows.insert_file(connection, run, source=source, at=at, counts=counts)
+    repeat = source.rows_accepted
+    order_rows.insert_file(connection, run, source=source, repeat=repeat, at=at)
 
 
 def newest_of(connection: Connection, run: Run, *, name: str) -> SourceFile | None:
     """What the account last noted under a name."""
-    query = (
-        select(order_file)
-        .where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
-            order_file.c.name == name,
-        )
-        .order_by(order_file.c.file_id.desc())
-        .limit(1)
-    )
-    row = connection.execute(query).mappings().first()
-    return None if row is None else _source_file(row)
+    return _newest_source(connection, *in_account(order_file, run), order_file.c.name == name)
 
 
 def read_before(connection: Connection, *, name: str, sha256: str) -> SourceFile | None:
     """A file that any account's night read whole, by its content."""
-    query = (
-        select(order_file)
-        .where(
-            order_file.c.kind == SourceKind.BANK.value,
-            order_file.c.name == name,
-            order_file.c.sha256 == sha256,
-            order_file.c.file_id.in_(select(bank_statement.c.file_id)),
-        )
-        .order_by(order_file.c.file_id.desc())
-        .limit(1)
+    return _newest_source(
+        connection,
+        _OF_BANKS,
+        order_file.c.name == name,
+        order_file.c.sha256 == sha256,
+        order_file.c.file_id.in_(select(bank_statement.c.file_id)),
     )
+
+
+def _newest_source(connection: Connection, *which: ColumnElement[bool]) -> SourceFile | None:
+    query = select(order_file).where(*which).order_by(order_file.c.file_id.desc()).limit(1)
     row = connection.execute(query).mappings().first()
-    return None if row is None else _source_file(row)
+    return None if row is None else order_rows.source_file(row)
 
 
 def last_settlement(connection: Connection) -> int:
@@ -181,7 +161,7 @@ def _settling(accounts: Collection[Account]) -> Select[tuple[int]]:
         .join(order_file, order_file.c.file_id == order_facts_account.c.file_id)
         .where(
             order_file.c.kind == SourceKind.SETTLEMENT.value,
-            _of(accounts, table=order_facts_account),
+            in_accounts(order_facts_account, accounts),
         )
     )
 
@@ -260,7 +240,7 @@ def source_of(
 
 def not_right(connection: Connection, run: Run) -> set[str]:
     """Names of what the account's nights missed, or could not read, and that never came right."""
-    newest = _newest(SourceKind.BANK, accounts=[(run.merchant_id, run.account_id)], until=None)
+    newest = order_rows.newest_files(run, _OF_BANKS)
     rows = connection.execute(
         select(order_file.c.name).where(
             order_file.c.file_id.in_(newest), order_file.c.rows_rejected > 0
@@ -272,7 +252,7 @@ def not_right(connection: Connection, run: Run) -> set[str]:
 def _refused(
     connection: Connection, run: Run, *, banks: Collection[str], until: int | None
 ) -> Iterable[RefusedBankFile]:
-    newest = _newest(SourceKind.BANK, accounts=[(run.merchant_id, run.account_id)], until=until)
+    newest = order_rows.newest_files(run, _OF_BANKS, until=until)
     rows = connection.execute(
         select(order_file.c.name, reject.c.reason)
         .join(reject, reject.c.file_id == order_file.c.file_id)
@@ -299,7 +279,7 @@ def _arrivals(connection: Connection, *, until: int | None) -> dict[tuple[str, s
     query = (
         select(file.c.name, file.c.sha256, func.max(file.c.file_id).label("last"))
         .where(
-            file.c.kind == SourceKind.BANK.value,
+            _OF_BANKS,
             *(() if until is None else (file.c.file_id <= until,)),
         )
         .group_by(file.c.name, file.c.sha256)
@@ -335,38 +315,6 @@ def _tells_anew(newer: Mapping[Any, Any], *, of: Mapping[Any, Any]) -> bool:
     return bool(overlaps and not goes_on)
 
 
-def _newest(kind: SourceKind, *, accounts: Collection[Account], until: int | None) -> Select[Any]:
-    """The newest version of each file of these accounts."""
-    file = order_file
-    mine = or_(
-        *(
-            and_(file.c.merchant_id == merchant, file.c.account_id == account)
-            for merchant, account in accounts
-        )
-    )
-    return (
-        select(func.max(file.c.file_id))
-        .where(
-            mine, file.c.kind == kind.value, *(() if until is None else (file.c.file_id <= until,))
-        )
-        .group_by(file.c.merchant_id, file.c.account_id, file.c.name)
-    )
-
-
-def _of(accounts: Collection[Account], *, table: Table) -> ColumnElement[bool]:
-    return or_(
-        *(
-            and_(table.c.merchant_id == merchant, table.c.account_id == account)
-            for merchant, account in accounts
-        )
-    )
-
-
 def _statement(row: Mapping[Any, Any]) -> BankStatement:
     cells = {name: row[name] for name in _FIELDS}
     return BankStatement(**{**cells, "days_given": bool(cells["days_given"])})
-
-
-def _source_file(row: Mapping[Any, Any]) -> SourceFile:
-    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
-    return SourceFile(kind=SourceKind(row["kind"]), **{name: row[name] for name in names})

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, Select, String, and_, cast, func, insert, literal, or_, select
+from sqlalchemy import Connection, Select, and_, insert, or_, select
 
 from recon.archive.facts_files import FactsFile, facts_at, read_facts, rows_in, whole_facts
 from recon.archive.schemas import ORDER_FACTS
@@ -20,10 +20,11 @@ from recon.model.errors import ArchiveError, ConfigurationError, HistoryBrokenEr
 from recon.model.words import SourceKind
 from recon.proof.sql_session import SqlError, SqlSession, reading
 from recon.store.database.engine import Turn, join_turn
-from recon.store.database.history import Event, append
+from recon.store.database.history import Event, append, links_of
 from recon.store.database.record import data_of
 from recon.store.nights.runs import Run, counting
-from recon.store.schema import history, order_facts, order_facts_account, order_file
+from recon.store.schema import order_facts, order_facts_account, order_file
+from recon.store.schema.columns import in_account, in_accounts
 
 ENTITY = "facts"
 KEPT = "kept"
@@ -102,21 +103,6 @@ _FACTS: Select[Any] = (
     .order_by(order_facts.c.file_id)
 )
 _OF_ORDERS = order_file.c.kind == SourceKind.ORDERS.value
-_LINK = and_(
-    history.c.entity == ENTITY,
-    history.c.entity_id == literal(f"{ENTITY}-") + cast(order_facts.c.file_id, String),
-)
-_BOUND_ROWS = (
-    select(order_facts, history.c.data)
-    .outerjoin(history, _LINK)
-    .order_by(order_facts.c.file_id, history.c.sequence)
-)
-_LOST = (
-    select(history.c.entity_id)
-    .outerjoin(order_facts, _LINK)
-    .where(history.c.entity == ENTITY, order_facts.c.file_id.is_(None))
-    .order_by(history.c.sequence)
-)
 
 
 def save(
@@ -138,20 +124,12 @@ def save(
     append(connection, [Event(ENTITY, f"{ENTITY}-{file_id}", KEPT, bound)], at=at)
 
 
-def save_again(connection: Connection, run: Run, *, name: str, file_id: int, at: datetime) -> None:
-    """Keep that the rows of the newest file of a name arrived once more, as those of another."""
-    newest = select(func.max(order_file.c.file_id)).where(
-        order_file.c.merchant_id == run.merchant_id,
-        order_file.c.account_id == run.account_id,
-        order_file.c.name == name,
-        *counting(run),
-    )
-    for facts in _read(connection, _FACTS.where(order_facts.c.file_id == newest.scalar_subquery())):
-        of_file = select(order_facts_account).where(order_facts_account.c.file_id == facts.file_id)
-        accounts = [
-            OfAccountRows(**{name: row[name] for name in _OF_ACCOUNT})
-            for row in connection.execute(of_file).mappings()
-        ]
+def save_again(connection: Connection, known: int, *, file_id: int, at: datetime) -> None:
+    """Keep that the rows of a file arrived once more, as those of another."""
+    columns = (order_facts_account.c[name] for name in _OF_ACCOUNT)
+    for facts in of_files(connection, [known]):
+        of_file = select(*columns).where(order_facts_account.c.file_id == known)
+        accounts = [OfAccountRows(*row) for row in connection.execute(of_file)]
         save(connection, facts, file_id=file_id, accounts=accounts, at=at)
 
 
@@ -186,7 +164,8 @@ def of_account(
         and_(table.ordered_to >= since, *([] if before is None else [table.ordered_from < before]))
         for since, before in spans
     )
-    having = _having(accounts).where(or_(*overlapping))
+    mine = in_accounts(order_facts_account, sorted(accounts)), or_(*overlapping)
+    having = select(table.file_id).where(*mine)
     query = _FACTS.where(
         *(_OF_ORDERS, order_facts.c.file_id.in_(having), order_facts.c.file_id > behind),
         *counting(run),
@@ -203,15 +182,9 @@ def of_files(connection: Connection, file_ids: Collection[int]) -> list[StoredFa
 
 def of_night(connection: Connection, run: Run) -> list[StoredFacts]:
     """Those of every version of the night's files, each content once."""
-    return _read(
-        connection,
-        _FACTS.where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
-            order_file.c.business_date == run.business_date,
-            order_file.c.rows_accepted > 0,  # known under another name, it lies there
-        ),
-    )
+    # Known under another name, it lies there.
+    own = order_file.c.business_date == run.business_date, order_file.c.rows_accepted > 0
+    return _read(connection, _FACTS.where(*in_account(order_file, run), *own))
 
 
 def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Account]:
@@ -225,18 +198,19 @@ def accounts_of(connection: Connection, file_ids: Collection[int]) -> set[Accoun
 
 def changed(connection: Connection) -> Iterator[str]:
     """Files whose files of facts are not those that the history bound, in words."""
-    known: set[int] = set()
+    bound: dict[str, list[Mapping[str, Any]]] = {}
+    for link in links_of(connection, entity=ENTITY):
+        bound.setdefault(link.entity_id, []).append(data_of(link.text))
     accounts: dict[int, list[Mapping[Any, Any]]] = {}
     for row in connection.execute(select(order_facts_account)).mappings():
         accounts.setdefault(row["file_id"], []).append(row)
-    for row in connection.execute(_BOUND_ROWS).mappings():
+    for row in connection.execute(select(order_facts).order_by("file_id")).mappings():
         now = {name: row[name] for name in _OWN_COLUMNS}
-        now["accounts"] = _digest(accounts.get(row["file_id"], ()))
-        if data_of(row["data"]) != now or row["file_id"] in known:
+        now["accounts"] = _digest(accounts.pop(row["file_id"], ()))
+        if bound.pop(f"{ENTITY}-{row['file_id']}", None) != [now]:
             yield _not_bound(row["file_id"])
-        known.add(row["file_id"])
-    yield from (_not_bound(file_id) for file_id in sorted(accounts.keys() - known))
-    for entity_id in connection.execute(_LOST).scalars():
+    yield from map(_not_bound, sorted(accounts))
+    for entity_id in bound:
         number = entity_id.removeprefix(f"{ENTITY}-")
         yield f"the history knows rows of file {number}, its table does not: they were taken"
 
@@ -263,15 +237,6 @@ def _digest(accounts: Iterable[Mapping[Any, Any]]) -> str:
     """A hash of what a file has of each account."""
     rows = sorted("\x1f".join(str(row[name]) for name in _OF_ACCOUNT) for row in accounts)
     return hashlib.sha256("\x1e".join(rows).encode()).hexdigest()
-
-
-def _having(accounts: Collection[Account]) -> Select[tuple[int]]:
-    table = order_facts_account.c
-    places = (
-        and_(table.merchant_id == merchant_id, table.account_id == account_id)
-        for merchant_id, account_id in sorted(accounts)
-    )
-    return select(table.file_id).where(or_(False, *places))
 
 
 def _read(connection: Connection, query: Select[Any]) -> list[StoredFacts]:

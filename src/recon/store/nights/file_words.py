@@ -1,19 +1,19 @@
 """What people said of the files of an account: to be read again, or let go; kept in the history."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Turn, join_turn
-from recon.store.database.history import Event, append, of_entity
+from recon.store.database.history import ChainLink, Event, append, links_of
 from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run
-from recon.store.schema import history, order_file, reject
+from recon.store.schema import order_file, reject
+from recon.store.schema.columns import Owner, in_account
 
 ENTITY = "file"
 FILES_LOOKED_AT_MAX = 1_000
@@ -82,18 +82,14 @@ class KnownFile:
     word: Word | None
 
 
-def newest_files(
-    connection: Connection, *, merchant_id: str, account_id: str, whole_file: str
-) -> list[KnownFile]:
+def newest_files(connection: Connection, owner: Owner, *, whole_file: str) -> list[KnownFile]:
     """The newest version of each file of an account, by name.
 
     `whole_file` is the column of the reject that stands for a file that could not be read.
     """
-    of_account = (order_file.c.merchant_id == merchant_id, order_file.c.account_id == account_id)
-    newest = select(func.max(order_file.c.file_id)).where(*of_account).group_by(order_file.c.name)
-    rows = connection.execute(
-        select(order_file).where(order_file.c.file_id.in_(newest)).order_by(order_file.c.name)
-    ).mappings()
+    newest = order_file.c.file_id.in_(order_rows.newest_files(owner))
+    query = select(order_file).where(newest).order_by(order_file.c.name)
+    rows = connection.execute(query).mappings().all()
     return [_known(connection, row, whole_file=whole_file) for row in rows]
 
 
@@ -102,8 +98,7 @@ def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
     files = connection.execute(
         select(order_file.c.business_date, order_file.c.name, order_file.c.rows_read)
         .where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
+            *in_account(order_file, run),
             order_file.c.kind == SourceKind.ORDERS.value,
             order_file.c.business_date < run.business_date,
             *runs.counting(run),
@@ -115,49 +110,32 @@ def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
     return [(name, rows) for (_, name), rows in newest.items()]
 
 
-def word_on(connection: Connection, file_id: int) -> Word | None:
-    """The last word on one version of a file; None where nobody said one."""
-    events = [
-        event for event in of_entity(connection, _entity(file_id)) if event["entity"] == ENTITY
-    ]
-    if not events:
-        return None
-    last = events[-1]
-    document = json.loads(str(last["data"]))
-    at = last["at"]
-    assert isinstance(at, datetime)  # noqa: S101 - the type of the column
-    return Word(
-        str(last["event"]), document["by"], document["reason"], at, document.get("identity", "")
-    )
+def _last_word(connection: Connection, file_id: int) -> ChainLink | None:
+    links = links_of(connection, [_entity(file_id)], entity=ENTITY)
+    return links[-1] if links else None
 
 
 def all_words(connection: Connection) -> list[FileWord]:
     """Every word on a version of a file, oldest first."""
-    rows = connection.execute(
-        select(history).where(history.c.entity == ENTITY).order_by(history.c.sequence)
-    )
-    return [_file_word(row.entity_id, row.event, json.loads(row.data)) for row in rows]
+    return [_file_word(link) for link in links_of(connection, entity=ENTITY)]
 
 
-def _file_word(entity_id: str, event: str, data: Mapping[str, str]) -> FileWord:
+def _file_word(link: ChainLink) -> FileWord:
     """A word as its event has it; of a forged one may be missing what no word lacks."""
-    by, reason, sha256, account, name = (
-        data.get(each, "") for each in ("by", "reason", "sha256", "account", "name")
-    )
-    return FileWord(ENTITY, entity_id, event, by, reason, sha256, account, name)
+    names = ("by", "reason", "sha256", "account", "name")
+    cells = {name: link.data.get(name, "") for name in names}
+    return FileWord(ENTITY, link.entity_id, link.event, **cells)
 
 
 def _counts(
-    connection: Connection, file_id: int, *, decision: str, counts: Counts
-) -> FileWord | None:
-    """The newest word on a version, where it is this one and somebody said it at the desk."""
-    events = [
-        event for event in of_entity(connection, _entity(file_id)) if event["entity"] == ENTITY
-    ]
-    if not events or events[-1]["event"] != decision:
+    connection: Connection, run: Run, *, name: str, decision: str, counts: Counts
+) -> ChainLink | None:
+    """The last word on the newest version of a name, where it is this and counts at the desk."""
+    newest = connection.scalar(order_rows.newest_files(run, order_file.c.name == name))
+    last = _last_word(connection, newest) if newest else None
+    if last is None or last.event != decision or not counts(_file_word(last)):
         return None
-    word = _file_word(_entity(file_id), decision, json.loads(str(events[-1]["data"])))
-    return word if counts(word) else None
+    return last
 
 
 def dismissed(connection: Connection, run: Run, *, name: str, counts: Counts) -> str:
@@ -165,17 +143,8 @@ def dismissed(connection: Connection, run: Run, *, name: str, counts: Counts) ->
 
     Whatever came after it under that name counts again.
     """
-    newest = connection.execute(
-        select(func.max(order_file.c.file_id)).where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
-            order_file.c.name == name,
-        )
-    ).scalar()
-    if not newest or not _counts(connection, newest, decision=DISMISSED, counts=counts):
-        return ""
-    word = word_on(connection, newest)
-    return word.identity if word else ""
+    word = _counts(connection, run, name=name, decision=DISMISSED, counts=counts)
+    return word.data.get("identity", "") if word else ""
 
 
 def known_file(
@@ -185,15 +154,8 @@ def known_file(
     known = order_rows.known_file(connection, run, name=name, sha256=sha256)
     if known is None:
         return None
-    newest = connection.execute(
-        select(func.max(order_file.c.file_id)).where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
-            order_file.c.name == known.name,
-        )
-    ).scalar()
-    word = newest and _counts(connection, newest, decision=AGAIN, counts=counts)
-    return None if word and word.sha256 == sha256 else known
+    word = _counts(connection, run, name=known.name, decision=AGAIN, counts=counts)
+    return None if word and word.data.get("sha256", "") == sha256 else known
 
 
 def say_again(
@@ -244,27 +206,19 @@ def _known(connection: Connection, row: Mapping[Any, Any], *, whole_file: str) -
             reject.c.file_id == row["file_id"], reject.c.column == whole_file
         )
     ).scalar()
-    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
-    source = SourceFile(kind=SourceKind(row["kind"]), **{name: row[name] for name in names})
-    return KnownFile(
-        row["file_id"],
-        row["run_id"],
-        row["business_date"],
-        row["version"],
-        source,
-        row["read_at"],
-        refused or "",
-        word_on(connection, row["file_id"]),
-    )
+    last = _last_word(connection, row["file_id"])
+    word = None
+    if last is not None:
+        data = last.data
+        identity = data.get("identity", "")
+        word = Word(last.event, data["by"], data["reason"], last.at, identity)
+    names = ("file_id", "run_id", "business_date", "version", "read_at")
+    cells = {name: row[name] for name in names}
+    return KnownFile(**cells, source=order_rows.source_file(row), refused=refused or "", word=word)
 
 
 CONTENT = "file content"
 SET_ASIDE, TRIED_AGAIN, MET = "set aside", "read again", "met again"
-_ALL = (
-    select(history.c.entity_id, history.c.event, history.c.data)
-    .where(history.c.entity == CONTENT)
-    .order_by(history.c.sequence)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,9 +235,7 @@ def set_aside_content(connection: Connection, sha256: str, *, counts: Counts) ->
 
     `counts` says of a word that it may be whether somebody said it at the desk.
     """
-    events = [event for event in of_entity(connection, sha256) if event["entity"] == CONTENT]
-    pairs = ((str(event["event"]), str(event["data"])) for event in events)
-    return _folded(pairs, sha256=sha256, counts=counts)
+    return _folded(links_of(connection, [sha256], entity=CONTENT), counts=counts)
 
 
 def set_aside(
@@ -308,13 +260,10 @@ def note_met(
 
 def contents_of(connection: Connection, name: tuple[str, str, str]) -> tuple[str, ...]:
     """Every content that was met under a name and is set aside."""
-    names: dict[str, list[tuple[str, str]]] = {}
-    for sha256, event, data in connection.execute(_ALL):
-        names.setdefault(str(sha256), []).append((str(event), str(data)))
-    folded = {
-        sha256: _folded(iter(events), sha256=sha256, counts=lambda _: True)
-        for sha256, events in names.items()
-    }
+    of_content: dict[str, list[ChainLink]] = {}
+    for link in links_of(connection, entity=CONTENT):
+        of_content.setdefault(link.entity_id, []).append(link)
+    folded = {sha256: _folded(links, counts=lambda _: True) for sha256, links in of_content.items()}
     return tuple(
         sha256
         for sha256, content in folded.items()
@@ -335,8 +284,7 @@ def let_read_again(
     details = {"by": by, "reason": reason, "name": list(name)}
     words = []
     for sha256 in contents:
-        events = of_entity(connection, sha256)
-        turn = sum((event["entity"], event["event"]) == (CONTENT, SET_ASIDE) for event in events)
+        turn = len(links_of(connection, [sha256], entity=CONTENT, event=SET_ASIDE))
         words.append(_word(sha256, details, turn=turn))
         append(connection, [Event(CONTENT, sha256, TRIED_AGAIN, details)], at=at)
     return words
@@ -351,19 +299,19 @@ def _word(sha256: str, data: Mapping[str, Any], *, turn: int) -> FileWord:
     )
 
 
-def _folded(events: Iterator[tuple[str, str]], *, sha256: str, counts: Counts) -> SetAside | None:
+def _folded(links: Iterable[ChainLink], *, counts: Counts) -> SetAside | None:
     """What some events of one content come to, oldest first."""
     now: SetAside | None = None
     turn = 0
-    for event, data in events:
-        document = json.loads(data)
-        merchant_id, account_id, file_name = map(str, document["name"])
+    for link in links:
+        data = link.data
+        merchant_id, account_id, file_name = map(str, data["name"])
         name = (merchant_id, account_id, file_name)
-        if event == TRIED_AGAIN:
-            now = None if counts(_word(sha256, document, turn=turn)) else now
-        elif event == SET_ASIDE:
+        if link.event == TRIED_AGAIN:
+            now = None if counts(_word(link.entity_id, data, turn=turn)) else now
+        elif link.event == SET_ASIDE:
             turn += 1
-            now = SetAside(str(document["why"]), frozenset([name]))
+            now = SetAside(str(data["why"]), frozenset([name]))
         elif now is not None:
             now = SetAside(now.why, now.names | {name})
     return now

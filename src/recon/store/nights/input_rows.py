@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 import pandas as pd
-from sqlalchemy import Connection, case, delete, func, insert, select
+from sqlalchemy import Connection, case, func, select
 
 from recon.matching.frames.sources import (
     INSTRUCTION_COLUMNS,
@@ -27,6 +27,7 @@ from recon.model.words import (
     InstructionKind,
     InstructionState,
 )
+from recon.store.database.bulk_rows import replace_rows
 from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
 from recon.store.schema import (
@@ -37,6 +38,7 @@ from recon.store.schema import (
     run_input,
 )
 from recon.store.schema import run as run_table
+from recon.store.schema.columns import in_account
 
 _SUBJECT = case(
     (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION.value, instruction.c.recurring_id),
@@ -103,8 +105,7 @@ def instruction_frame(
     instructions = connection.execute(
         select(*columns)
         .where(
-            instruction.c.merchant_id == run.merchant_id,
-            instruction.c.account_id == run.account_id,
+            *in_account(instruction, run),
             instruction.c.state != InstructionState.WITHDRAWN.value,
         )
         .order_by(instruction.c.instruction_id)
@@ -123,7 +124,6 @@ def instruction_frame(
 
 def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
     """Keep what a run compared, in place of an earlier attempt's."""
-    connection.execute(delete(run_input).where(run_input.c.run_id == run_id))
     inputs_document = {
         "siblings": inputs.siblings,
         "settlement": inputs.settlement,
@@ -138,7 +138,7 @@ def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
         if column.name not in {"run_id", "document"}
     }
     document = json.dumps(inputs_document, sort_keys=True)
-    connection.execute(insert(run_input).values(run_id=run_id, document=document, **columns))
+    replace_rows(connection, run_input, run_id, [{"document": document, **columns}])
 
 
 def load(connection: Connection, run_id: str) -> Inputs | None:
@@ -169,8 +169,7 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         select(run_input.c.document)
         .join(run_table, run_table.c.run_id == run_input.c.run_id)
         .where(
-            run_table.c.merchant_id == run.merchant_id,
-            run_table.c.account_id == run.account_id,
+            *in_account(run_table, run),
             run_table.c.mode == Mode.LIVE.value,
             run_table.c.status == "finished",
         )

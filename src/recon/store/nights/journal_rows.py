@@ -1,71 +1,40 @@
 """Journals in the database: which were handed out, and which the books show."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from recon.matching.frames.sources import Exported
-from recon.model.words import SourceFile, SourceKind
-from recon.store.database.history import Event, append
+from recon.model.words import Reject, SourceFile, SourceKind
+from recon.store.database.bulk_rows import replace_rows
+from recon.store.database.history import Event, append, links_of
+from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
-from recon.store.schema import exported_journal, history, reject, run, run_source
-from recon.store.schema.columns import OfAccount, account_values, in_account
+from recon.store.schema import exported_journal, reject, run, run_source
+from recon.store.schema.columns import Owner, in_account
 
-_SOURCE = select(run_source).where(
-    run_source.c.run_id == bindparam("of_run"), run_source.c.kind == SourceKind.LEDGER.value
-)
-
-_REFUSED = (
-    select(reject)
-    .where(
-        reject.c.run_id == bindparam("of_run"),
-        reject.c.kind == SourceKind.LEDGER.value,
-        reject.c.file_id.is_(None),
-    )
-    .order_by(reject.c.reject_id)
-)
-
-
-_REFUSED_SUMS = (
-    select(reject.c.entry_type, reject.c.currency, func.sum(reject.c.amount))
-    .where(
-        reject.c.run_id == bindparam("of_run"),
-        reject.c.kind == SourceKind.LEDGER.value,
-        reject.c.file_id.is_(None),
-        reject.c.currency != "",
-    )
-    .group_by(reject.c.entry_type, reject.c.currency)
-)
-_NEWEST_READER = (
-    select(run_source.c.run_id)
-    .join(run, run.c.run_id == run_source.c.run_id)
-    .where(run_source.c.kind == SourceKind.LEDGER.value, *in_account(run))
-    .order_by(run.c.started_at.desc())
-    .limit(1)
-)
+_BOOKS = run_source.c.kind == SourceKind.LEDGER.value
+_REFUSED = (reject.c.kind == SourceKind.LEDGER.value, reject.c.file_id.is_(None))
 _NAMES = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
 
 
 def save(connection: Connection, run_id: str, *, source: SourceFile) -> None:
     """Note what a run read its books from, in place of an earlier attempt's."""
-    connection.execute(delete(run_source).where(run_source.c.run_id == run_id))
-    connection.execute(
-        delete(reject).where(reject.c.run_id == run_id, reject.c.kind == source.kind.value)
-    )
-    cells = {name: getattr(source, name) for name in _NAMES}
-    connection.execute(insert(run_source).values(run_id=run_id, kind=source.kind.value, **cells))
+    of_kind = reject.c.kind == source.kind.value
+    connection.execute(delete(reject).where(reject.c.run_id == run_id, of_kind))
+    cells = {**asdict(source), "kind": source.kind.value}
+    replace_rows(connection, run_source, run_id, [cells])
 
 
 def source_of(connection: Connection, run_id: str) -> SourceFile | None:
     """What a run read its books from; None when it read none."""
-    row = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()
-    if row is None:
-        return None
-    return SourceFile(kind=SourceKind.LEDGER, **{name: row[name] for name in _NAMES})
+    columns = (run_source.c[name] for name in _NAMES)
+    own = select(*columns).where(run_source.c.run_id == run_id, _BOOKS)
+    row = connection.execute(own).mappings().one_or_none()
+    return None if row is None else SourceFile(kind=SourceKind.LEDGER, **row)
 
 
 def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
@@ -73,24 +42,27 @@ def unread(connection: Connection, run_id: str, *, whole_file: str) -> str:
 
     `whole_file` is the column of the reject that stands for books that could not be read.
     """
-    refused = connection.execute(_REFUSED, {"of_run": run_id}).mappings().all()
-    whole = next((reject for reject in refused if reject["column"] == whole_file), None)
+    refused = _refused(connection, run_id)
+    whole = next((each for each in refused if each.column == whole_file), None)
     if whole is not None:
-        return f"{whole['source']} could not be read: {whole['reason']}"
-    source = connection.execute(_SOURCE, {"of_run": run_id}).mappings().one_or_none()
-    if not refused or source is None or source["rows_accepted"]:
+        return f"{whole.source} could not be read: {whole.reason}"
+    source = source_of(connection, run_id)
+    if not refused or source is None or source.rows_accepted:
         return ""
     first = refused[0]
     return (
-        f"of {source['name']} every row was refused ({source['rows_rejected']}), the first in line "
-        f"{first['line']}, {first['column']}: {first['reason']}"
+        f"of {source.name} every row was refused ({source.rows_rejected}), the first in line "
+        f"{first.line}, {first.column}: {first.reason}"
     )
+
+
+def _refused(connection: Connection, run_id: str) -> list[Reject]:
+    return order_rows.rejects(connection, reject.c.run_id == run_id, *_REFUSED)
 
 
 def is_read_whole(connection: Connection, run_id: str) -> bool:
     """Whether a run read books of which no row was refused."""
-    refused = connection.execute(_REFUSED, {"of_run": run_id}).first()
-    return refused is None and source_of(connection, run_id) is not None
+    return not _refused(connection, run_id) and source_of(connection, run_id) is not None
 
 
 def rejected_sums(connection: Connection, run_id: str) -> dict[tuple[str, str], int]:
@@ -98,13 +70,21 @@ def rejected_sums(connection: Connection, run_id: str) -> dict[tuple[str, str], 
 
     Those count of which all of that could be read.
     """
-    rows = connection.execute(_REFUSED_SUMS, {"of_run": run_id})
+    by = (reject.c.entry_type, reject.c.currency)
+    own = (reject.c.run_id == run_id, *_REFUSED, reject.c.currency != "")
+    rows = connection.execute(select(*by, func.sum(reject.c.amount)).where(*own).group_by(*by))
     return {(kind, currency): int(total) for kind, currency, total in rows}
 
 
-def newest_reader(connection: Connection, owner: OfAccount) -> str | None:
+def newest_reader(connection: Connection, owner: Owner) -> str | None:
     """The newest run of an account that read its books."""
-    return connection.execute(_NEWEST_READER, account_values(owner)).scalar()
+    return connection.scalar(
+        select(run.c.run_id)
+        .join(run_source, run_source.c.run_id == run.c.run_id)
+        .where(_BOOKS, *in_account(run, owner))
+        .order_by(run.c.started_at.desc())
+        .limit(1)
+    )
 
 
 OWN_FORMAT = "csv"
@@ -114,19 +94,11 @@ OWN_FORMAT = "csv"
 def exported(connection: Connection, run: Run) -> tuple[Exported, ...]:
     """Every journal of the account that was handed out, as other runs than this one know it."""
     table = exported_journal
-    rows = connection.execute(
-        select(table)
-        .where(table.c.merchant_id == run.merchant_id, table.c.account_id == run.account_id)
-        .order_by(table.c.journal_id)
-    ).mappings()
+    columns = (table.c[name] for name in ("break_id", "currency", "version", "booked_in"))
+    own = select(*columns).where(*in_account(table, run)).order_by(table.c.journal_id)
     return tuple(
-        Exported(
-            row["break_id"],
-            row["currency"],
-            row["version"],
-            booked=row["booked_in"] not in {"", run.run_id},
-        )
-        for row in rows
+        Exported(break_id, currency, version, booked=booked_in not in {"", run.run_id})
+        for break_id, currency, version, booked_in in connection.execute(own).tuples()
     )
 
 
@@ -138,8 +110,7 @@ def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) 
         connection.execute(
             update(table)
             .where(
-                table.c.merchant_id == run.merchant_id,
-                table.c.account_id == run.account_id,
+                *in_account(table, run),
                 table.c.break_id == journal.break_id,
                 table.c.currency == journal.currency,
                 table.c.version == journal.version,
@@ -150,14 +121,9 @@ def note_booked(connection: Connection, run: Run, *, shown: Iterable[Exported]) 
 
 def states(connection: Connection, journal_ids: Iterable[str]) -> dict[str, str]:
     """Id -> `exported` or `booked` of those that were handed out."""
-    table = exported_journal
-    wanted = set(journal_ids)
-    rows = connection.execute(select(table.c.journal_id, table.c.booked_in)).all()
-    return {
-        row.journal_id: "booked" if row.booked_in else "exported"
-        for row in rows
-        if row.journal_id in wanted
-    }
+    out = {each.journal_id for each in not_seen_in_the_books(connection)}
+    known = handed_out(connection, journal_ids)
+    return {each: "exported" if each in out else "booked" for each in known}
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,24 +142,20 @@ class Out:
 
 def not_seen_in_the_books(connection: Connection) -> list[Out]:
     """Journals of all accounts that were handed out and that no night's ledger shows yet."""
-    table = exported_journal
-    rows = connection.execute(
-        select(table)
-        .where(table.c.booked_in == "")
-        .order_by(table.c.exported_at, table.c.journal_id)
-    ).mappings()
-    return [_out(row) for row in rows]
+    return _out(connection, exported_journal.c.booked_in == "")
 
 
 def handed_out(connection: Connection, journal_ids: Iterable[str]) -> dict[str, Out]:
     """Those of these journals that were handed out, by id."""
-    wanted = set(journal_ids)
-    rows = connection.execute(select(exported_journal)).mappings()
-    return {row["journal_id"]: _out(row) for row in rows if row["journal_id"] in wanted}
+    wanted = {*journal_ids}
+    return {each.journal_id: each for each in _out(connection) if each.journal_id in wanted}
 
 
-def _out(row: RowMapping) -> Out:
-    return Out(**{name: row[name] for name in Out.__dataclass_fields__})
+def _out(connection: Connection, *which: ColumnElement[bool]) -> list[Out]:
+    table = exported_journal
+    query = select(*(table.c[name] for name in Out.__dataclass_fields__)).where(*which)
+    rows = connection.execute(query.order_by(table.c.exported_at, table.c.journal_id))
+    return [Out(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +169,8 @@ class LeftAs:
 
 def left_as(connection: Connection, journal_ids: Iterable[str]) -> dict[str, LeftAs]:
     """Id -> as what it was handed out last."""
-    rows = connection.execute(
-        select(history.c.entity_id, history.c.data)
-        .where(history.c.entity == "journal", history.c.entity_id.in_([*journal_ids]))
-        .order_by(history.c.sequence)
-    ).tuples()
-    known = ((name, json.loads(data)) for name, data in rows)
+    links = links_of(connection, [*journal_ids], entity="journal")
+    known = ((link.entity_id, link.data) for link in links)
     return {name: LeftAs(data["format"], tuple(data["days"])) for name, data in known}
 
 
@@ -225,15 +183,7 @@ def note_again(
     written_as: str = OWN_FORMAT,
 ) -> None:
     """These were handed out once more, by name; `days`: id -> days on which its file books it."""
-    details = {"run": run.run_id, "format": written_as}
-    append(
-        connection,
-        [
-            Event("journal", journal_id, "exported again", {**details, "days": [*own]})
-            for journal_id, own in days.items()
-        ],
-        at=at,
-    )
+    _tell(connection, run, "exported again", days=days, at=at, written_as=written_as)
 
 
 def note_exported(
@@ -265,9 +215,22 @@ def note_exported(
         for journal_id, break_id, currency in journals
     ]
     connection.execute(insert(exported_journal), rows)
+    own = {row["journal_id"]: days[row["journal_id"]] for row in rows}
+    _tell(connection, run, "exported", days=own, at=at, written_as=written_as)
+
+
+def _tell(
+    connection: Connection,
+    run: Run,
+    event: str,
+    *,
+    days: Mapping[str, Sequence[str]],
+    at: datetime,
+    written_as: str,
+) -> None:
     details = {"run": run.run_id, "format": written_as}
     events = [
-        Event("journal", name, "exported", {**details, "days": [*days[name]]})
-        for name in (row["journal_id"] for row in rows)
+        Event("journal", journal_id, event, {**details, "days": [*own]})
+        for journal_id, own in days.items()
     ]
     append(connection, events, at=at)

@@ -6,7 +6,7 @@ Nothing is decided here: which rows stand is looked up in all that arrived (`sta
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from itertools import groupby
 from typing import Any
@@ -36,7 +36,7 @@ from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema
-from recon.store.database.bulk_rows import rows_of
+from recon.store.database.bulk_rows import add_rows, rows_of
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import LINKS_AT_ONCE, Event, append
 from recon.store.database.record import PAST, Bound, cells_of, data_of, folded
@@ -44,7 +44,7 @@ from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
 from recon.store.nights.runs import OF_DAYS, Run, counting
 from recon.store.schema import history, order_action, order_file, reject, reject_end
-from recon.store.schema.columns import REASON_CHARACTERS, account_values, in_account
+from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, in_account
 
 DELIVERED, DISMISSED = "delivered", "dismissed"
 """How a rejected row stops standing for its order."""
@@ -156,18 +156,6 @@ def arriving(connection: Connection, *, file_id: int) -> Arrived:
     return Arrived(waiting)
 
 
-def note_delivered(
-    connection: Connection, reject_ids: Iterable[int], *, file_id: int, at: datetime
-) -> None:
-    """Keep that a file brought the orders of these rows."""
-    rows = [
-        {"reject_id": reject_id, "ended": DELIVERED, "file_id": file_id, "ended_at": at}
-        for reject_id in sorted(reject_ids)
-    ]
-    if rows:
-        connection.execute(insert(reject_end), rows)
-
-
 def dismiss(connection: Connection, reject_id: int, *, by: str, why: str, at: datetime) -> None:
     """Keep that a person decided: the row stands for no order any more."""
     values = {"reject_id": reject_id, "ended": DISMISSED, "file_id": None, "ended_at": at}
@@ -244,8 +232,8 @@ class Arriving:
 
 def changed_actions(connection: Connection, run: Run) -> Iterator[str]:
     """Files of which the account's waiting actions are not what arrived, in words."""
-    waiting = _WAITING.where(*in_account(order_action))
-    yield from _changed(connection.execute(waiting, account_values(run)).mappings())
+    waiting = _WAITING.where(*in_account(order_action, run))
+    yield from _changed(connection.execute(waiting).mappings())
 
 
 def all_changed_actions(connection: Connection) -> Iterator[str]:
@@ -314,7 +302,6 @@ def _account(row: Mapping[Any, Any]) -> str:
     return f"{row['merchant_id']}/{row['account_id']}"
 
 
-NOTHING = LoadCounts(0, 0, 0, 0)
 Parts = Callable[[], Iterable[tuple[pd.DataFrame, pd.DataFrame]]]
 """Orders and actions of an order file, some rows at a time; as often as it is asked."""
 UNWRITTEN = (
@@ -388,20 +375,11 @@ def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> S
     new name it is known while another name, which was read itself, has it as its newest version.
     What a dry run read is known to dry runs only: it binds nothing.
     """
-    newest = (
-        select(func.max(order_file.c.file_id))
-        .where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
-            order_file.c.kind.not_in(OF_DAYS),
-            *counting(run),
-        )
-        .group_by(order_file.c.name)
-    )
+    newest = newest_files(run, order_file.c.kind.not_in(OF_DAYS), *counting(run))
     alike = or_(order_file.c.name == name, order_file.c.sha256 == sha256)
     query = select(order_file).where(order_file.c.file_id.in_(newest), alike)
     rows = connection.execute(query.order_by(order_file.c.file_id))
-    files = [_source_file(row) for row in rows.mappings()]
+    files = [source_file(row) for row in rows.mappings()]
     named = next((file for file in files if file.name == name), None)
     if named is not None:
         return named if named.sha256 == sha256 else None
@@ -427,7 +405,8 @@ def save_copy(
         skipped_by="",
     )
     file_id = insert_file(connection, run, source=copy, at=at)
-    facts_rows.save_again(connection, run, name=of.name, file_id=file_id, at=at)
+    known = connection.scalar(newest_files(run, order_file.c.name == of.name, *counting(run)))
+    facts_rows.save_again(connection, known or 0, file_id=file_id, at=at)
     return copy
 
 
@@ -442,28 +421,24 @@ def save_file(
 ) -> None:
     """Store one order file whole, whose rows are written."""
     source = orders.source
-    accepted = source.rows_accepted
-    counts = LoadCounts(accepted, accepted, 0, 0)
-    file_id = insert_file(connection, run, source=source, at=at, counts=counts)
+    new = source.rows_accepted
+    file_id = insert_file(connection, run, source=source, rejects=rejects, new=new, at=at)
     asked = Arriving()
-    _save_parts(connection, parts, file_id=file_id, asked=asked, at=at)
-    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    arrived = arriving(connection, file_id=file_id)
+    for part, actions in parts():
+        rows = [
+            {**{name: row[name] for name in _ACTION_COLUMNS}, "file_id": file_id}
+            for row in rows_of(actions)
+        ]
+        add_rows(connection, order_action, rows)
+        asked.take(rows)
+        arrived.look(part)
+    delivered = {"ended": DELIVERED, "file_id": file_id, "ended_at": at}
+    ends = [{"reject_id": each, **delivered} for each in sorted(arrived.delivered)]
+    add_rows(connection, reject_end, ends)
     if orders.facts is not None:
         facts_rows.save(connection, orders.facts, file_id=file_id, accounts=orders.accounts, at=at)
     asked.bind(connection, file_id=file_id, source=source, at=at)
-
-
-def save_unread(
-    connection: Connection,
-    run: Run,
-    *,
-    rejects: Sequence[Reject],
-    source: SourceFile,
-    at: datetime,
-) -> None:
-    """Store a file of which no row was read: what stands for it, and nothing else."""
-    file_id = insert_file(connection, run, source=source, at=at)
-    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
 
 
 def save_instruction_file(
@@ -476,12 +451,10 @@ def save_instruction_file(
     at: datetime,
 ) -> None:
     """Store one instruction file whole; every accepted row is new, planning knows repeats."""
-    counts = LoadCounts(source.rows_accepted, source.rows_accepted, 0, 0)
-    file_id = insert_file(connection, run, source=source, at=at, counts=counts)
+    new = source.rows_accepted
+    file_id = insert_file(connection, run, source=source, rejects=rejects, new=new, at=at)
     rows = [{**action, "file_id": file_id} for action in actions]
-    if rows:
-        connection.execute(insert(order_action), rows)
-    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    add_rows(connection, order_action, rows)
     asked = Arriving()
     asked.take(rows)
     asked.bind(connection, file_id=file_id, source=source, at=at)
@@ -495,15 +468,7 @@ def files_of_night(
     rows = connection.execute(query.order_by(order_file.c.name, order_file.c.version)).mappings()
     newest = {row["name"]: row for row in rows}
     return [
-        (
-            _source_file(row),
-            LoadCounts(
-                accepted=row["rows_accepted"],
-                new=row["rows_new"],
-                repeat=row["rows_repeat"],
-                superseding=0,
-            ),
-        )
+        (source_file(row), LoadCounts(row["rows_accepted"], row["rows_new"], row["rows_repeat"], 0))
         for row in newest.values()
     ]
 
@@ -519,8 +484,7 @@ def versions_until(
     rows = connection.execute(
         select(order_file, order_file.c.file_id.in_(refused).label("is_refused"))
         .where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
+            *in_account(order_file, run),
             order_file.c.kind == SourceKind.ORDERS.value,
             order_file.c.business_date <= run.business_date,
             order_file.c.file_id <= until,
@@ -529,81 +493,54 @@ def versions_until(
         .order_by(order_file.c.file_id)
     )
     return [
-        (_source_file(row), row["business_date"], bool(row["is_refused"]))
-        for row in rows.mappings()
+        (source_file(row), row["business_date"], bool(row["is_refused"])) for row in rows.mappings()
     ]
 
 
 def rejects_of_night(connection: Connection, run: Run, *, until: int | None = None) -> list[Reject]:
     """Rejected rows of the newest version of each file of this business date, and of the ledger."""
-    newest = (
-        select(func.max(order_file.c.file_id))
-        .where(*of_night(run, until=until))
-        .group_by(order_file.c.name)
-    )
-    rows = connection.execute(
-        select(reject)
-        .where(
-            reject.c.file_id.in_(newest)
-            | (reject.c.file_id.is_(None) & (reject.c.run_id == run.run_id))
-        )
-        .order_by(reject.c.reject_id)
-    ).mappings()
-    names = tuple(name for name in Reject.__dataclass_fields__ if name not in {"kind", "batch_id"})
-    return [
-        Reject(kind=SourceKind(row["kind"]), **{name: row[name] for name in names}) for row in rows
-    ]
+    newest = newest_files(run, *of_night(run, until=until))
+    of_run = reject.c.file_id.is_(None) & (reject.c.run_id == run.run_id)
+    return rejects(connection, reject.c.file_id.in_(newest) | of_run)
+
+
+def rejects(connection: Connection, *which: ColumnElement[bool]) -> list[Reject]:
+    """Rejected rows of some conditions, in the order in which they came."""
+    names = tuple(name for name in Reject.__dataclass_fields__ if name != "batch_id")
+    query = select(*(reject.c[name] for name in names)).where(*which).order_by(reject.c.reject_id)
+    rows = connection.execute(query).mappings()
+    return [Reject(**{**row, "kind": SourceKind(row["kind"])}) for row in rows]
 
 
 def insert_rejects(
     connection: Connection, rejects: Iterable[Reject], *, run_id: str, file_id: int | None
 ) -> None:
     """Keep rows that could not be read; texts are cut to what the columns hold."""
-    rows = [
-        {
-            "file_id": file_id,
-            "run_id": run_id,
-            "kind": item.kind.value,
-            "source": item.source,
-            "line": item.line,
-            "column": item.column[:100],
-            "reason": item.reason[:REASON_CHARACTERS],
-            "value": item.value[:REASON_CHARACTERS],
-            "merchant_id": item.merchant_id[:64],
-            "account_id": item.account_id[:64],
-            "order_no": item.order_no[:64],
-            "entry_type": item.entry_type,
-            "currency": item.currency,
-            "amount": item.amount,
-            "batch_id": item.batch_id[:64],
-        }
-        for item in rejects
-    ]
-    if rows:
-        connection.execute(insert(reject), rows)
+    longest = {"column": 100, "reason": REASON_CHARACTERS, "value": REASON_CHARACTERS}
+    longest |= dict.fromkeys(("merchant_id", "account_id", "order_no", "batch_id"), ID_CHARACTERS)
+    rows = []
+    for item in rejects:
+        cells = asdict(item)
+        cut = {name: cells[name][:characters] for name, characters in longest.items()}
+        rows.append({**cells, **cut, "kind": item.kind.value, "run_id": run_id, "file_id": file_id})
+    add_rows(connection, reject, rows)
+
+
+def newest_files(
+    owner: Owner, *which: ColumnElement[bool], until: int | None = None
+) -> Select[tuple[int]]:
+    """The newest version of each name among an account's files up to one; None: among all."""
+    file = order_file.c
+    query = select(func.max(file.file_id)).where(*in_account(order_file, owner), *which)
+    query = query if until is None else query.where(file.file_id <= until)
+    return query.group_by(file.name)
 
 
 def of_night(run: Run, *, until: int | None) -> tuple[ColumnElement[bool], ...]:
     """The files first read for this business date."""
     read = () if until is None else (order_file.c.file_id <= until,)
-    return (
-        order_file.c.merchant_id == run.merchant_id,
-        order_file.c.account_id == run.account_id,
-        order_file.c.business_date == run.business_date,
-        *counting(run),
-        *read,
-    )
-
-
-def _next_version(connection: Connection, run: Run, *, name: str) -> int:
-    newest = connection.execute(
-        select(func.max(order_file.c.version)).where(
-            order_file.c.merchant_id == run.merchant_id,
-            order_file.c.account_id == run.account_id,
-            order_file.c.name == name,
-        )
-    ).scalar()
-    return (newest or 0) + 1
+    night = order_file.c.business_date == run.business_date
+    return (*in_account(order_file, run), night, *counting(run), *read)
 
 
 def insert_file(
@@ -612,58 +549,34 @@ def insert_file(
     *,
     source: SourceFile,
     at: datetime,
-    counts: LoadCounts = NOTHING,
+    rejects: Sequence[Reject] = (),
+    new: int = 0,
+    repeat: int = 0,
 ) -> int:
-    """Note the next version of a file; its number."""
-    version = _next_version(connection, run, name=source.name)
+    """Note the next version of a file, and what of it could not be read; its number.
+
+    Of its accepted rows `new` are stored, and `repeat` were before.
+    """
+    known = *in_account(order_file, run), order_file.c.name == source.name
+    newest = connection.scalar(select(func.max(order_file.c.version)).where(*known))
     inserted = connection.execute(
         insert(order_file)
         .values(
+            **asdict(source) | {"kind": source.kind.value},
             merchant_id=run.merchant_id,
             account_id=run.account_id,
             business_date=run.business_date,
             run_id=run.run_id,
-            kind=source.kind.value,
-            name=source.name,
-            version=version,
-            sha256=source.sha256,
-            size_bytes=source.size_bytes,
-            rows_read=source.rows_read,
-            rows_accepted=source.rows_accepted,
-            rows_rejected=source.rows_rejected,
-            rows_skipped=source.rows_skipped,
-            rows_unassigned=source.rows_unassigned,
-            skipped_by=source.skipped_by,
-            rows_new=counts.new,
-            rows_repeat=counts.repeat,
+            version=(newest or 0) + 1,
+            rows_new=new,
+            rows_repeat=repeat,
             read_at=at,
         )
         .returning(order_file.c.file_id)
     )
-    return int(inserted.scalar_one())
-
-
-def _save_parts(
-    connection: Connection, parts: Parts, *, file_id: int, asked: Arriving, at: datetime
-) -> None:
-    """Store what the rows of a file ask for, and which rejected rows they deliver."""
-    arrived = arriving(connection, file_id=file_id)
-    for orders, actions in parts():
-        _insert_actions(connection, rows_of(actions), file_id=file_id, asked=asked)
-        arrived.look(orders)
-    note_delivered(connection, arrived.delivered, file_id=file_id, at=at)
-
-
-def _insert_actions(
-    connection: Connection, rows: Sequence[Mapping[str, Any]], *, file_id: int, asked: Arriving
-) -> None:
-    """Store the actions of one part."""
-    actions = [
-        {**{name: row[name] for name in _ACTION_COLUMNS}, "file_id": file_id} for row in rows
-    ]
-    if actions:
-        connection.execute(insert(order_action), actions)
-        asked.take(actions)
+    file_id = int(inserted.scalar_one())
+    insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    return file_id
 
 
 _ACTION_COLUMNS = (
@@ -684,6 +597,7 @@ _ACTION_COLUMNS = (
 )
 
 
-def _source_file(row: Mapping[Any, Any]) -> SourceFile:
-    names = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
-    return SourceFile(kind=SourceKind(row["kind"]), **{name: row[name] for name in names})
+def source_file(row: Mapping[Any, Any]) -> SourceFile:
+    """A row of files as what was read."""
+    cells = {name: row[name] for name in SourceFile.__dataclass_fields__}
+    return SourceFile(**{**cells, "kind": SourceKind(row["kind"])})

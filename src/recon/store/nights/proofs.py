@@ -4,14 +4,14 @@ T1 file, T2 load, T3 query and T9 bounds, each against what the readers and the 
 The engine computes its own totals from frames; these are the ones the gate asks for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
 from recon.model.words import ControlTotal, InstructionKind, InstructionState, SourceKind
+from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
 from recon.store.schema import (
-    answer_part,
     bank_entry,
     bank_statement,
     instruction,
@@ -19,7 +19,7 @@ from recon.store.schema import (
     order_file,
     reject,
 )
-from recon.store.schema.columns import account_values, in_account
+from recon.store.schema.columns import in_account
 
 MAY_HAVE_MOVED = (
     InstructionState.CONFIRMED,
@@ -27,68 +27,6 @@ MAY_HAVE_MOVED = (
     InstructionState.IN_FLIGHT,
     InstructionState.IN_DOUBT,
     InstructionState.NEEDS_HUMAN,
-)
-
-
-def _sum(column: Column[int]) -> ColumnElement[int]:
-    return func.coalesce(func.sum(column), 0)
-
-
-def _amounts_of(kind: InstructionKind) -> ColumnElement[int]:
-    return func.sum(case((instruction.c.kind == kind.value, instruction.c.amount), else_=0))
-
-
-_MINE = (
-    *in_account(order_file),
-    order_file.c.business_date == bindparam("of_date"),
-)
-_FILES = select(order_file.c.file_id).where(*_MINE)
-_REJECTED = select(func.count()).where(reject.c.file_id.in_(_FILES))
-_ENTRIES = (
-    select(func.count())
-    .select_from(bank_entry)
-    .join(bank_statement, bank_statement.c.statement_id == bank_entry.c.statement_id)
-    .where(bank_statement.c.file_id.in_(_FILES), bank_entry.c.part == 0)
-)
-_ACTIONS = (
-    select(func.count())
-    .select_from(order_action)
-    .join(order_file, order_file.c.file_id == order_action.c.file_id)
-    .where(*_MINE, order_file.c.kind == SourceKind.INSTRUCTIONS.value)
-)
-_TOLD = select(
-    _sum(order_file.c.rows_read),
-    _sum(order_file.c.rows_accepted),
-    _sum(order_file.c.rows_skipped),
-    _sum(order_file.c.rows_repeat),
-    _REJECTED.scalar_subquery(),
-    *(query.scalar_subquery() for query in (_ENTRIES, _ACTIONS)),
-).where(*_MINE)
-_ANSWERED = select(_sum(answer_part.c.answered)).where(
-    answer_part.c.run_id == bindparam("of_run"),
-    answer_part.c.phase == bindparam("of_phase"),
-)
-_PAYMENT = func.max(instruction.c.payment_amount)
-_CAPTURED = _amounts_of(InstructionKind.CAPTURE)
-_REFUNDED = _amounts_of(InstructionKind.REFUND)
-_BEYOND = select(func.count()).select_from(
-    select(instruction.c.transaction_id)
-    .where(
-        *in_account(instruction),
-        instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
-        # What waits for people after a restore was never held against a payment: it is of many.
-        instruction.c.transaction_id != "",
-        instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
-    )
-    .group_by(instruction.c.transaction_id)
-    .having(
-        or_(
-            _CAPTURED > _PAYMENT,
-            # Captured in part: only that can be given back. No capture of ours: by somebody else.
-            case((_CAPTURED > 0, _CAPTURED), else_=_PAYMENT) < _REFUNDED,
-        )
-    )
-    .subquery()
 )
 
 
@@ -113,23 +51,61 @@ def before_money(
 
 def _files(connection: Connection, run: Run, *, in_files: int) -> Iterable[ControlTotal]:
     """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
-    of_night = account_values(run) | {"of_date": run.business_date}
-    sums = connection.execute(_TOLD, of_night).one()
-    read, accepted, skipped, repeat, rejected, *stored = (int(value) for value in sums)
-    yield _total("T1", "rows read", run, left=read, right=accepted + rejected + skipped)
+    file = order_file.c
+    mine = *in_account(order_file, run), file.business_date == run.business_date
+    files = select(file.file_id).where(*mine)
+    rejected = select(func.count()).where(reject.c.file_id.in_(files))
+    entries = (
+        select(func.count())
+        .select_from(bank_entry)
+        .join(bank_statement, bank_statement.c.statement_id == bank_entry.c.statement_id)
+        .where(bank_statement.c.file_id.in_(files), bank_entry.c.part == 0)
+    )
+    instructing = files.where(file.kind == SourceKind.INSTRUCTIONS.value)
+    actions = select(func.count()).where(order_action.c.file_id.in_(instructing))
+    sums = (_sum(file[f"rows_{each}"]) for each in ("read", "accepted", "skipped", "repeat"))
+    counts = (query.scalar_subquery() for query in (rejected, entries, actions))
+    sums_and_counts = map(int, connection.execute(select(*sums, *counts).where(*mine)).one())
+    read, accepted, skipped, repeat, refused, *stored = sums_and_counts
+    yield _total("T1", "rows read", run, left=read, right=accepted + refused + skipped)
     yield _total("T2", "rows stored", run, left=accepted, right=in_files + sum(stored) + repeat)
 
 
 def _query(connection: Connection, run: Run, *, universe: int, phase: str) -> ControlTotal:
     """T3: every key of the universe has exactly one final answer."""
-    answered = _count(connection, _ANSWERED, {"of_run": run.run_id, "of_phase": phase})
+    _, answered = answer_parts.counted(connection, run.run_id, phase=phase)
     return _total("T3", "keys answered", run, left=universe, right=answered)
 
 
 def _bounds(connection: Connection, run: Run) -> ControlTotal:
     """T9: payments whose captures exceed it, or refunds what was captured; doubts count."""
-    beyond = _count(connection, _BEYOND, account_values(run))
+    payment = func.max(instruction.c.payment_amount)
+    captured, refunded = _amounts_of(InstructionKind.CAPTURE), _amounts_of(InstructionKind.REFUND)
+    # Captured in part: only that can be given back. No capture of ours: by somebody else.
+    given_back = case((captured > 0, captured), else_=payment) < refunded
+    payments = (
+        select(instruction.c.transaction_id)
+        .where(
+            *in_account(instruction, run),
+            instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
+            # What waits for people after a restore was never held against a payment: it is of many.
+            instruction.c.transaction_id != "",
+            instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
+        )
+        .group_by(instruction.c.transaction_id)
+        .having(or_(captured > payment, given_back))
+    )
+    count = select(func.count()).select_from(payments.subquery())
+    beyond = int(connection.execute(count).scalar_one())
     return _total("T9", "payments out of bounds", run, left=beyond, right=0)
+
+
+def _sum(column: ColumnElement[int]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(column), 0)
+
+
+def _amounts_of(kind: InstructionKind) -> ColumnElement[int]:
+    return func.sum(case((instruction.c.kind == kind.value, instruction.c.amount), else_=0))
 
 
 def _total(number: str, name: str, run: Run, *, left: int, right: int) -> ControlTotal:
@@ -143,7 +119,3 @@ def _total(number: str, name: str, run: Run, *, left: int, right: int) -> Contro
         left=left,
         right=right,
     )
-
-
-def _count(connection: Connection, query: Select[tuple[int]], values: Mapping[str, str]) -> int:
-    return int(connection.execute(query, values).scalar_one())

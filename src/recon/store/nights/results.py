@@ -8,31 +8,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, select
 
 from recon.matching.breaks.reopened import BreakEnd
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
+from recon.store.database.bulk_rows import replace_rows
 from recon.store.database.record import SUMMARY, cells_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import break_end, control_total, result_summary, run, run_input
+from recon.store.schema.columns import Owner, in_account
 
 
 def save_ends(connection: Connection, run_id: str, *, ends: Iterable[BreakEnd]) -> None:
     """Keep what ended on a run, in place of an earlier attempt's."""
-    connection.execute(delete(break_end).where(break_end.c.run_id == run_id))
-    rows = [
-        {
-            "run_id": run_id,
-            "break_id": end.break_id,
-            "movement": end.movement,
-            "first_seen": end.first_seen,
-        }
-        for end in ends
-    ]
-    if rows:
-        connection.execute(insert(break_end), rows)
+    replace_rows(connection, break_end, run_id, map(asdict, ends))
 
 
 def ends_until(connection: Connection, last: Run) -> dict[str, BreakEnd]:
@@ -40,7 +31,7 @@ def ends_until(connection: Connection, last: Run) -> dict[str, BreakEnd]:
     rows = connection.execute(
         select(break_end)
         .join(run, run.c.run_id == break_end.c.run_id)
-        .where(run.c.merchant_id == last.merchant_id, run.c.account_id == last.account_id)
+        .where(*in_account(run, last))
     )
     by_run: dict[str, list[BreakEnd]] = {}
     for row in rows:
@@ -58,7 +49,7 @@ def nights_before(connection: Connection, last: Run) -> Iterator[str]:
     rows = connection.execute(
         select(run_input.c.run_id, run_input.c.previous_run_id)
         .join(run, run.c.run_id == run_input.c.run_id)
-        .where(run.c.merchant_id == last.merchant_id, run.c.account_id == last.account_id)
+        .where(*in_account(run, last))
     )
     before = {row.run_id: row.previous_run_id for row in rows}
     run_id = last.run_id
@@ -74,8 +65,6 @@ SECTIONS: Mapping[str, str] = {
     "unverified": "unverified",
 }
 """Section of a result, as totals name it -> its frame, and its file in the night's folder."""
-
-_TOTAL_COLUMNS = tuple(ControlTotal.__dataclass_fields__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +87,8 @@ class Summary:
 
 def save(connection: Connection, run_id: str, *, result: Reconciliation) -> Mapping[str, str]:
     """Keep one result in place of an earlier one of the same run; what binds its summary."""
-    document = save_summary(connection, run_id, summary=summary_of(result))
-    save_totals(connection, run_id, totals=result.control_totals)
-    return cells_of(SUMMARY, {"document": document})
-
-
-def summary_of(result: Reconciliation) -> Summary:
-    """A result without its rows."""
     at_risk = result.breaks.groupby(result.breaks["currency"].astype(str))["exposure"].sum()
-    return Summary(
+    summary = Summary(
         as_of=result.as_of,
         verdict=result.verdict,
         unmapped_codes=result.unmapped_codes,
@@ -117,14 +99,10 @@ def summary_of(result: Reconciliation) -> Summary:
         rows={name: result.rows_of(section) for name, section in SECTIONS.items()},
         exposure={str(currency): int(amount) for currency, amount in at_risk.items()},
     )
-
-
-def save_summary(connection: Connection, run_id: str, *, summary: Summary) -> str:
-    """Replace the summary of a run; the text that is stored."""
-    connection.execute(delete(result_summary).where(result_summary.c.run_id == run_id))
-    document = json.dumps(asdict(summary), sort_keys=True, default=_as_text)
-    connection.execute(insert(result_summary).values(run_id=run_id, document=document))
-    return document
+    kept = {"document": json.dumps(asdict(summary), sort_keys=True, default=_as_text)}
+    replace_rows(connection, result_summary, run_id, [kept])
+    save_totals(connection, run_id, totals=result.control_totals)
+    return cells_of(SUMMARY, kept)
 
 
 def _as_text(value: object) -> object:
@@ -133,17 +111,8 @@ def _as_text(value: object) -> object:
 
 def save_totals(connection: Connection, run_id: str, *, totals: tuple[ControlTotal, ...]) -> None:
     """Replace the control totals of a run."""
-    connection.execute(delete(control_total).where(control_total.c.run_id == run_id))
-    rows = [
-        {
-            "run_id": run_id,
-            "position": position,
-            **{name: getattr(total, name) for name in _TOTAL_COLUMNS},
-        }
-        for position, total in enumerate(totals)
-    ]
-    if rows:
-        connection.execute(insert(control_total), rows)
+    rows = [{"position": position, **asdict(total)} for position, total in enumerate(totals)]
+    replace_rows(connection, control_total, run_id, rows)
 
 
 def load_summary(connection: Connection, run_id: str) -> Summary | None:
@@ -161,12 +130,10 @@ def load_summary(connection: Connection, run_id: str) -> Summary | None:
 
 def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]:
     """The control totals of a run, in order."""
-    rows = connection.execute(
-        select(control_total)
-        .where(control_total.c.run_id == run_id)
-        .order_by(control_total.c.position)
-    ).mappings()
-    return tuple(ControlTotal(**{name: row[name] for name in _TOTAL_COLUMNS}) for row in rows)
+    columns = (control_total.c[name] for name in ControlTotal.__dataclass_fields__)
+    own = select(*columns).where(control_total.c.run_id == run_id)
+    rows = connection.execute(own.order_by(control_total.c.position))
+    return tuple(ControlTotal(*row) for row in rows)
 
 
 def open_breaks(connection: Connection, run_id: str) -> int:
@@ -175,11 +142,9 @@ def open_breaks(connection: Connection, run_id: str) -> int:
     return 0 if summary is None else summary.rows["break"]
 
 
-def open_breaks_by_night(
-    connection: Connection, *, merchant_id: str, account_id: str, before: date
-) -> dict[date, int]:
+def open_breaks_by_night(connection: Connection, owner: Owner, *, before: date) -> dict[date, int]:
     """Business date -> open breaks of its newest finished run, live before dry, for the trend."""
-    nights = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    nights = runs.last_finished(connection, owner)
     return {
         day: open_breaks(connection, night.run_id)
         for day, night in sorted(nights.items())

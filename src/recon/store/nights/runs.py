@@ -3,24 +3,24 @@
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 import psutil
-from sqlalchemy import ColumnElement, Connection, bindparam, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
 
 from recon.config.rules import Rules, digest_of
 from recon.model.errors import Defect, NightHeldError, StoreError
 from recon.model.nights import Mode, NightRequest, Part
 from recon.model.words import SourceKind, Verdict
-from recon.store.database.history import Event, append, of_entity
-from recon.store.database.night_lock import Owner
+from recon.store.database.history import Event, append, links_of
+from recon.store.database.night_lock import Process
 from recon.store.database.record import RUN, event_of, record
 from recon.store.people.approval_rows import released
-from recon.store.schema import history, order_file, rules_version, run
-from recon.store.schema.columns import in_account, reason_that_fits, values_of
+from recon.store.schema import order_file, rules_version, run
+from recon.store.schema.columns import Owner, account_of, in_account, reason_that_fits
 
 
 def keep(connection: Connection, rules: Rules, *, at: datetime) -> None:
@@ -114,33 +114,29 @@ class LetGo:
 
 def let_go_of(connection: Connection, run_id: str) -> LetGo | None:
     """How the folder of a run was let go; None while it is kept."""
-    row = connection.execute(
-        select(history.c.at, history.c.data)
-        .where(history.c.entity_id == run_id)
-        .where(history.c.entity == ENTITY, history.c.event == LET_GO)
-        .order_by(history.c.sequence)
-        .limit(1)
-    ).one_or_none()
-    return None if row is None else _let_go(run_id, at=row.at, data=json.loads(row.data))
+    return next(iter(all_let_go(connection, [run_id])), None)
 
 
-def all_let_go(connection: Connection) -> list[LetGo]:
-    """Every folder that was let go, oldest link first."""
-    rows = connection.execute(
-        select(history.c.entity_id, history.c.at, history.c.data)
-        .where(history.c.entity == ENTITY, history.c.event == LET_GO)
-        .order_by(history.c.sequence)
-    ).tuples()
-    return [_let_go(run_id, at=at, data=json.loads(data)) for run_id, at, data in rows]
+def all_let_go(connection: Connection, run_ids: Collection[str] | None = None) -> list[LetGo]:
+    """Every folder that was let go, or those of some runs, oldest link first."""
+    links = links_of(connection, run_ids, entity=ENTITY, event=LET_GO)
+    return [
+        LetGo(
+            link.entity_id,
+            at=link.at,
+            business_date=date.fromisoformat(data["business_date"]),
+            files=data["count"],
+            size_bytes=data["bytes"],
+            **{name: data[name] for name in ("merchant_id", "account_id", "by", "list_sha256")},
+        )
+        for link in links
+        for data in [link.data]
+    ]
 
 
 def half_gone(connection: Connection) -> list[LetGo]:
     """Those of which files may still lie there: whoever let them go was ended."""
-    gone = set(
-        connection.execute(
-            select(history.c.entity_id).where(history.c.entity == ENTITY, history.c.event == GONE)
-        ).scalars()
-    )
+    gone = {link.entity_id for link in links_of(connection, entity=ENTITY, event=GONE)}
     return [each for each in all_let_go(connection) if each.run_id not in gone]
 
 
@@ -162,20 +158,6 @@ def note_let_go(connection: Connection, going: LetGo, *, details: Mapping[str, A
 def note_gone(connection: Connection, run_id: str, *, at: datetime) -> None:
     """Say that nothing of it is left but what is kept."""
     append(connection, [Event(ENTITY, run_id, GONE, {})], at=at)
-
-
-def _let_go(run_id: str, *, at: datetime, data: Mapping[str, Any]) -> LetGo:
-    return LetGo(
-        run_id,
-        data["merchant_id"],
-        data["account_id"],
-        date.fromisoformat(data["business_date"]),
-        data["by"],
-        at,
-        data["count"],
-        data["bytes"],
-        data["list_sha256"],
-    )
 
 
 BY_HAND = "by-hand-"
@@ -203,6 +185,9 @@ class Run:
     """Of the words of `Part`; "" is a whole night."""
     predecessor: str = ""
     """What stands in place of the night before; "" where it is there."""
+    workbook_sha256: str = ""
+    replaced: bool = False
+    """Of a run that `finished` gives: a later one of its night wrote its own workbook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +212,6 @@ PART_ENDED = "part"
 """Status of a part of a night that came to its end: no night is finished by it."""
 
 STARTED, TAKEN_OVER = "started", "taken over"
-ENDED = ("finished", "stopped", PART_ENDED)
-"""Events of a run that are its status from then on."""
 
 RECONCILED = "reconciled"
 """The event of a run that compared."""
@@ -245,23 +228,10 @@ NOT_VERIFIED = "not verified"
 OF_DAYS = (SourceKind.SETTLEMENT.value, SourceKind.BANK.value)
 """Files that tell of days, not of nights: whoever read one, it counts."""
 
-_ACTIVE = select(run).where(
-    *in_account(run),
-    run.c.status == "active",
-)
-_BY_ID = select(run).where(run.c.run_id == bindparam("of_run"))
-_STATUS = select(run.c.status).where(run.c.run_id == bindparam("of_run"))
-_STEP = update(run).where(run.c.run_id == bindparam("of_run")).values(step=bindparam("done"))
-_JUDGED = (
-    select(run)
-    .where(
-        *in_account(run),
-        run.c.status == "finished",
-        run.c.verdict != "",
-    )
-    # A dry run after a live night never stands for it: it would lift, or put, a hold on money.
-    .order_by(run.c.mode == Mode.LIVE.value, run.c.started_at)
-)
+_COLUMNS = tuple(run.c[name] for name in Run.__dataclass_fields__ if name != "replaced")
+LIVE_NIGHT = (run.c.mode == Mode.LIVE.value, run.c.part == "")
+_ACTIVE = run.c.status == "active"
+_LAST_FIRST = run.c.started_at.desc()
 
 
 def this_process() -> str:
@@ -289,9 +259,9 @@ def start(
     whose process is gone, or lost its lock on another machine: it is closed as stopped, and what it
     left in flight goes to doubt. Returns the ids of those runs.
     """
-    dead = connection.execute(_ACTIVE, _place(request.merchant_id, request.account_id)).all()
-    for row in dead:
-        values, of, by = _end("stopped", now), {"run_id": row.run_id}, {"by": run_id}
+    dead = [each.run_id for each in select_runs(connection, *in_account(run, request), _ACTIVE)]
+    for run_dead in dead:
+        values, of, by = _end("stopped", now), {"run_id": run_dead}, {"by": run_id}
         record(connection, RUN, values, of=of, event=TAKEN_OVER, at=now, details=by)
     began = {
         "run_id": run_id,
@@ -307,7 +277,7 @@ def start(
         **_owner(),
     }
     record(connection, RUN, began, event=STARTED, at=now)
-    return tuple(row.run_id for row in dead)
+    return tuple(dead)
 
 
 def resume(connection: Connection, run_id: str, *, now: datetime) -> None:
@@ -321,49 +291,64 @@ def _end(status: str, at: datetime) -> dict[str, Any]:
 
 
 def _owner() -> dict[str, str]:
-    return {"owner": this_process(), "owner_process": str(Owner.this())}
+    return {"owner": this_process(), "owner_process": str(Process.this())}
 
 
-def active(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+def select_runs(
+    connection: Connection,
+    *which: ColumnElement[bool],
+    order: Sequence[ColumnElement[Any]] = (run.c.started_at,),
+    count: int | None = None,
+) -> list[Run]:
+    """The runs of some conditions; in the order of their start, unless another is said."""
+    query = select(*_COLUMNS).where(*which).order_by(*order).limit(count)
+    rows = connection.execute(query).mappings()
+    return [Run(**{**row, "mode": Mode(row["mode"])}) for row in rows]
+
+
+def _last(connection: Connection, *which: ColumnElement[bool]) -> Run | None:
+    return next(iter(select_runs(connection, *which, order=[_LAST_FIRST], count=1)), None)
+
+
+def active(connection: Connection, owner: Owner) -> Run | None:
     """The active run of an account, for the sentence that names the holder."""
-    newest_first = _ACTIVE.order_by(run.c.started_at.desc())
-    first = connection.execute(newest_first, _place(merchant_id, account_id)).mappings().first()
-    return None if first is None else _run_of(first)
+    return _last(connection, *in_account(run, owner), _ACTIVE)
 
 
-def living(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+def living(connection: Connection, owner: Owner) -> Run | None:
     """An active run of the account whose process lives on this machine, and is not this one."""
-    for row in connection.execute(_ACTIVE, _place(merchant_id, account_id)).mappings():
-        owner = Owner.parsed(row["owner_process"])
-        if owner is not None and owner.is_alive_here():
-            return _run_of(row)
+    query = select(run.c.run_id, run.c.owner_process).where(*in_account(run, owner), _ACTIVE)
+    for run_id, process in connection.execute(query).tuples():
+        held_by = Process.parsed(process)
+        if held_by is not None and held_by.is_alive_here():
+            return get(connection, run_id)
     return None
 
 
 def get(connection: Connection, run_id: str) -> Run:
     """One run by its id."""
-    row = connection.execute(_BY_ID, {"of_run": run_id}).mappings().one_or_none()
-    if row is None:
+    found = select_runs(connection, run.c.run_id == run_id)
+    if not found:
         msg = f"there is no run {run_id}"
         raise Defect(msg)
-    return _run_of(row)
+    return found[0]
 
 
 def is_known(connection: Connection, run_id: str) -> bool:
     """Whether there is such a run."""
-    rows = connection.execute(select(run.c.run_id).where(run.c.run_id == run_id))
-    return rows.one_or_none() is not None
+    own = run.c.run_id == run_id
+    return connection.execute(select(run.c.run_id).where(own)).first() is not None
 
 
 def is_closed(connection: Connection, run_id: str) -> bool:
     """Whether a run has ended or was taken over; calls made by hand have no run and never are."""
-    status = connection.execute(_STATUS, {"of_run": run_id}).scalar()
+    status = connection.execute(select(run.c.status).where(run.c.run_id == run_id)).scalar()
     return status not in {None, "active"}
 
 
 def note_step(connection: Connection, run_id: str, *, step: str) -> None:
     """Remember the last finished step."""
-    connection.execute(_STEP, {"of_run": run_id, "done": step})
+    connection.execute(update(run).where(run.c.run_id == run_id).values(step=step))
 
 
 def note_result(connection: Connection, run_id: str, *, values: Mapping[str, str]) -> None:
@@ -389,12 +374,8 @@ def note_stop(connection: Connection, run_id: str, *, stop: Stop, now: datetime)
 
 def stop_of(connection: Connection, run_id: str) -> Stop:
     """Why a run stopped sending and what it did not send, as it was then."""
-    stops = [
-        Stop(**json.loads(str(event["data"])))
-        for event in of_entity(connection, run_id)
-        if event["event"] == SENDING_STOPPED
-    ]
-    return stops[-1] if stops else Stop()
+    stops = links_of(connection, [run_id], event=SENDING_STOPPED)
+    return Stop(**stops[-1].data) if stops else Stop()
 
 
 def note_unverified(
@@ -407,11 +388,7 @@ def note_unverified(
 
 def unverified(connection: Connection, run_id: str) -> list[str]:
     """What a run could not believe."""
-    return [
-        str(json.loads(str(event["data"]))["what"])
-        for event in of_entity(connection, run_id)
-        if event["event"] == NOT_VERIFIED
-    ]
+    return [str(link.data["what"]) for link in links_of(connection, [run_id], event=NOT_VERIFIED)]
 
 
 def digests_of(connection: Connection, run_id: str) -> dict[str, str]:
@@ -436,97 +413,54 @@ def finish(
         raise NightHeldError(f"{msg} of it")
 
 
-def last_finished(connection: Connection, *, merchant_id: str, account_id: str) -> dict[date, Run]:
+def last_finished(connection: Connection, owner: Owner) -> dict[date, Run]:
     """The newest finished run of each business date of an account, live before dry, by date."""
-    rows = connection.execute(_JUDGED, _place(merchant_id, account_id)).mappings()
-    return {row["business_date"]: _run_of(row) for row in rows}
+    judged = (*in_account(run, owner), run.c.status == "finished", run.c.verdict != "")
+    # A dry run after a live night never stands for it: it would lift, or put, a hold on money.
+    order = (run.c.mode == Mode.LIVE.value, run.c.started_at)
+    return {each.business_date: each for each in select_runs(connection, *judged, order=order)}
 
 
 def of_night(connection: Connection, request: NightRequest) -> Run | None:
     """The newest live run of a whole night; None when it never ran."""
-    rows = connection.execute(
-        select(run)
-        .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
-        .where(run.c.business_date == request.business_date)
-        .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
-        .order_by(run.c.started_at.desc())
-        .limit(1)
-    ).mappings()
-    first = rows.first()
-    return None if first is None else _run_of(first)
+    night = run.c.business_date == request.business_date
+    return _last(connection, *in_account(run, request), night, *LIVE_NIGHT)
 
 
-def newest_live(connection: Connection, *, merchant_id: str, account_id: str) -> Run | None:
+def newest_live(connection: Connection, owner: Owner) -> Run | None:
     """The live run of a whole night that started last; None before the first."""
-    rows = connection.execute(
-        select(run)
-        .where(run.c.merchant_id == merchant_id, run.c.account_id == account_id)
-        .where(run.c.mode == Mode.LIVE.value, run.c.part == "")
-        .order_by(run.c.started_at.desc())
-        .limit(1)
-    ).mappings()
-    first = rows.first()
-    return None if first is None else _run_of(first)
+    return _last(connection, *in_account(run, owner), *LIVE_NIGHT)
 
 
 def said_of_predecessor(connection: Connection, request: NightRequest) -> str:
     """What was last said of the missing predecessor of a live night; "" when nothing was."""
-    rows = connection.execute(
-        select(run.c.predecessor)
-        .where(run.c.merchant_id == request.merchant_id, run.c.account_id == request.account_id)
-        .where(run.c.business_date == request.business_date, run.c.mode == Mode.LIVE.value)
-        .where(run.c.predecessor != "")
-        .order_by(run.c.started_at.desc())
-        .limit(1)
-    )
-    return rows.scalar_one_or_none() or ""
+    night = run.c.business_date == request.business_date, run.c.mode == Mode.LIVE.value
+    last = _last(connection, *in_account(run, request), *night, run.c.predecessor != "")
+    return last.predecessor if last else ""
 
 
 def later(connection: Connection, earlier: Run) -> str:
     """A run of the account that began after another, whatever its night or part; "" without one."""
-    rows = connection.execute(
-        select(run.c.run_id)
-        .where(run.c.merchant_id == earlier.merchant_id, run.c.account_id == earlier.account_id)
-        .where(run.c.started_at > earlier.started_at)
-        .limit(1)
-    )
-    return rows.scalar_one_or_none() or ""
+    found = _last(connection, *in_account(run, earlier), run.c.started_at > earlier.started_at)
+    return found.run_id if found else ""
 
 
-def any_finished_since(
-    connection: Connection, *, merchant_id: str, account_id: str, since: datetime
-) -> bool:
+def any_finished_since(connection: Connection, owner: Owner, *, since: datetime) -> bool:
     """Whether a whole live night of the account that began after an instant came to its end."""
-    nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
-    return any(night.mode is Mode.LIVE and night.started_at > since for night in nights.values())
+    nights = last_finished(connection, owner).values()
+    return any(night.mode is Mode.LIVE and night.started_at > since for night in nights)
 
 
 def newest_start(connection: Connection) -> datetime | None:
     """When the newest run began; None before the first."""
-    rows = connection.execute(select(run.c.started_at).order_by(run.c.started_at.desc()).limit(1))
-    return rows.scalar_one_or_none()
+    newest = _last(connection)
+    return newest.started_at if newest else None
 
 
 def unfinished(connection: Connection) -> list[Run]:
     """Runs that stopped or still run, newest first."""
-    rows = connection.execute(
-        select(run)
-        .where(run.c.status.not_in(("finished", PART_ENDED)))
-        .order_by(run.c.started_at.desc())
-    ).mappings()
-    return [_run_of(row) for row in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
-    """A finished run with what it left behind."""
-
-    run_id: str
-    business_date: date
-    workbook: str
-    workbook_sha256: str
-    replaced: bool
-    """A later run of the same night wrote its own workbook."""
+    open_ones = run.c.status.not_in(("finished", PART_ENDED))
+    return select_runs(connection, open_ones, order=[_LAST_FIRST])
 
 
 def counting(night: Run) -> tuple[ColumnElement[bool], ...]:
@@ -537,54 +471,37 @@ def counting(night: Run) -> tuple[ColumnElement[bool], ...]:
     return (or_(order_file.c.kind.in_(OF_DAYS), order_file.c.run_id.not_in(dry)),)
 
 
-def finished(connection: Connection) -> list[FinishedRun]:
+def finished(connection: Connection) -> list[Run]:
     """All finished runs, oldest first."""
-    runs_found = connection.execute(
-        select(run).where(run.c.status == "finished").order_by(run.c.started_at)
-    ).mappings()
-    rows = list(runs_found)
+    every = select_runs(connection, run.c.status == "finished")
     # A dry run after a live one replaces nothing.
-    last = sorted(rows, key=lambda row: (row["mode"] == Mode.LIVE.value, row["started_at"]))
-    newest = {(r["merchant_id"], r["account_id"], r["business_date"]): r["run_id"] for r in last}
-    return [
-        FinishedRun(
-            row["run_id"],
-            row["business_date"],
-            row["workbook"],
-            row["workbook_sha256"],
-            newest[row["merchant_id"], row["account_id"], row["business_date"]] != row["run_id"],
-        )
-        for row in rows
-    ]
+    last = sorted(every, key=lambda one: (one.mode is Mode.LIVE, one.started_at))
+    newest = {(*account_of(one), one.business_date): one.run_id for one in last}
+    kept = {*newest.values()}
+    return [replace(one, replaced=one.run_id not in kept) for one in every]
 
 
 def newest_of_accounts(connection: Connection) -> list[Run]:
     """The newest run of each account's last business date; a part where no night has run."""
     nights_last = (run.c.part == "", run.c.business_date, run.c.started_at)
-    rows = connection.execute(select(run).order_by(*nights_last)).mappings()
-    newest = {(row["merchant_id"], row["account_id"]): row for row in rows}
-    return [_run_of(row) for _, row in sorted(newest.items())]
+    newest = {account_of(each): each for each in select_runs(connection, order=nights_last)}
+    return [each for _, each in sorted(newest.items())]
 
 
 def newest(connection: Connection, *, count: int) -> list[Run]:
     """The runs that started last, newest first."""
-    rows = connection.execute(select(run).order_by(run.c.started_at.desc()).limit(count)).mappings()
-    return [_run_of(row) for row in rows]
+    return select_runs(connection, order=[_LAST_FIRST], count=count)
 
 
 def not_proven(
-    connection: Connection,
-    *,
-    merchant_id: str,
-    account_id: str,
-    problem_of: Callable[[str], str] | None = None,
+    connection: Connection, owner: Owner, *, problem_of: Callable[[str], str] | None = None
 ) -> dict[date, str]:
     """Business dates whose newest finished run is NOT PROVEN, not released: they hold refunds.
 
     Each has why its release does not count, "" where there is none; `problem_of` tells that of a
     released run, without it all are believed.
     """
-    nights = last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    nights = last_finished(connection, owner)
     free = released(connection)
     held: dict[date, str] = {}
     for day, night in sorted(nights.items()):
@@ -595,12 +512,3 @@ def not_proven(
         if why or not is_free:
             held[day] = why
     return held
-
-
-def _place(merchant_id: str, account_id: str) -> dict[str, str]:
-    return values_of(merchant_id, account_id)
-
-
-def _run_of(row: Mapping[Any, Any]) -> Run:
-    names = Run.__dataclass_fields__
-    return Run(**{name: row[name] for name in names if name != "mode"}, mode=Mode(row["mode"]))

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import ColumnElement, Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, select
 
 from recon.archive.facts_files import whole_facts, write_facts
 from recon.archive.rows_file import row_batches
@@ -50,6 +50,7 @@ from recon.store.nights.facts_rows import (
 )
 from recon.store.nights.runs import Run
 from recon.store.schema import order_facts_account, order_file, reject
+from recon.store.schema.columns import account_of, in_account
 
 LINES_AT_ONCE = 50_000
 """So many are decoded at a time."""
@@ -92,17 +93,8 @@ NOTHING = SettledTotals(
 
 def newest(run: Run, *, until: int | None) -> Select[tuple[int]]:
     """The newest version of each settlement file of the account, up to a file; None: of all."""
-    file = order_file.c
-    return (
-        select(func.max(file.file_id))
-        .where(
-            file.merchant_id == run.merchant_id,
-            file.account_id == run.account_id,
-            file.kind == SourceKind.SETTLEMENT.value,
-            *(() if until is None else (file.file_id <= until,)),
-        )
-        .group_by(file.name)
-    )
+    settlement = order_file.c.kind == SourceKind.SETTLEMENT.value
+    return order_rows.newest_files(run, settlement, until=until)
 
 
 def days_of(connection: Connection, run: Run, *, until: int | None) -> dict[int, tuple[str, str]]:
@@ -111,8 +103,7 @@ def days_of(connection: Connection, run: Run, *, until: int | None) -> dict[int,
     rows = connection.execute(
         select(of.file_id, of.ordered_from, of.ordered_to).where(
             of.file_id.in_(newest(run, until=until)),
-            of.merchant_id == run.merchant_id,
-            of.account_id == run.account_id,
+            *in_account(order_facts_account, run),
         )
     )
     return {
@@ -153,10 +144,6 @@ def _fill(sql: SqlSession, name: str, *, rows: pa.Table) -> None:
         sql.execute(f"INSERT INTO {name} FROM given_{name}")
 
 
-def _account(run: Run) -> Account:
-    return run.merchant_id, run.account_id
-
-
 def counted(
     connection: Connection, run: Run, *, storages: StorageOf, until: int | None = None
 ) -> SettledTotals:
@@ -170,14 +157,14 @@ def counted(
         return NOTHING
 
     def ask() -> SettledTotals:
-        with _asking(files, account=_account(run), storages=storages) as sql:
+        with _asking(files, account=account_of(run), storages=storages) as sql:
             sql.execute("INSERT INTO repeated FROM repeats()")
             repeats = sql.table(f"FROM repeated {_AS_TOLD}").cast(NO_ROWS.schema)
             charged_back = sql.table("FROM charged_back()")
             paid_out = sql.table(f"FROM paid_out() {_AS_TOLD}")
         return SettledTotals(repeats, charged_back, paid_out)
 
-    return answered(("settlement", _account(run), tuple(files)), ask=ask)
+    return answered(("settlement", account_of(run), tuple(files)), ask=ask)
 
 
 def lines_named(
@@ -192,7 +179,7 @@ def lines_named(
     if not files or not texts.num_rows:
         return PLAIN.empty_table()
     repeats = counted(connection, run, storages=storages).repeats
-    with _asking(files, account=_account(run), storages=storages, repeats=repeats) as sql:
+    with _asking(files, account=account_of(run), storages=storages, repeats=repeats) as sql:
         _fill(sql, "wanted", rows=texts)
         return _plain(sql.table(f"FROM naming() {_AS_TOLD}"))
 
@@ -224,7 +211,7 @@ def names_told(
     files = facts_rows.of_files(connection, [each for each, (_, to) in days.items() if to >= since])
     if not files:
         return pa.chunked_array([], pa.string()), set()
-    with _asking(files, account=_account(run), storages=storages) as sql:
+    with _asking(files, account=account_of(run), storages=storages) as sql:
         names = sql.table("FROM names($since)", {"since": since})
     orders, transactions = (
         names[each].filter(pc.not_equal(names[each], "")) for each in ("order_no", "transaction_id")
@@ -277,7 +264,7 @@ def volumes_of(
         "told_to": max((to for each, (_, to) in days.items() if each in before), default=""),
     }
     repeats = counted(connection, run, storages=storages, until=until).repeats
-    with _asking(files, account=_account(run), storages=storages, repeats=repeats) as sql:
+    with _asking(files, account=account_of(run), storages=storages, repeats=repeats) as sql:
         volumes = sql.table(f"FROM volumes({_VOLUMES}) ORDER BY ALL", given)
     return frame_of(volumes.to_pylist(), columns=VOLUME_COLUMNS)
 
@@ -342,7 +329,9 @@ class NightLines:
         before = [file for file in files if days[file.file_id][0] < since]
         older = PLAIN.empty_table()
         if before:
-            with _asking(before, account=_account(run), storages=storages, repeats=repeats) as sql:
+            with _asking(
+                before, account=account_of(run), storages=storages, repeats=repeats
+            ) as sql:
                 older = _older(sql, since=since, asked=asked)
         return cls(run, since, recent, older, repeats, storages)
 
@@ -533,9 +522,10 @@ def save_file(
     at: datetime,
 ) -> None:
     """Store one settlement file whole, whose lines are written."""
-    counts = LoadCounts(source.rows_accepted, source.rows_accepted, 0, 0)
-    file_id = order_rows.insert_file(connection, run, source=source, at=at, counts=counts)
-    order_rows.insert_rejects(connection, rejects, run_id=run.run_id, file_id=file_id)
+    new = source.rows_accepted
+    file_id = order_rows.insert_file(
+        connection, run, source=source, rejects=rejects, new=new, at=at
+    )
     if settled is None:
         return
     facts_rows.save(connection, settled.facts, file_id=file_id, accounts=settled.accounts, at=at)
@@ -604,7 +594,7 @@ def unread_batches(
     batches = defaultdict(set)
     for file_id, batch_id in batches_of(
         facts_rows.of_files(connection, unnamed),
-        account=(run.merchant_id, run.account_id),
+        account=account_of(run),
         storages=storages,
     ):
         batches[file_id].add(batch_id)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
@@ -41,9 +41,10 @@ from recon.store.nights.facts_rows import (
     StorageOf,
     StoredFacts,
 )
-from recon.store.nights.order_rows import of_night
+from recon.store.nights.order_rows import newest_files, of_night
 from recon.store.nights.runs import Run
 from recon.store.schema import order_file
+from recon.store.schema.columns import account_of
 
 CONTENT = (
     *("currency", "amount", "status", "ordered_at", "transaction_id"),
@@ -207,7 +208,7 @@ def orders_in_view(
     table = _joined(read(which=_Which(until, spans=recent)))
     older = asked.filter(pc.invert(pc.is_in(asked, value_set=table["order_no"])))
     # An order is in view with all its rows: it may have another one from before.
-    account = [_account(run)]
+    account = [account_of(run)]
     files = facts_rows.of_account(connection, run, accounts=account, spans=recent, until=until)
     _, looked = looked_up(
         connection, run, accounts=account, files=files, storages=storages, until=until
@@ -302,7 +303,7 @@ def _rows(
     columns: Sequence[str] = (),
 ) -> Iterator[tuple[StoredFacts, pa.Table]]:
     """Rows that stand, file by file; with the columns of the file `orders` if none are said."""
-    places, spans, numbers = which.accounts or [_account(run)], which.spans, which.numbers
+    places, spans, numbers = which.accounts or [account_of(run)], which.spans, which.numbers
     until = which.until
     files = facts_rows.of_account(
         connection, run, accounts=places, spans=spans, until=until, behind=which.behind
@@ -337,10 +338,6 @@ def ordered(table: pa.Table, span: Span) -> Bools:
         inside = pc.and_(inside, pc.less(column, pa.scalar(before, column.type)))
     rows: Bools = pc.fill_null(inside, False).to_numpy()
     return rows
-
-
-def _account(run: Run) -> Account:
-    return run.merchant_id, run.account_id
 
 
 def _with_source(table: pa.Table, *, file: StoredFacts) -> pa.Table:
@@ -402,7 +399,7 @@ def order_steps(
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.
     """
     tonight = facts_rows.of_files(connection, _newest_files(connection, run, until=until))
-    own = run.merchant_id, run.account_id
+    own = account_of(run)
     named = {own, *facts_rows.accounts_of(connection, [file.file_id for file in tonight])}
     looked = looked_up(
         connection, run, accounts=sorted(named), files=tonight, storages=storages, until=until
@@ -439,17 +436,14 @@ def undeclared_accounts(
     """Accounts that rows of tonight's files name and nobody declared."""
     tonight = _newest_files(connection, run, until=until)
     named = facts_rows.accounts_of(connection, tonight)
-    own = run.merchant_id, run.account_id
+    own = account_of(run)
     return sorted("/".join(account) for account in named - {*declared, own})
 
 
 def _newest_files(connection: Connection, run: Run, *, until: int) -> list[int]:
     """The newest version of each order file of the night, each content once."""
-    newest = (
-        select(func.max(order_file.c.file_id))
-        .where(*of_night(run, until=until), order_file.c.kind == SourceKind.ORDERS.value)
-        .group_by(order_file.c.name)
-    )
+    orders = order_file.c.kind == SourceKind.ORDERS.value
+    newest = newest_files(run, *of_night(run, until=until), orders)
     counted = select(order_file.c.file_id).where(
         order_file.c.file_id.in_(newest), order_file.c.rows_accepted > 0
     )

@@ -5,22 +5,21 @@ closes it binds the manifest of its folder. Whoever changes one breaks the chain
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
-from recon.store.database.history import Event, append
-from recon.store.schema import history
+from recon.store.database.history import ChainLink, Event, append, links_of
 from recon.store.schema.columns import ID_CHARACTERS
 
 ENTITY = "period"
 SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
 CLOSE, REOPEN = "close month", "reopen month"
 """What two people agree to (`agreement_rows`)."""
+_OF_CLOSE = ("month", "number", "digest", "folder", "manifest", "by", "known_by")
 MONTHS_MAX = 1_200
 """Months that are looked through for a closed one: a century."""
 
@@ -126,20 +125,13 @@ def closed_before(
 
 def all_closes(connection: Connection) -> list[ClosedMonth]:
     """Every close of every account, oldest first, reopened or not."""
-    rows = connection.execute(
-        select(history).where(history.c.entity == ENTITY).order_by(history.c.sequence)
-    ).mappings()
-    return [_closed(row["at"], json.loads(row["data"])) for row in rows if row["event"] == CLOSED]
+    return [*map(_closed, links_of(connection, entity=ENTITY, event=CLOSED))]
 
 
 def all_reopened(connection: Connection) -> list[str]:
     """The manifests of closes that were taken back."""
-    rows = connection.execute(
-        select(history.c.data)
-        .where(history.c.entity == ENTITY, history.c.event == REOPENED)
-        .order_by(history.c.sequence)
-    ).scalars()
-    return [str(json.loads(data)["manifest"]) for data in rows]
+    links = links_of(connection, entity=ENTITY, event=REOPENED)
+    return [str(link.data["manifest"]) for link in links]
 
 
 def note_signed(
@@ -164,29 +156,17 @@ def note_lapsed(
 
 def note_taken_back(connection: Connection, digest: str, *, why: str, at: datetime) -> None:
     """Whoever signed what has this digest took it back, under whichever month it stands."""
-    rows = connection.execute(
-        select(history.c.entity_id, history.c.data)
-        .where(history.c.entity == ENTITY, history.c.event == SIGNED)
-        .order_by(history.c.sequence.desc())
-    )
-    period = next((row.entity_id for row in rows if json.loads(row.data)["digest"] == digest), "")
-    if period:
-        append(connection, [Event(ENTITY, period, LAPSED, {"why": why})], at=at)
+    links = links_of(connection, entity=ENTITY, event=SIGNED)
+    periods = [link.entity_id for link in links if link.data["digest"] == digest]
+    if periods:
+        append(connection, [Event(ENTITY, periods[-1], LAPSED, {"why": why})], at=at)
 
 
 def note_closed(connection: Connection, closed: ClosedMonth) -> None:
     """The second word: from here on the month is closed, with its folder."""
-    details = {
-        "merchant_id": closed.account[0],
-        "account_id": closed.account[1],
-        "month": closed.month,
-        "number": closed.number,
-        "digest": closed.digest,
-        "folder": closed.folder,
-        "manifest": closed.manifest,
-        "by": closed.by,
-        "known_by": closed.known_by,
-    }
+    merchant_id, account_id = closed.account
+    details = {"merchant_id": merchant_id, "account_id": account_id}
+    details |= {name: getattr(closed, name) for name in _OF_CLOSE}
     month = closed.month
     _append(connection, closed.account, month=month, event=CLOSED, details=details, at=closed.at)
 
@@ -214,51 +194,33 @@ def _states(
     connection: Connection, account: tuple[str, str], *, months: Iterable[str]
 ) -> list[MonthState]:
     """What people said of each of these months, by one question."""
-    events: dict[str, list[tuple[str, datetime, Mapping[str, Any]]]] = {
-        period_of(account, month): [] for month in months
-    }
-    rows = connection.execute(
-        select(history.c.entity_id, history.c.event, history.c.at, history.c.data)
-        .where(history.c.entity_id.in_([*events]), history.c.entity == ENTITY)
-        .order_by(history.c.sequence)
-    ).tuples()
-    for period, event, at, data in rows:
-        events[period].append((event, at, json.loads(data)))
-    return [_state(own) for own in events.values()]
+    links: dict[str, list[ChainLink]] = {period_of(account, month): [] for month in months}
+    for link in links_of(connection, [*links], entity=ENTITY):
+        links[link.entity_id].append(link)
+    return [*map(_state, links.values())]
 
 
-def _state(events: list[tuple[str, datetime, Mapping[str, Any]]]) -> MonthState:
-    closes = tuple(_closed(at, data) for event, at, data in events if event == CLOSED)
-    if not events:
+def _state(links: list[ChainLink]) -> MonthState:
+    if not links:
         return MonthState()
-    newest, at, data = events[-1]
-    lasting = [event for event, _, _ in events if event in {CLOSED, REOPENED}]
-    reopened = [
-        ReopenedMonth(word["by"], when, word["reason"])
-        for event, when, word in events
-        if event == REOPENED
-    ]
-    is_closed = lasting[-1:] == [CLOSED]
-    signed = None
-    if newest == SIGNED:
-        signed = SignedMonth(data["digest"], data["by"], at, data["seen"], data["role"])
-    return MonthState(
-        closes, is_closed, signed, reopened[-1] if reopened and not is_closed else None
-    )
+    newest = links[-1]
+    lasting = [link for link in links if link.event in {CLOSED, REOPENED}]
+    last = lasting[-1] if lasting else None
+    reopened = signed = None
+    if last is not None and last.event == REOPENED:
+        reopened = ReopenedMonth(last.data["by"], last.at, last.data["reason"])
+    if newest.event == SIGNED:
+        names = ("digest", "by", "seen", "role")
+        signed = SignedMonth(at=newest.at, **{name: newest.data[name] for name in names})
+    closes = tuple(_closed(link) for link in links if link.event == CLOSED)
+    is_closed = last is not None and last.event == CLOSED
+    return MonthState(closes, is_closed, signed, reopened)
 
 
-def _closed(at: datetime, data: Mapping[str, Any]) -> ClosedMonth:
-    return ClosedMonth(
-        (data["merchant_id"], data["account_id"]),
-        data["month"],
-        data["number"],
-        data["digest"],
-        data["folder"],
-        data["manifest"],
-        data["by"],
-        at,
-        data["known_by"],
-    )
+def _closed(link: ChainLink) -> ClosedMonth:
+    data = link.data
+    account = (data["merchant_id"], data["account_id"])
+    return ClosedMonth(account=account, at=link.at, **{name: data[name] for name in _OF_CLOSE})
 
 
 def _months(first: str, *, until: str) -> Iterator[str]:
@@ -314,12 +276,8 @@ def handed_out_of_closes(
 ) -> dict[str, OutOfClose]:
     """Those of these journals that were handed out, by id."""
     names = {_name(account, each): each for each in journal_ids}
-    rows = connection.execute(
-        select(history.c.entity_id, history.c.at, history.c.data)
-        .where(history.c.entity == JOURNAL, history.c.entity_id.in_(names))
-        .order_by(history.c.sequence)
-    ).tuples()
-    return {names[name]: OutOfClose(int(json.loads(data)["close"]), at) for name, at, data in rows}
+    links = links_of(connection, [*names], entity=JOURNAL)
+    return {names[link.entity_id]: OutOfClose(int(link.data["close"]), link.at) for link in links}
 
 
 def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
@@ -327,19 +285,14 @@ def out_of_closes(connection: Connection) -> list[MonthJournalOut]:
 
     Journals of nights are told of under the same name, without a close.
     """
-    rows = connection.execute(
-        select(history.c.at, history.c.data)
-        .where(history.c.entity == JOURNAL, history.c.event.in_((EXPORTED, EXPORTED_AGAIN)))
-        .order_by(history.c.sequence)
-    ).tuples()
     newest: dict[tuple[str, str, str], MonthJournalOut] = {}
-    for at, text in rows:
-        data = json.loads(text)
-        if "journal" in data:
+    for link in links_of(connection, entity=JOURNAL):
+        data = link.data
+        if link.event in {EXPORTED, EXPORTED_AGAIN} and "journal" in data:
             cells = {name: data[name] for name in MonthJournal.__dataclass_fields__}
             journal = MonthJournal(**{**cells, "day": date.fromisoformat(data["day"])})
             account = (data["merchant_id"], data["account_id"])
-            out = MonthJournalOut(account, data["month"], data["format"], journal, at)
+            out = MonthJournalOut(account, data["month"], data["format"], journal, link.at)
             newest[(*account, journal.journal)] = out
     return sorted(newest.values(), key=lambda out: (out.at, out.journal.journal))
 

@@ -1,24 +1,22 @@
 """Answers to breaks in the database: append-only, versioned per break, with their history."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import ColumnElement, Connection, insert, select
 
 from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, KeptAnswer
+from recon.store.database.bulk_rows import add_rows
 from recon.store.database.history import Event, append
 from recon.store.database.record import ANSWER, event_of, record
 from recon.store.schema import answer_file, break_answer
+from recon.store.schema.columns import in_account
 
 AccountKey = tuple[str, str]
 """Merchant and account."""
-
-
-_WRITTEN_OFF = select(
-    break_answer.c.break_id, break_answer.c.currency, break_answer.c.exposure
-).where(break_answer.c.resolution == WRITE_OFF, break_answer.c.exposure.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +37,9 @@ class NewAnswer:
 
 def kept_answers(connection: Connection, account: AccountKey) -> dict[str, KeptAnswer]:
     """The newest answer to every break of an account, by break id."""
-    merchant_id, account_id = account
     rows = connection.execute(
         select(break_answer)
-        .where(break_answer.c.merchant_id == merchant_id, break_answer.c.account_id == account_id)
+        .where(*in_account(break_answer, account))
         .order_by(break_answer.c.break_id, break_answer.c.version)
     ).mappings()
     return {row["break_id"]: _kept(row) for row in rows}
@@ -76,8 +73,7 @@ def save(
         }
         for answer in answers
     ]
-    if rows:
-        connection.execute(insert(break_answer), rows)
+    add_rows(connection, break_answer, rows)
     connection.execute(
         insert(answer_file).values(
             file_sha256=brought.sha256,
@@ -96,56 +92,52 @@ def save(
 
 def imported_before(connection: Connection, sha256: str) -> bool:
     """Whether a file of this content was taken in."""
-    count = connection.execute(
-        select(func.count()).where(answer_file.c.file_sha256 == sha256)
-    ).scalar_one()
-    return bool(count)
+    own = select(answer_file).where(answer_file.c.file_sha256 == sha256)
+    return connection.execute(own).first() is not None
 
 
-def agreed_write_offs(
-    connection: Connection, account: tuple[str, str]
-) -> dict[str, tuple[str, int]]:
+def agreed_write_offs(connection: Connection, account: AccountKey) -> dict[str, tuple[str, int]]:
     """What two people agreed to write off of an account: break id -> currency and minor units.
 
     The money is the exposure that the answered workbook showed.
     """
-    rows = connection.execute(
-        _WRITTEN_OFF.where(
-            break_answer.c.merchant_id == account[0],
-            break_answer.c.account_id == account[1],
-            break_answer.c.agreed_by != "",
-        ).order_by(break_answer.c.version)
-    )
-    return {row.break_id: (row.currency, row.exposure) for row in rows}
+    mine = *in_account(break_answer, account), break_answer.c.agreed_by != ""
+    return dict(_written_off(connection, *mine))
 
 
 def all_agreed_write_offs(connection: Connection) -> list[tuple[str, tuple[str, int]]]:
     """Break, currency and minor units of every write-off that two people agreed to."""
-    rows = connection.execute(_WRITTEN_OFF.where(break_answer.c.agreed_by != ""))
-    return sorted((row.break_id, (row.currency, row.exposure)) for row in rows)
+    return sorted(_written_off(connection, break_answer.c.agreed_by != ""))
 
 
 def write_off_of(connection: Connection, answer_id: int) -> tuple[str, int] | None:
     """Currency and minor units that an answer would write off; None when its break is not kept."""
-    row = connection.execute(
-        _WRITTEN_OFF.where(break_answer.c.answer_id == answer_id)
-    ).one_or_none()
-    return None if row is None else (row.currency, row.exposure)
+    found = _written_off(connection, break_answer.c.answer_id == answer_id)
+    return found[0][1] if found else None
 
 
 def write_offs_of_file(connection: Connection, file_sha256: str) -> dict[str, int]:
     """Currency -> minor units of all that one returned workbook would write off."""
-    sums: dict[str, int] = {}
-    query = _WRITTEN_OFF.where(break_answer.c.file_sha256 == file_sha256)
-    for row in connection.execute(query):
-        sums[row.currency] = sums.get(row.currency, 0) + row.exposure
+    sums = Counter[str]()
+    for currency, exposure in written_off_by_file(connection, file_sha256).values():
+        sums[currency] += exposure
     return dict(sorted(sums.items()))
 
 
 def written_off_by_file(connection: Connection, file_sha256: str) -> dict[str, tuple[str, int]]:
     """Break id -> currency and minor units of each write-off of one returned workbook."""
-    query = _WRITTEN_OFF.where(break_answer.c.file_sha256 == file_sha256)
-    return {row.break_id: (row.currency, row.exposure) for row in connection.execute(query)}
+    return dict(_written_off(connection, break_answer.c.file_sha256 == file_sha256))
+
+
+def _written_off(
+    connection: Connection, *which: ColumnElement[bool]
+) -> list[tuple[str, tuple[str, int]]]:
+    """Break, currency and minor units of write-offs whose break is kept, by version."""
+    table = break_answer.c
+    kept = table.resolution == WRITE_OFF, table.exposure.is_not(None)
+    query = select(table.break_id, table.currency, table.exposure).where(*kept, *which)
+    rows = connection.execute(query.order_by(table.version))
+    return [(row.break_id, (row.currency, row.exposure)) for row in rows]
 
 
 def importers(connection: Connection, run_id: str, *, since: datetime) -> list[str]:
@@ -174,16 +166,11 @@ class WaitingWriteOff:
     """Of the workbook that it came with."""
 
 
-_WAITING = (
-    select(*(break_answer.c[name] for name in WaitingWriteOff.__dataclass_fields__))
-    .where(break_answer.c.waits)
-    .order_by(break_answer.c.given_at)
-)
-
-
 def waiting_write_offs(connection: Connection) -> list[WaitingWriteOff]:
     """Write-offs that wait for a second person, oldest first."""
-    return [WaitingWriteOff(*row) for row in connection.execute(_WAITING)]
+    columns = (break_answer.c[name] for name in WaitingWriteOff.__dataclass_fields__)
+    waiting = select(*columns).where(break_answer.c.waits).order_by(break_answer.c.given_at)
+    return [WaitingWriteOff(*row) for row in connection.execute(waiting)]
 
 
 def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:

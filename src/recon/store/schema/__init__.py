@@ -55,7 +55,7 @@ run = Table(
     text_column(
         "owner"
     ),  # host, process id and its start time, for the sentence that names the holder
-    text_column("owner_process", 120),  # the same for programs: store.owner.Owner
+    text_column("owner_process", 120),  # the same for programs: night_lock.Process
     at_column("started_at", nullable=False),
     at_column("finished_at"),
     at_column("as_of", nullable=False),

@@ -1,6 +1,7 @@
 """What columns are made of: instants in UTC, dates as their ISO text, ids, texts and amounts."""
 
 import textwrap
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
@@ -10,18 +11,16 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     Dialect,
+    FromClause,
     Integer,
     MetaData,
     String,
-    Table,
     TypeDecorator,
-    bindparam,
+    and_,
+    or_,
 )
 
 from recon.model.errors import StoreError
-
-MERCHANT, ACCOUNT = "of_merchant", "of_account"
-"""Parameters of every statement about one account."""
 
 
 class OfAccount(Protocol):
@@ -36,23 +35,24 @@ class OfAccount(Protocol):
         """At the gateway."""
 
 
-def in_account(table: Table) -> tuple[ColumnElement[bool], ...]:
-    """The condition of a statement that is made once: the account comes with each execution."""
-    columns: Any = table.c
-    return (
-        columns.merchant_id == bindparam(MERCHANT),
-        columns.account_id == bindparam(ACCOUNT),
-    )
+Owner = OfAccount | tuple[str, str]
+"""Whose rows are meant: what bears both numbers, or merchant and account."""
 
 
-def account_values(owner: OfAccount) -> dict[str, str]:
-    """The values for `in_account`."""
-    return values_of(owner.merchant_id, owner.account_id)
+def account_of(owner: Owner) -> tuple[str, str]:
+    """Merchant and account."""
+    return owner if isinstance(owner, tuple) else (owner.merchant_id, owner.account_id)
 
 
-def values_of(merchant_id: str, account_id: str, /) -> dict[str, str]:
-    """The same, where nothing bears both numbers."""
-    return {MERCHANT: merchant_id, ACCOUNT: account_id}
+def in_account(table: FromClause, owner: Owner) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """The condition of a statement about one account."""
+    merchant_id, account_id = account_of(owner)
+    return table.c.merchant_id == merchant_id, table.c.account_id == account_id
+
+
+def in_accounts(table: FromClause, owners: Iterable[Owner]) -> ColumnElement[bool]:
+    """The condition of a statement about some accounts; of none it finds nothing."""
+    return or_(False, *(and_(*in_account(table, owner)) for owner in owners))
 
 
 ID_CHARACTERS = 64

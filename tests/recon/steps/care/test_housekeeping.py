@@ -1,4 +1,3 @@
-import json
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -102,9 +101,9 @@ def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
     assert (sum(shown.values()), untouched, stayed) == (len(gone), set(), ())
     assert before - files_of(folder) == gone
     with keeper.environment() as environment, environment.store.reading() as connection:
-        (event,) = history.of_entity(connection, "backups")
+        (event,) = history.links_of(connection, ["backups"])
         assert history.verify(connection)[1] == ""
-    told = json.loads(str(event["data"]))
+    told = event.data
     assert (told["by"], told["count"], told["names"]) == ("Otto Ops", 1, ["recon-1.dump"])
 
 

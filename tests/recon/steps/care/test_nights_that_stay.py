@@ -152,7 +152,7 @@ def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> Non
     """It may read them, and may open what they are the evidence of."""
     with (
         aged.environment() as environment,
-        account_lock(environment.store, merchant_id=MERCHANT, account_id=ACCOUNT),
+        account_lock(environment.store, (MERCHANT, ACCOUNT)),
     ):
         assert "a night of the account is at work" in "".join(deleted(aged))
     assert went(aged) == 0
@@ -162,7 +162,7 @@ def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> Non
     left = files_of(night_folder(aged))
     with (
         aged.environment() as environment,
-        account_lock(environment.store, merchant_id=MERCHANT, account_id=ACCOUNT),
+        account_lock(environment.store, (MERCHANT, ACCOUNT)),
     ):
         assert "a night of the account is at work" in "".join(deleted(aged))
     assert files_of(night_folder(aged)) == left

@@ -1,6 +1,5 @@
 """The folder of a night goes when its month is closed, nothing of it is open, and it is whole."""
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -161,10 +160,10 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
     for name in files_of(folder):
         went.pop(name)
     with aged.environment() as environment, environment.store.reading() as connection:
-        first, last = history.of_entity(connection, folder.name)[-2:]
+        first, last = history.links_of(connection, [folder.name])[-2:]
         breaks = kept_results.open_breaks(connection, folder.name, environment=environment)
-    said = json.loads(str(first["data"]))
-    assert (first["event"], last["event"]) == ("lets a night go", "let a night go")
+    said = first.data
+    assert (first.event, last.event) == ("lets a night go", "let a night go")
     assert (said["by"], said["count"], said["bytes"]) == ("Otto Ops", len(went), sum(went.values()))
     assert (len(said["list_sha256"]), said["days"]) == (64, DAYS_KEPT)
     assert breaks is not None

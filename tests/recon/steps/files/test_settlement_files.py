@@ -163,7 +163,7 @@ def test_what_a_dry_run_read_of_settlement_is_judged_by_the_live_night(settling:
 def stored_files(merchant: Any) -> list[Any]:
     """What the newest live night counts as its files."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
         return [source for source, _ in order_rows.files_of_night(connection, run)]
 

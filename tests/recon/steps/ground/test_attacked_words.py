@@ -87,7 +87,7 @@ def test_a_word_that_was_taken_away_closes_the_gate(begun: Callable[[Any], Any])
             assert f"endorsement {REJECTED} is gone" in words.taken_away(connection)
             with pytest.raises(GateClosedError, match="is gone or not the desk's"):
                 words.refuse_rows(connection, ids)
-            run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+            run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
         with environment.store.writing() as connection:
             event = Event("instruction", ids[0], "approved", {"from": "planned"})

@@ -123,7 +123,7 @@ def test_a_night_misses_a_word_that_is_gone_with_its_links(
         told = lost_word(environment.desk, store=environment.store)
     assert "signed word 3, and the database lacks it" in told
     with merchant.environment() as environment, environment.store.reading() as connection:
-        run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
     with merchant.environment() as environment:
         assert gate_of(run, environment=environment).closed_because

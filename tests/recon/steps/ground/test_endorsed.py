@@ -277,7 +277,7 @@ def test_towards_a_live_gateway_nothing_is_approved_by_hand_alone(
             elsewhere = endorsement_rows.Endorsed(replace(SANDBOX_KEYS, must_be_proven=True))
             assert list(at_sandbox.row_problems(connection)) == []
             assert len(list(elsewhere.row_problems(connection))) == 1
-            run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+            run = runs.newest_live(connection, ("100042", "100042001"))
         assert run is not None
         desk = replace(SANDBOX_KEYS, must_be_proven=True)
         gate = gate_of(run, environment=replace(environment, desk=desk))

@@ -23,7 +23,7 @@ from recon.steps.ground.predecessor import (
     standing_without_a_night,
 )
 from recon.store.database.engine import Store, open_store
-from recon.store.database.history import of_entity
+from recon.store.database.history import links_of
 from recon.store.nights import runs
 
 NIGHT = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
@@ -130,8 +130,8 @@ def test_what_was_said_is_in_the_history(store: Store) -> None:
 
     with store.reading() as connection:
         assert runs.get(connection, run_id).predecessor == "skipped: moved house"
-        (started, _) = of_entity(connection, run_id)
-    assert "skipped: moved house" in str(started["data"])
+        (started, _) = links_of(connection, [run_id])
+    assert "skipped: moved house" in started.text
 
 
 def test_holidays_are_no_missing_days() -> None:
@@ -149,7 +149,7 @@ def test_a_day_without_a_night_says_why(store: Store) -> None:
     ran(store, "2026-11-19", mode=Mode.DRY_RUN)
     ran(store, "2026-11-20", said="skipped: the machine was away")
     with store.reading() as connection:
-        nights = runs.last_finished(connection, merchant_id="100042", account_id="100042001")
+        nights = runs.last_finished(connection, ("100042", "100042001"))
     days = ["2026-11-16", "2026-11-18", "2026-11-19", "2026-11-21", "2026-11-23"]
 
     def standings(**account: object) -> list[str]:

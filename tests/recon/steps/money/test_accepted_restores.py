@@ -28,7 +28,7 @@ def restored(begun: Any) -> Any:
 def closed(environment: Environment) -> str:
     """Why the gate is closed."""
     with environment.store.reading() as connection:
-        run = runs.newest_live(connection, merchant_id="100042", account_id="100042001")
+        run = runs.newest_live(connection, ("100042", "100042001"))
     assert run is not None
     return gate_of(run, environment=environment).closed_because
 

@@ -231,7 +231,7 @@ def test_a_night_at_work_is_not_disturbed(merchant: Any) -> None:
 
 
 def _held(environment: Environment) -> Any:
-    return account_lock(environment.store, merchant_id="100042", account_id="100042001")
+    return account_lock(environment.store, ("100042", "100042001"))
 
 
 def test_limits_count_what_goes_by_hand(merchant: Any) -> None:

@@ -120,7 +120,7 @@ def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
     """The switch is read anew before each batch, by nights and by calls made by hand alike."""
     with (
         merchant.environment() as environment,
-        account_lock(environment.store, merchant_id="100042", account_id="100042001"),
+        account_lock(environment.store, ("100042", "100042001")),
     ):
         journal = StoredJournal(
             environment.store, run_id="r", merchant_id="100042", account_id="100042001"

@@ -186,10 +186,10 @@ def _set_aside_by_two(merchant: Any) -> None:
             why = "that database is lost"
             kept.append(set_file_aside(path, person=person, reason=why, environment=environment))
         with environment.store.reading() as connection:
-            told = history.of_entity(connection, hashlib.sha256(kept[1].read_bytes()).hexdigest())
+            told = history.links_of(connection, [hashlib.sha256(kept[1].read_bytes()).hexdigest()])
 
     assert kept == [None, path.with_name(f"{path.name}.set-aside")]
-    assert [one["event"] for one in told] == ["first", "complete", "set aside"]
+    assert [one.event for one in told] == ["first", "complete", "set aside"]
 
 
 def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> None:

@@ -96,7 +96,7 @@ def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: We
         assert notices.tell_again(run_id, environment=environment) == ("finance",)
         assert notices.tell_again(run_id, environment=environment) == ()
         with environment.store.reading() as connection:
-            events = [event["event"] for event in history.of_entity(connection, run_id)]
+            events = [event.event for event in history.links_of(connection, [run_id])]
             assert history.verify(connection)[1] == ""
     assert events[-3:] == ["not told", "not told", "told"]
 

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ def events_of_night(merchant: Merchant) -> tuple[Run, list[dict[str, Any]]]:
     with merchant.environment() as environment, environment.store.reading() as connection:
         (newest,) = runs.newest_of_accounts(connection)
         entities = [newest.run_id, *_batches(connection)]
-        events = [one for each in entities for one in history.of_entity(connection, each)]
-        return newest, sorted(events, key=lambda one: int(str(one["sequence"])))
+        events = [one for each in entities for one in history.links_of(connection, [each])]
+        return newest, sorted(events, key=lambda one: one.sequence)
 
 
 def _batches(connection: Any) -> list[str]:
@@ -54,10 +53,7 @@ def test_what_a_night_read_is_bound_before_the_first_claim_and_all_of_it_by_its_
     merchant.night(mode=mode)
 
     run, events = events_of_night(merchant)
-    names = [
-        json.loads(str(event["data"]))["step"] if event["event"] == "sealed" else event["event"]
-        for event in events
-    ]
+    names = [event.data["step"] if event.event == "sealed" else event.event for event in events]
     wanted = [
         "started",
         "answers-1",

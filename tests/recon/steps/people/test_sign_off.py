@@ -15,7 +15,7 @@ from recon.steps.night.report import Workbooks, rebuild
 from recon.steps.night.whole_night import finish
 from recon.steps.people.sign_off import Night, file_to_sign, nights
 from recon.steps.people.taken_back import words_taken_back
-from recon.store.database.history import of_entity
+from recon.store.database.history import links_of
 from recon.store.nights import runs
 from reports.handed import reading, workbooks
 from tests.recon.steps.signing import sign_seen
@@ -80,7 +80,7 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     signed(proven, run_id, role="reviewer", name="dan")
     night = signed(proven, run_id, role="approver", name="anna")
     with proven.environment() as environment, environment.store.reading() as connection:
-        events = [row["event"] for row in of_entity(connection, run_id)]
+        events = [row.event for row in links_of(connection, [run_id])]
 
     assert [(one.role, one.by) for one in night.signed] == [
         ("reviewer", "Dan Orr"),

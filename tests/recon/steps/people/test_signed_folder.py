@@ -18,7 +18,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.ground.night_folder import links
 from recon.steps.people.sign_off import NightToSign, file_to_sign, sign
-from recon.store.database.history import of_entity
+from recon.store.database.history import links_of
 from recon.store.nights import sign_off_rows
 from reports.reading.evidence_workbook import evidence_index
 from reports.reading.signed_copy import signed_bytes, write_signed_copy
@@ -54,7 +54,7 @@ def names_under(merchant: Merchant, run_id: str) -> set[str]:
     with merchant.environment() as environment, environment.store.reading() as connection:
         roles = {*sign_off_rows.signatures(connection, run_id)}
         steps = [link.step for link in links(connection, run_id) if link.step[:7] == "signed-"]
-        events = [row["event"] for row in of_entity(connection, run_id)]
+        events = [row.event for row in links_of(connection, [run_id])]
     assert sorted(steps) == sorted(f"signed-{role}" for role in roles)
     assert events.count("signed") == len(roles)
     return roles

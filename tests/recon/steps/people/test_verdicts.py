@@ -130,18 +130,18 @@ def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
         runs.note_result(connection, night.run_id, values={"verdict": "NOT PROVEN"})
     merchant.night(mode=Mode.DRY_RUN)
     with merchant.environment() as environment:
-        place = {"merchant_id": "100042", "account_id": "100042001"}
+        place = ("100042", "100042001")
         held, lifted = [], []
         for name in ("anna", "ben"):
             person = identify(name, code=None, environment=environment)
             with environment.store.reading() as connection:
-                held.append(bool(runs.not_proven(connection, **place)))
+                held.append(bool(runs.not_proven(connection, place)))
             reason = "the missing row is explained"
             lifted.append(
                 release(night.run_id, reason=reason, person=person, environment=environment)
             )
         with environment.store.reading() as connection:
-            after = runs.not_proven(connection, **place)
+            after = runs.not_proven(connection, place)
 
     assert (held, lifted, after) == ([True, True], [False, True], {})
 

@@ -18,7 +18,7 @@ import sys
 from recon.store.database.engine import Store, parse_url
 from recon.store.database.night_lock import account_lock
 store = Store(parse_url(sys.argv[1]))
-with account_lock(store, merchant_id="m", account_id="a"):
+with account_lock(store, ("m", "a")):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -40,9 +40,9 @@ def _holding(store: Store) -> Iterator["subprocess.Popen[bytes]"]:
 def test_a_second_process_does_not_get_the_account(store: Store) -> None:
     """While one process holds an account, another is refused; a different account is free."""
     with _holding(store):
-        with pytest.raises(NightHeldError), account_lock(store, merchant_id="m", account_id="a"):
+        with pytest.raises(NightHeldError), account_lock(store, ("m", "a")):
             pytest.fail("two held the account")
-        with account_lock(store, merchant_id="m", account_id="b"):
+        with account_lock(store, ("m", "b")):
             pass
 
 
@@ -53,30 +53,30 @@ def test_a_killed_holder_frees_the_account_at_once(store: Store) -> None:
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
 
-    with account_lock(store, merchant_id="m", account_id="a"):
+    with account_lock(store, ("m", "a")):
         held = True
     assert held
 
 
 def test_the_lock_is_free_after_an_error(store: Store, tmp_path: Path) -> None:
     """An error inside the block gives the account back."""
-    with pytest.raises(ZeroDivisionError), account_lock(store, merchant_id="m", account_id="a"):
+    with pytest.raises(ZeroDivisionError), account_lock(store, ("m", "a")):
         raise ZeroDivisionError
-    with account_lock(store, merchant_id="m", account_id="a"):
+    with account_lock(store, ("m", "a")):
         assert tmp_path.exists()
 
 
 @pytest.mark.parametrize("account_id", ["a", "b", "c", "d"])
 def test_a_lock_that_the_server_dropped_no_longer_stands(store: Store, account_id: str) -> None:
     """Ended from outside, the connection is gone and with it the lock; a file lock stays."""
-    place = {"merchant_id": "m", "account_id": account_id}
-    with account_lock(store, **place):
+    place = ("m", account_id)
+    with account_lock(store, place):
         with store.reading() as connection:
-            held = lock_stands(connection, **place)
+            held = lock_stands(connection, place)
         if not store.is_sqlite:
             _end_lock_holders(store)
         with store.reading() as connection:
-            still = lock_stands(connection, **place)
+            still = lock_stands(connection, place)
 
     assert (held, still) == (True, store.is_sqlite)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.store.database.night_lock import Owner
+from recon.store.database.night_lock import Process
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
         process.kill()
 
 
-def owner_of(process: "subprocess.Popen[bytes]") -> Owner:
+def owner_of(process: "subprocess.Popen[bytes]") -> Process:
     """The owner that the child would name."""
     ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
-    return replace(Owner.this(), pid=process.pid, started_ticks=int(ticks))
+    return replace(Process.this(), pid=process.pid, started_ticks=int(ticks))
 
 
 def test_an_owner_lives_until_it_is_gone(child: "subprocess.Popen[bytes]") -> None:
@@ -56,16 +56,16 @@ def test_a_process_id_that_is_used_again_is_another_owner(
 
 def test_the_process_that_asks_is_not_another_owner() -> None:
     """A night may follow another one in the same process."""
-    assert not Owner.this().is_alive_here()
+    assert not Process.this().is_alive_here()
 
 
 def test_an_owner_is_read_as_it_was_written() -> None:
     """What names no process is nobody that could be looked for."""
-    owner = Owner.this()
+    owner = Process.this()
 
-    assert Owner.parsed(str(owner)) == owner
-    assert Owner.parsed("") is None
-    assert Owner.parsed("process 12 on host, started") is None
+    assert Process.parsed(str(owner)) == owner
+    assert Process.parsed("") is None
+    assert Process.parsed("process 12 on host, started") is None
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS, errno.EMFILE])

@@ -211,7 +211,7 @@ def test_every_change_stands_in_a_closed_chain(store: Store, run: Run) -> None:
     """Claims and outcomes are events of the history, and the chain closes."""
     _send(store, run, cleared=cleared_captures(store, run, orders=2), gateway=ScriptedGateway())
     with store.reading() as connection:
-        events = [e["event"] for e in history.of_entity(connection, "i001")]
+        events = [e.event for e in history.links_of(connection, ["i001"])]
         _, problem = history.verify(connection)
 
     assert events == ["approved", "in_flight", "confirmed"]
@@ -319,7 +319,7 @@ def test_a_run_that_was_taken_over_stays_as_it_was_closed(store: Store, run: Run
             runs.finish(connection, run.run_id, status=status, problem="", now=AT)
     with store.reading() as connection:
         states = {one: runs.get(connection, one).status for one in (run.run_id, "r2")}
-        told = [row["event"] for row in history.of_entity(connection, run.run_id)]
+        told = [row.event for row in history.links_of(connection, [run.run_id])]
 
     assert states == {run.run_id: "stopped", "r2": "active"}
     assert told == ["started", "taken over"]

@@ -44,7 +44,7 @@ def run(direct: Store) -> Iterator[Run]:
         runs.start(connection, request, run_id="r1", as_of=AT, now=AT)
     with direct.reading() as connection:
         found = runs.get(connection, "r1")
-    with account_lock(direct, merchant_id=found.merchant_id, account_id=found.account_id):
+    with account_lock(direct, found):
         yield found
 
 

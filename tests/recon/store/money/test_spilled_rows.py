@@ -48,7 +48,7 @@ def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal
             put_reply(connection, _spilled(journal), at=AT)
     with store.reading() as connection:
         kept = connection.execute(select(batch.c.state, batch.c.reply, batch.c.replied_at)).one()
-        events = [event["event"] for event in history.of_entity(connection, "b1")]
+        events = [event.event for event in history.links_of(connection, ["b1"])]
 
     assert tuple(kept) == ("replied", b"DONE", AT)
     assert events == ["claimed", "reply from file"]

@@ -109,4 +109,4 @@ def test_a_file_that_arrives_restricts_nothing(store: Store, run: Run) -> None:
         grown = history.grown(connection)
 
     assert grown is not None
-    assert not grown.restricts
+    assert not grown.what

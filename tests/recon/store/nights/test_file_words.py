@@ -17,7 +17,7 @@ BAD = replace(FILE, name="bad.csv", sha256="2" * 64, rows_read=1, rows_rejected=
 def _save(store: Store, run: Run, source: SourceFile) -> None:
     rejects = [Reject(source.kind, source.name, 0, WHOLE, "is no table", "")]
     with store.writing() as connection:
-        order_rows.save_unread(
+        order_rows.insert_file(
             connection,
             run,
             rejects=rejects[: source.rows_rejected],
@@ -27,9 +27,8 @@ def _save(store: Store, run: Run, source: SourceFile) -> None:
 
 
 def _newest(store: Store, run: Run, name: str) -> KnownFile:
-    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     with store.reading() as connection:
-        found = file_words.newest_files(connection, **place, whole_file=WHOLE)
+        found = file_words.newest_files(connection, run, whole_file=WHOLE)
     return next(one for one in found if one.source.name == name)
 
 

@@ -62,7 +62,7 @@ def test_payments_may_lack_their_order_since_the_last_complete_file(
     with store.writing() as connection:
         for number, (day, name, is_read) in enumerate(told):
             sha256 = absent_sha256(str(number)) if name == SFTP else f"{number}".rjust(64, "f")
-            order_rows.save_unread(
+            order_rows.insert_file(
                 connection,
                 replace(run, business_date=date(2026, 11, day)),
                 rejects=[Reject(SourceKind.ORDERS, name, 0, WHOLE_FILE, "unread", "")][is_read:],

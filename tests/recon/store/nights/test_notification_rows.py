@@ -4,9 +4,8 @@ from datetime import UTC, datetime, timedelta
 from recon.store.database.engine import Store
 from recon.store.nights import notification_rows
 from recon.store.nights.notification_rows import (
+    GatewayMessage,
     Kept,
-    SignedState,
-    Told,
     counts,
     evidence_of,
     keep,
@@ -16,7 +15,7 @@ from recon.store.nights.notification_rows import (
 )
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-PLACE = {"merchant_id": "m", "account_id": "a"}
+PLACE = ("m", "a")
 
 
 def told(
@@ -26,9 +25,10 @@ def told(
     amount: int = 5,
     sha256: str = "x",
     status: str = "1",
-) -> Told:
+    at: datetime = NOW,
+) -> GatewayMessage:
     """One message about a transaction."""
-    return Told(
+    return GatewayMessage(
         kind=kind,
         identity_sha256=f"identity {number} {kind}",
         sha256=sha256,
@@ -38,6 +38,7 @@ def told(
         amount=amount,
         status=status,
         fields={"refund_reference_id": f"t{number}-01", "refund_reference": "ours"},
+        received_at=at,
     )
 
 
@@ -45,27 +46,27 @@ def test_evidence_is_what_messages_say_of_the_transactions_asked_for(store: Stor
     """Oldest first, of this account only, with amount, time and hash."""
     with store.writing() as connection:
         for place, number, minutes in ((PLACE, 1, 2), (PLACE, 2, 1), (PLACE, 3, 0)):
-            keep(connection, told(number), at=NOW + timedelta(minutes=minutes), **place)
-        keep(connection, told(1), merchant_id="m", account_id="b", at=NOW)
-        found = evidence_of(connection, transaction_ids=["t1", "t2"], **PLACE)
+            keep(connection, place, message=told(number, at=NOW + timedelta(minutes=minutes)))
+        keep(connection, ("m", "b"), message=told(1))
+        found = evidence_of(connection, PLACE, transaction_ids=["t1", "t2"])
 
     assert [(one.transaction_id, one.amount, one.sha256) for one in found] == [
         ("t2", 5, "x"),
         ("t1", 5, "x"),
     ]
-    assert found[0].observed_at == NOW + timedelta(minutes=1)
-    assert (found[0].reference, found[0].own_reference) == ("t2-01", "ours")
+    assert found[0].received_at == NOW + timedelta(minutes=1)
+    assert found[0].fields == told(2).fields
 
 
 def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
     """A failed or unknown status proves nothing; what was taken on needs no status."""
     with store.writing() as connection:
-        keep(connection, told(1, status="0"), at=NOW, **PLACE)
-        keep(connection, told(2, status="77"), at=NOW, **PLACE)
-        keep(connection, told(3, status=""), at=NOW, **PLACE)
-        keep(connection, told(4, kind="refund accepted", status=""), at=NOW, **PLACE)
+        keep(connection, PLACE, message=told(1, status="0"))
+        keep(connection, PLACE, message=told(2, status="77"))
+        keep(connection, PLACE, message=told(3, status=""))
+        keep(connection, PLACE, message=told(4, kind="refund accepted", status=""))
         wanted = ["t1", "t2", "t3", "t4"]
-        found = evidence_of(connection, transaction_ids=wanted, **PLACE)
+        found = evidence_of(connection, PLACE, transaction_ids=wanted)
 
     assert [one.transaction_id for one in found] == ["t4"]
 
@@ -74,10 +75,10 @@ def test_a_message_is_kept_once_and_beside_what_says_otherwise(store: Store) -> 
     """The same again counts up; another content of one identity is kept too, and told."""
     with store.writing() as connection:
         answers = [
-            keep(connection, one, at=NOW, **PLACE)
+            keep(connection, PLACE, message=one)
             for one in (told(1), told(1), told(1, sha256="y", amount=9), told(1))
         ]
-        found = evidence_of(connection, transaction_ids=["t1"], **PLACE)
+        found = evidence_of(connection, PLACE, transaction_ids=["t1"])
 
     assert answers == [Kept.ALONE, Kept.ALONE, Kept.BESIDE_OTHERS, Kept.BESIDE_OTHERS]
     assert [one.amount for one in found] == [5, 9]
@@ -86,9 +87,9 @@ def test_a_message_is_kept_once_and_beside_what_says_otherwise(store: Store) -> 
 def test_orders_told_lately_are_asked_for(store: Store) -> None:
     """What was told before the window does not keep an order in the night's questions."""
     with store.writing() as connection:
-        keep(connection, told(1), at=NOW - timedelta(days=2), **PLACE)
-        keep(connection, told(2), at=NOW, **PLACE)
-        found = order_nos_told(connection, since=NOW - timedelta(days=1), **PLACE)
+        keep(connection, PLACE, message=told(1, at=NOW - timedelta(days=2)))
+        keep(connection, PLACE, message=told(2))
+        found = order_nos_told(connection, PLACE, since=NOW - timedelta(days=1))
 
     assert found == {"o2"}
 
@@ -106,7 +107,7 @@ def test_cases_are_bounded(store: Store) -> None:
                     "body_sha256": str(number),
                     "fields": {},
                 }
-                keep_case(connection, case, at=NOW, **PLACE)
+                keep_case(connection, PLACE, case=case, at=NOW)
             assert counts(connection) == {"kept": 0, "forged": 3}
     finally:
         notification_rows.CASES_PER_ACCOUNT_MAX = bound
@@ -119,11 +120,12 @@ def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:
     with store.writing() as connection:
         for kind in ("payment", "refund result"):
             one = replace(told(1, kind=kind), fields=fields)
-            keep(connection, one, at=NOW, **PLACE)
-        found = signed_states(connection, transaction_id="t1", **PLACE)
-        others = signed_states(connection, transaction_id="t2", **PLACE)
+            keep(connection, PLACE, message=one)
+        found = signed_states(connection, PLACE, transaction_id="t1")
+        others = signed_states(connection, PLACE, transaction_id="t2")
 
-    assert found == [SignedState("o1", "t1", "EUR", "5.00", "3000", NOW)]
+    signed = {name: fields[name] for name in notification_rows.SIGNED_FIELDS}
+    assert [(state.fields, state.received_at) for state in found] == [(signed, NOW)]
     assert others == []
 
 
@@ -136,7 +138,9 @@ def test_signed_states_that_contradict_each_other_are_no_evidence(store: Store) 
         ):
             one = told(number, kind="payment", sha256=str(number))
             one = replace(one, transaction_id="t1", fields=fields | changed)
-            keep(connection, one, at=NOW, **PLACE)
-        found = signed_states(connection, transaction_id="t1", **PLACE)
+            keep(connection, PLACE, message=one)
+        found = signed_states(connection, PLACE, transaction_id="t1")
 
-    assert found == [SignedState("o1", "t1", "EUR", "5.00", "0", NOW)]
+    assert [(state.fields["amount"], state.fields["order_status"]) for state in found] == [
+        ("5.00", "0")
+    ]
