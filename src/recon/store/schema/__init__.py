@@ -28,13 +28,17 @@ from recon.store.schema.columns import (
     at_column,
     business_date_column,
     count_column,
+    file_columns,
     id_column,
     metadata,
+    payee_columns,
+    people_columns,
     text_column,
+    text_columns,
 )
 
-# -------------------------------------------------------------------------------------------------
 # Runs of nights and the sources they read.
+
 
 # One row per run of a night, or of a part of one (merchant, account, business date).
 run = Table(
@@ -44,27 +48,22 @@ run = Table(
     *account_columns(),
     business_date_column(),
     Column("mode", String(10), nullable=False),
-    Column(
-        "status", String(10), nullable=False
-    ),  # active, finished, stopped; part: a part that ended
+    # active, finished, stopped; part: a part that ended
+    Column("status", String(10), nullable=False),
     text_column("part", 10),  # model.Part; "" is a whole night
-    text_column(
-        "predecessor", REASON_CHARACTERS
-    ),  # what stands in place of the night before; "" where it is there (steps.predecessor)
+    # what stands in place of the night before; "" where it is there (steps.predecessor)
+    text_column("predecessor", REASON_CHARACTERS),
     text_column("step", 20),  # last step that was finished
-    text_column(
-        "owner"
-    ),  # host, process id and its start time, for the sentence that names the holder
+    # host, process id and its start time, for the sentence that names the holder
+    text_column("owner"),
     text_column("owner_process", 120),  # the same for programs: night_lock.Process
     at_column("started_at", nullable=False),
     at_column("finished_at"),
     at_column("as_of", nullable=False),
     text_column("verdict", 20),
-    text_column("rules_digest"),
-    text_column("result_digest"),
+    *text_columns("rules_digest", "result_digest"),
     text_column("workbook", 1000),
-    text_column("workbook_sha256"),
-    text_column("history_head"),
+    *text_columns("workbook_sha256", "history_head"),
     text_column("problem", REASON_CHARACTERS),
     Index(
         "uq_run_active",
@@ -84,18 +83,9 @@ run_source = Table(
     metadata,
     id_column("run_id", primary_key=True),
     Column("kind", String(20), primary_key=True),
-    text_column("name"),
-    text_column("sha256"),
-    Column("size_bytes", BigInteger, nullable=False),
-    count_column("rows_read"),
-    count_column("rows_accepted"),
-    count_column("rows_rejected"),
-    count_column("rows_skipped"),
-    count_column("rows_unassigned"),
-    text_column("skipped_by", REASON_CHARACTERS),
+    *file_columns(),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Order files, the actions they ask for, and what could not be read.
 
 # One row per version of an order file of a merchant's inbox.
@@ -106,16 +96,8 @@ order_file = Table(
     *account_columns(),
     business_date_column(),
     id_column("run_id"),
-    text_column("name"),
     Column("version", Integer, nullable=False),
-    text_column("sha256"),
-    Column("size_bytes", BigInteger, nullable=False),
-    count_column("rows_read"),
-    count_column("rows_accepted"),
-    count_column("rows_rejected"),
-    count_column("rows_skipped"),
-    count_column("rows_unassigned"),
-    text_column("skipped_by", REASON_CHARACTERS),
+    *file_columns(),
     count_column("rows_new"),
     count_column("rows_repeat"),
     at_column("read_at", nullable=False),
@@ -144,11 +126,7 @@ order_action = Table(
     amount_column("expected_captured_amount", nullable=True),
     amount_column("refund_amount", nullable=True),
     text_column("instruction_id", ID_CHARACTERS),  # what it became; "" until it is planned
-    text_column("review_flag", 20),
-    text_column("recurring_id", ID_CHARACTERS),
-    text_column("contract_name"),
-    text_column("payee", 80),  # as people may see it
-    text_column("payee_digest", 64),
+    *payee_columns(),
     text_column("content_digest", 64),
     Column("sealed", Text, nullable=False, server_default=""),  # encrypted; "" once it is planned
 )
@@ -166,9 +144,7 @@ reject = Table(
     text_column("column", 100),
     text_column("reason", REASON_CHARACTERS),
     text_column("value", REASON_CHARACTERS),
-    text_column("merchant_id", ID_CHARACTERS),
-    text_column("account_id", ID_CHARACTERS),
-    text_column("order_no", ID_CHARACTERS),
+    *text_columns("merchant_id", "account_id", "order_no", length=ID_CHARACTERS),
     # Of an entry of the books of which all three can be read; of a settlement line its currency.
     text_column("entry_type", 40),
     text_column("currency", 3),
@@ -190,7 +166,6 @@ reject_end = Table(
     Index("ix_reject_end_reject", "reject_id"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Which files of facts hold the rows of an order file; the rows themselves lie in the archive.
 
 # One row per order file that brought rows, or arrived with those of another, and settlement file.
@@ -220,7 +195,6 @@ order_facts_account = Table(
     Index("ix_order_facts_account_ordered", "merchant_id", "account_id", "ordered_to"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Statements of banks, and of their entries only those that are the merchant's business.
 
 # One row per statement of a version of a file; whoever's night read it, it is the bank's.
@@ -229,14 +203,11 @@ bank_statement = Table(
     metadata,
     Column("statement_id", Integer, primary_key=True),
     Column("file_id", Integer, ForeignKey("order_file.file_id"), nullable=False, index=True),
-    text_column("bank"),
-    text_column("source"),
-    text_column("sha256"),
+    *text_columns("bank", "source", "sha256"),
     text_column("iban", ID_CHARACTERS),
     text_column("statement_no"),
     Column("currency", String(3), nullable=False),
-    text_column("from_date", 10),
-    text_column("to_date", 10),
+    *text_columns("from_date", "to_date", length=10),
     text_column("form", 20),
     amount_column("opening", nullable=True),
     amount_column("closing", nullable=True),
@@ -255,30 +226,22 @@ bank_entry = Table(
     "bank_entry",
     metadata,
     Column("entry_id", Integer, primary_key=True),
-    Column(
-        "statement_id",
-        Integer,
-        ForeignKey("bank_statement.statement_id"),
-        nullable=False,
-        index=True,
-    ),
+    Column("statement_id", ForeignKey("bank_statement.statement_id"), nullable=False, index=True),
     Column("entry_no", Text, nullable=False),
     Column("part", Integer, nullable=False),
-    text_column("booked_on", 10),
-    text_column("value_on", 10),
+    *text_columns("booked_on", "value_on", length=10),
     Column("currency", String(3), nullable=False),
     amount_column("amount"),
-    Column("end_to_end_id", Text, nullable=False),
-    Column("reference", Text, nullable=False),
-    Column("counterparty", Text, nullable=False),
-    Column("text", Text, nullable=False),
+    *(
+        Column(name, Text, nullable=False)
+        for name in ("end_to_end_id", "reference", "counterparty", "text")
+    ),
     text_column("status", 20),
     amount_column("charges"),
     text_column("instructed_currency", 3),
     Column("instructed_amount", BigInteger, nullable=True),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Which files hold what the gateway answered, and the few answers that are asked for by key.
 
 PHASE_CHARACTERS = 80
@@ -293,8 +256,7 @@ answer_part = Table(
     *account_columns(),  # whose answers; another account's than the run's where it was asked, too
     Column("path", Text, nullable=False),  # below the archive
     Column("schema_label", String(40), nullable=False),
-    text_column("sha256", ID_CHARACTERS),
-    text_column("content", ID_CHARACTERS),
+    *text_columns("sha256", "content", length=ID_CHARACTERS),
     count_column("size_bytes"),
     count_column("row_count"),
     count_column("asked"),  # keys that are to be asked for
@@ -321,7 +283,6 @@ charged_back_order = Table(
     Column("part_id", Integer, nullable=False),
 )
 
-# -------------------------------------------------------------------------------------------------
 # What a run compared, kept so that its night can be compared again.
 
 # One row per set of rules that a run ever used, as canonical JSON.
@@ -356,7 +317,6 @@ break_end = Table(
     text_column("first_seen", 10),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Instructions, the batches that carry them, and the chained history of both.
 
 # One row per intended money movement.
@@ -392,11 +352,7 @@ instruction = Table(
     at_column("sent_at"),
     at_column("outcome_at"),
     at_column("in_doubt_since"),
-    text_column("review_flag", 20),
-    text_column("recurring_id", ID_CHARACTERS),
-    text_column("contract_name"),
-    text_column("payee", 80),  # as people may see it
-    text_column("payee_digest", 64),
+    *payee_columns(),
     text_column("again_for", ID_CHARACTERS),  # the first of two captures; "" for all others
     Column("repeats", Text, nullable=False, server_default=""),  # ids of its like, with spaces
     text_column("gateway_request_id", ID_CHARACTERS),  # of a payout; kept for ever
@@ -454,12 +410,10 @@ history = Table(
     text_column("entity_id", ID_CHARACTERS),
     text_column("event", 40),
     Column("data", Text, nullable=False),
-    text_column("previous_hash"),
-    text_column("hash"),
+    *text_columns("previous_hash", "hash"),
     Index("ix_history_entity_id", "entity_id", "sequence"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Whether money may be sent at all, and what a dry run would have sent.
 
 # One row per turn of the switch that stops all sending; the newest holds, none means allowed.
@@ -485,7 +439,6 @@ dry_batch = Table(
     amount_column("amount"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Cases: what the gateway showed after the end of an instruction, against the journal.
 
 APPLIED = "applied"
@@ -505,7 +458,6 @@ contradiction = Table(
     at_column("closed_at"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Evidence about doubts beside the answers of the order query.
 
 # One row per search for our own refund reference.
@@ -523,7 +475,6 @@ refund_search = Table(
     Index("ix_refund_search_instruction", "instruction_id"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # What people decided: approvals of lists, verdicts on doubts, releases, and used codes.
 
 # One row per list that somebody said yes to.
@@ -534,13 +485,8 @@ approval = Table(
     text_column("digest", ID_CHARACTERS),
     Column("instruction_ids", Text, nullable=False),  # JSON
     text_column("state", 12),  # first, complete, void
-    text_column("first_by", 100),
-    Column("first_authenticated", Boolean, nullable=False),
-    at_column("first_at", nullable=False),
+    *people_columns(),
     at_column("valid_until", nullable=False),
-    text_column("second_by", 100),
-    Column("second_authenticated", Boolean, nullable=False),
-    at_column("second_at"),
     text_column("why", REASON_CHARACTERS),  # why it is void
 )
 
@@ -564,12 +510,7 @@ release = Table(
     metadata,
     id_column("run_id", primary_key=True),
     text_column("reason", REASON_CHARACTERS),
-    text_column("first_by", 100),
-    Column("first_authenticated", Boolean, nullable=False),
-    at_column("first_at", nullable=False),
-    text_column("second_by", 100),  # "" while the second person is missing
-    Column("second_authenticated", Boolean, nullable=False),
-    at_column("second_at"),
+    *people_columns(),
 )
 
 # One row per one-time code that was used, so that none is used twice.
@@ -591,7 +532,6 @@ wrong_code = Table(
     text_column("origin", 100),  # whose login on this machine gave it
 )
 
-# -------------------------------------------------------------------------------------------------
 # What people agreed to, as the desk signed it.
 
 # One row per word of one person. Only added to; what counts is the document under its signature,
@@ -611,7 +551,6 @@ endorsement = Table(
     Index("ix_endorsement_kind_subject", "kind", "subject"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # What two people agree to beside approvals: overrides of a stop.
 
 # One row per override that a first person asked for.
@@ -619,22 +558,15 @@ agreement = Table(
     "agreement",
     metadata,
     Column("agreement_id", Integer, primary_key=True),
-    text_column(
-        "what", 40
-    ),  # allow sending, accept restore, set file aside, close month, reopen month
+    # allow sending, accept restore, set file aside, close month, reopen month
+    text_column("what", 40),
     text_column("subject", ID_CHARACTERS),  # which stop, database, file; of a month what is signed
     text_column("reason", REASON_CHARACTERS),
     text_column("state", 12),  # first, complete, void
-    text_column("first_by", 100),
-    Column("first_authenticated", Boolean, nullable=False),
-    at_column("first_at", nullable=False),
+    *people_columns(),
     at_column("valid_until", nullable=False),
-    text_column("second_by", 100),
-    Column("second_authenticated", Boolean, nullable=False),
-    at_column("second_at"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # What the gateway told by itself, and what claimed to come from it and was refused.
 
 # One row per verified message of an account; its repeats only count up. Of what the signature does
@@ -647,8 +579,7 @@ notification = Table(
     text_column("kind", 40),
     Column("identity_sha256", String(64), nullable=False),  # what it is about, and which stage
     Column("sha256", String(64), nullable=False),  # of all its kept fields, canonical
-    text_column("order_no", ID_CHARACTERS),
-    text_column("transaction_id", ID_CHARACTERS),
+    *text_columns("order_no", "transaction_id", length=ID_CHARACTERS),
     text_column("currency", 3),
     amount_column("amount", nullable=True),  # of the refund where it tells of one
     text_column("status", 20),
@@ -675,7 +606,6 @@ notification_case = Table(
     UniqueConstraint("merchant_id", "account_id", "problem", "body_sha256"),
 )
 
-# -------------------------------------------------------------------------------------------------
 # What a run's reconciliation came to.
 
 # One row per equation of a run's proof.
@@ -686,8 +616,7 @@ control_total = Table(
     Column("position", Integer, primary_key=True),
     text_column("id", 8),
     text_column("name"),
-    text_column("merchant_id", ID_CHARACTERS),
-    text_column("account_id", ID_CHARACTERS),
+    *text_columns("merchant_id", "account_id", length=ID_CHARACTERS),
     text_column("currency", 3),
     text_column("measure", 10),
     Column("left", BigInteger, nullable=False),
@@ -702,7 +631,6 @@ result_summary = Table(
     Column("document", Text, nullable=False),
 )
 
-# -------------------------------------------------------------------------------------------------
 # What people answered to breaks, and the workbooks that brought the answers.
 
 # One row per answer to a break, never changed but for the second person of a write-off.
@@ -744,7 +672,6 @@ answer_file = Table(
     Column("refused", Integer, nullable=False),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Who signed which workbook.
 
 # One row per run and role. A later run of the night, or of an earlier one, makes it void.
@@ -759,7 +686,6 @@ sign_off = Table(
     text_column("workbook_sha256", 64),
 )
 
-# -------------------------------------------------------------------------------------------------
 # Journals that were handed out for import into the books.
 
 # One row per journal handed out. Proposed ones stand in the result of their run only.

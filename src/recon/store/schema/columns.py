@@ -1,12 +1,13 @@
 """What columns are made of: instants in UTC, dates as their ISO text, ids, texts and amounts."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from typing import Any, Protocol
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ColumnElement,
     DateTime,
@@ -127,6 +128,11 @@ def text_column(name: str, length: int = NAME_CHARACTERS) -> Column[str]:
     return Column(name, String(length), nullable=False, server_default="")
 
 
+def text_columns(*names: str, length: int = NAME_CHARACTERS) -> Iterator[Column[str]]:
+    """Several texts of one length."""
+    yield from (text_column(name, length) for name in names)
+
+
 def amount_column(name: str, *, nullable: bool = False) -> Column[int]:
     """Minor units."""
     return Column(name, BigInteger, nullable=nullable)
@@ -135,6 +141,32 @@ def amount_column(name: str, *, nullable: bool = False) -> Column[int]:
 def count_column(name: str) -> Column[int]:
     """How many; 0 until known."""
     return Column(name, Integer, nullable=False, server_default="0")
+
+
+def file_columns() -> Iterator[Column[Any]]:
+    """What is known of a file that was read: name, hash, size, and what became of its rows."""
+    yield from text_columns("name", "sha256")
+    yield Column("size_bytes", BigInteger, nullable=False)
+    for each in ("read", "accepted", "rejected", "skipped", "unassigned"):
+        yield count_column(f"rows_{each}")
+    yield text_column("skipped_by", REASON_CHARACTERS)
+
+
+def people_columns() -> Iterator[Column[Any]]:
+    """Two people's words on one thing; the second name is "" while that person is missing."""
+    for each in ("first", "second"):
+        yield text_column(f"{each}_by", 100)
+        yield Column(f"{each}_authenticated", Boolean, nullable=False)
+        yield at_column(f"{each}_at", nullable=each == "second")
+
+
+def payee_columns() -> Iterator[Column[str]]:
+    """Whom a payment goes to, or which contract it ends."""
+    yield text_column("review_flag", 20)
+    yield text_column("recurring_id", ID_CHARACTERS)
+    yield text_column("contract_name")
+    yield text_column("payee", 80)  # as people may see it
+    yield text_column("payee_digest", 64)
 
 
 def at_column(name: str, *, nullable: bool = True) -> Column[datetime]:
