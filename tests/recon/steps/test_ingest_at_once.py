@@ -10,7 +10,7 @@ from recon.steps.files.ingest import ingest
 from recon.steps.ground.night_folder import storages_of
 from recon.store.nights import order_rows, runs
 from recon.store.nights.facts_rows import EVER
-from recon.store.nights.stored_orders import numbers_ordered
+from recon.store.nights.stored_orders import StoredOrders
 
 ACCOUNTS = ("100042001", "100042002")
 LOOKED_FOR_SECONDS = 0.2
@@ -51,12 +51,8 @@ def test_of_an_inbox_that_two_accounts_read_at_once_each_order_stands_once(
         orders = [
             number
             for account in ACCOUNTS
-            for column in numbers_ordered(
-                connection,
-                runs.get(connection, f"run-{account}"),
-                spans=EVER,
-                storages=storages,
-            )
+            for of_account in [runs.get(connection, f"run-{account}")]
+            for column in StoredOrders(connection, of_account, storages).numbers(spans=EVER)
             for number in column.to_pylist()
         ]
     assert sorted(orders) == sorted(one.order_no for one in paid)

@@ -26,8 +26,8 @@ from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.shown_answers import gateway_frame
 from recon.steps.ground.window import BEFORE_ALL
 from recon.store import Connection
-from recon.store.nights import stored_orders
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import StoredOrders
 
 COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
 """One item of an opening balance; amount is its net in minor units."""
@@ -97,9 +97,7 @@ def write_opening(opening: Opening, *, folder: Path) -> Path:
 def _orders(
     connection: Connection, run: Run, *, used: Sources, until: int, environment: Environment
 ) -> pd.DataFrame:
-    every = stored_orders.current_orders(
-        connection, run, since=BEFORE_ALL, until=until, storages=storages_of(environment)
-    )
+    every = StoredOrders(connection, run, storages_of(environment), until).since(BEFORE_ALL)
     known = _ours(used.orders, run=run)["order_no"]
     old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
     net = expected(old).net

@@ -93,13 +93,12 @@ from recon.store.nights import (
     journal_rows,
     order_rows,
     settlement_rows,
-    stored_orders,
 )
 from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import NO_ROWS, AskedFor, NightLines, frame_of_lines
-from recon.store.nights.stored_orders import OrderSteps
+from recon.store.nights.stored_orders import OrderSteps, StoredOrders
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,14 +411,9 @@ def _own_orders(
     environment: Environment,
 ) -> pa.Table:
     """The orders of the window, and the older ones that this night asked about."""
-    return stored_orders.orders_in_view(
-        connection,
-        run,
-        since=window_start(run, rules=environment.settings.rules),
-        asked=asked,
-        until=inputs.last_file,
-        storages=storages_of(environment),
-    )
+    since = window_start(run, rules=environment.settings.rules)
+    orders = StoredOrders(connection, run, storages_of(environment), inputs.last_file)
+    return orders.in_view(since=since, asked=asked)
 
 
 def _orders(read: _Orders, *, joined: Sources, environment: Environment) -> pa.Table:

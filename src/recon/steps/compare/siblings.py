@@ -35,11 +35,12 @@ from recon.steps.ground.kept_answers import (
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.window import ledger_start, window_start
 from recon.store import Connection
-from recon.store.nights import settlement_rows, stored_orders
+from recon.store.nights import settlement_rows
 from recon.store.nights.answer_parts import BASELINE, sibling_phase
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import AskedFor, NightLines, volumes_of
+from recon.store.nights.stored_orders import StoredOrders
 
 
 def settled_since(run: Run, *, rules: Rules) -> str:
@@ -118,10 +119,8 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         return 0
     since = window_start(run, rules=environment.settings.rules)
     with environment.store.reading() as connection:
-        ordered = stored_orders.numbers_ordered(
-            connection, run, spans=[(since, None)], storages=storages_of(environment)
-        )
-        orders = order_numbers(ordered).column
+        ordered = StoredOrders(connection, run, storages_of(environment))
+        orders = order_numbers(ordered.numbers(spans=[(since, None)])).column
         answered = table_of_run(
             connection, run, phases=[BASELINE], environment=environment, columns=["answer"]
         )
@@ -188,14 +187,8 @@ def with_siblings(
         return sources
     with environment.store.reading() as connection:
         frame = shown_answers.sibling_frame(connection, run, environment=environment)
-        orders = stored_orders.orders_of_keys(
-            connection,
-            run,
-            accounts=siblings,
-            order_nos=sorted(own_payments ^ own_orders),
-            storages=storages_of(environment),
-            until=last_file,
-        )
+        known = StoredOrders(connection, run, storages_of(environment), last_file)
+        orders = known.of_keys(siblings, order_nos=sorted(own_payments ^ own_orders))
     paid_there = frame["answer"] == KeyAnswer.FOUND.value
     # An order that is paid where it is filed, and a payment that is ordered where it is made, are
     # that account's own business.

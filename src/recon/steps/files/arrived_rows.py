@@ -20,10 +20,10 @@ from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
-from recon.store.nights import file_words, order_rows, stored_orders
+from recon.store.nights import file_words, order_rows
 from recon.store.nights.facts_rows import Account
 from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import InView, OrderSteps
+from recon.store.nights.stored_orders import InView, OrderSteps, StoredOrders
 
 USUAL_FILES_MAX = 10
 """Nights whose files say what is usual."""
@@ -170,14 +170,8 @@ def order_steps(
     environment: Environment,
 ) -> OrderSteps:
     """What became of the order rows of tonight's files (see store.order_bridge)."""
-    return stored_orders.order_steps(
-        connection,
-        run,
-        view=InView(since, older),
-        until=until,
-        declared=declared_accounts(environment),
-        storages=storages_of(environment),
-    )
+    orders = StoredOrders(connection, run, storages_of(environment), until)
+    return orders.steps(InView(since, older), declared=declared_accounts(environment))
 
 
 def with_taken(
@@ -252,9 +246,8 @@ def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
 def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:
     """A sentence when order rows name accounts that nobody declared: no night compares them."""
     with environment.store.reading() as connection:
-        undeclared = stored_orders.undeclared_accounts(
-            connection, run, until=until, declared=declared_accounts(environment)
-        )
+        orders = StoredOrders(connection, run, storages_of(environment), until)
+        undeclared = orders.undeclared_accounts(declared_accounts(environment))
     if not undeclared:
         return []
     named = ", ".join(undeclared[:_SHOWN_MAX])

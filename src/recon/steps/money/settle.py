@@ -69,8 +69,9 @@ from recon.store.money.lasting_journal import (
     put_reply,
     remove,
 )
-from recon.store.nights import order_rows, runs, settlement_rows, stored_orders
+from recon.store.nights import order_rows, runs, settlement_rows
 from recon.store.nights.runs import Run, Stop
+from recon.store.nights.stored_orders import StoredOrders
 
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount")
 
@@ -523,12 +524,8 @@ def _against_rows(
     of_rows = instruction_rows.of_order_files(connection, run)
     items = [item for item in approved if item.instruction_id in of_rows]
     standing: dict[str, list[tuple[int, str, OrderRow]]] = {}
-    for file_id, table in stored_orders.rows_by_file(
-        connection,
-        run,
-        order_nos=sorted({item.order_no for item in items}),
-        storages=storages_of(environment),
-    ):
+    orders = StoredOrders(connection, run, storages_of(environment))
+    for file_id, table in orders.by_file(sorted({item.order_no for item in items})):
         for row in table.to_pylist():
             names = ("currency", "amount", "expected_captured_amount", "refund_amount")
             own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})

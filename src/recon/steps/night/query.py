@@ -66,10 +66,10 @@ from recon.store.nights import (
     order_rows,
     runs,
     settlement_rows,
-    stored_orders,
 )
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import StoredOrders
 
 
 class Asked(NamedTuple):
@@ -233,8 +233,8 @@ def _named(
     rules = environment.settings.rules
     since = window_start(run, rules=rules)
     storages = storages_of(environment)
-    window = [(since, None)]
-    yield from stored_orders.numbers_ordered(connection, run, spans=window, storages=storages)
+    orders = StoredOrders(connection, run, storages)
+    yield from orders.numbers(spans=[(since, None)])
     yield from _booked(connection, run, environment=environment)
     unfinished = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
     yield (item.order_no for item in unfinished)
@@ -256,7 +256,7 @@ def _named(
     yield instruction_rows.ended_orders(connection, run, spans=ended)
     # Of age is who was ordered after the one instant, and up to the other.
     of_age = [(after + datetime.resolution, up_to + datetime.resolution) for after, up_to in spans]
-    yield from stored_orders.numbers_ordered(connection, run, spans=of_age, storages=storages)
+    yield from orders.numbers(spans=of_age)
     yield from _came_late(connection, run, before=before, environment=environment)
     if before is not None:
         yield kept_results.orders_left_open(connection, before.run_id, environment=environment)
@@ -283,13 +283,9 @@ def _came_late(
         return iter(())
     rules = environment.settings.rules
     first = opening(rules) or BEFORE_ALL
-    return stored_orders.numbers_ordered(
-        connection,
-        run,
-        spans=[(first, window_start(run, rules=rules))],
-        behind=read.last_file,
-        storages=storages_of(environment),
-    )
+    spans = [(first, window_start(run, rules=rules))]
+    orders = StoredOrders(connection, run, storages_of(environment))
+    return orders.numbers(spans=spans, behind=read.last_file)
 
 
 KEYS_PER_SHARD_MAX = 1_000

@@ -1,10 +1,7 @@
-"""The orders of an account as they stand, from the files of facts that may have them.
+"""The orders of an account as they stand, from the files of facts that may have them."""
 
-`until` is the last order file that counts: rows are then as they stood when it had been read.
-"""
-
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -87,57 +84,6 @@ class _Question(NamedTuple):
     numbers: tuple[str, ...] | None
 
 
-def looked_up(
-    connection: Connection,
-    run: Run,
-    *,
-    accounts: Sequence[Account],
-    storages: StorageOf,
-    files: Sequence[StoredFacts],
-    numbers: Sequence[str] | None = None,
-    until: int | None = None,
-) -> tuple[list[StoredFacts], Looked]:
-    """The files with rows that are looked at, oldest first, and what became of these rows.
-
-    Args:
-        connection: the store.
-        run: for whom files count.
-        accounts: merchant and account of the rows.
-        storages: where files lie.
-        files: whose orders are looked at.
-        numbers: order numbers that are looked at; None: all.
-        until: the last file that counts.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    arrivals = facts_rows.of_account(connection, run, accounts=accounts, until=until)
-    if not files or (numbers is not None and not len(numbers)):
-        return [], Looked(_OF_ROW.empty_table(), frozenset())
-    of = frozenset(file.file_id for file in files)
-    texts = None if numbers is None else tuple(sorted({*numbers}))
-    if sum(file.row_count for file in arrivals) <= FEW_ROWS:
-        # Of so few all are looked up at once, and the next question finds them answered.
-        of, texts = frozenset(file.file_id for file in arrivals), None
-    asked = _Question(tuple(arrivals), of, texts)
-    looked = facts_rows.answered(asked, ask=partial(_looked_up, asked, storages=storages))
-    return [file for file in files if file.file_id in looked.having], looked
-
-
-def standing(
-    looked: tuple[Sequence[StoredFacts], Looked], *, columns: Sequence[str], storages: StorageOf
-) -> Iterator[tuple[StoredFacts, pa.Table, Bools]]:
-    """Columns of each file that was looked at, and which of its rows stand.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    files, found = looked
-    for file in files:
-        table = facts_rows.rows_of(file, storages=storages, columns=columns)
-        yield file, table, ~found.gone(file)
-
-
 def _looked_up(asked: _Question, *, storages: StorageOf) -> Looked:
     naming, counting, reading, *rule = _RULE.read_text(encoding="utf-8").split(";")
     with facts_rows.in_sql(asked.arrivals, storages=storages) as (sql, paths):
@@ -173,164 +119,203 @@ NUMBERED = ("merchant_id", "account_id", "order_no", ORDERED_AT)
 _SCHEMA = SCHEMAS["orders"].columns
 
 
-def current_orders(
-    connection: Connection,
-    run: Run,
-    *,
-    since: datetime,
-    storages: StorageOf,
-    until: int | None = None,
-) -> pd.DataFrame:
-    """ORDER_COLUMNS of the account's rows that stand, ordered since an instant.
+class InView(NamedTuple):
+    """What a night compares of an account's orders."""
+
+    since: datetime
+    """The instant from which orders are in the window."""
+    older: Sequence[str]
+    """Numbers of the orders whose rows from before are compared, too."""
+
+
+class OrderSteps(NamedTuple):
+    """What became of the order rows of a night's files."""
+
+    steps: Mapping[str, int]
+    """Step -> how many rows it adds, in the order in which they are told."""
+    taken: Mapping[str, LoadCounts]
+    """Name of a file -> which of its rows were new, repeats, or took the place of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOrders:
+    """The orders of a run's account as they stand.
 
     Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+        ArchiveError: whatever looks into files: one cannot be read, or is not the one whose hash
+            the database has.
     """
-    rows = _rows(connection, run, which=_Which(until, spans=[(since, None)]), storages=storages)
-    return _frame(rows)
 
-
-def orders_in_view(
-    connection: Connection,
-    run: Run,
-    *,
-    since: datetime,
-    asked: pa.Array,
-    storages: StorageOf,
-    until: int | None = None,
-) -> pa.Table:
-    """Every row that stands of orders asked for, and of those with a row ordered since an instant.
-
-    With the columns of the file `orders` of a night; see `current_orders`.
-    """
-    recent, before = [(since, None)], [(BEFORE_ALL, since)]
-    read = partial(_rows, connection, run, storages=storages)
-    table = _joined(read(which=_Which(until, spans=recent)))
-    older = asked.filter(pc.invert(pc.is_in(asked, value_set=table["order_no"])))
-    # An order is in view with all its rows: it may have another one from before.
-    account = [account_of(run)]
-    files = facts_rows.of_account(connection, run, accounts=account, spans=recent, until=until)
-    _, looked = looked_up(
-        connection, run, accounts=account, files=files, storages=storages, until=until
-    )
-    several = pc.unique(looked.rows["order_no"])
-    several = several.filter(pc.is_in(several, value_set=table["order_no"]))
-    numbers = [*older.to_pylist(), *several.to_pylist()]
-    return pa.concat_tables(
-        [table, _joined(read(which=_Which(until, spans=before, numbers=numbers)))]
-    ).unify_dictionaries()
-
-
-def counted_in_view(
-    connection: Connection,
-    run: Run,
-    *,
-    since: datetime,
-    older: Sequence[str],
-    storages: StorageOf,
-    until: int,
-) -> Counter[int]:
-    """File -> how many of its rows are in view: those since an instant, and older ones of orders.
-
-    See `orders_in_view`.
-    """
-    read = partial(_rows, connection, run, columns=NUMBERED, storages=storages)
-    counted = Counter[int]()
-    recent = _Which(until, spans=[(since, None)])
-    before = _Which(until, spans=[(BEFORE_ALL, since)], numbers=older)
-    for file, table in chain(read(which=recent), read(which=before)):
-        counted[file.file_id] += table.num_rows
-    return counted
-
-
-def orders_of_keys(
-    connection: Connection,
-    run: Run,
-    *,
-    accounts: Sequence[str],
-    order_nos: Sequence[str],
-    storages: StorageOf,
-    until: int | None = None,
-) -> pd.DataFrame:
-    """ORDER_COLUMNS of some orders in some accounts, rows that stand; see `current_orders`."""
-    places = [(run.merchant_id, account_id) for account_id in accounts]
-    which = _Which(until, places, numbers=order_nos)
-    return _frame(_rows(connection, run, which=which, storages=storages))
-
-
-def rows_by_file(
-    connection: Connection, run: Run, *, order_nos: Sequence[str], storages: StorageOf
-) -> Iterator[tuple[int, pa.Table]]:
-    """Rows that stand of some orders of the account, with the number of their file."""
-    for file, table in _rows(connection, run, which=_Which(numbers=order_nos), storages=storages):
-        yield file.file_id, table
-
-
-def numbers_ordered(
-    connection: Connection,
-    run: Run,
-    *,
-    spans: Sequence[Span],
-    storages: StorageOf,
-    until: int | None = None,
-    behind: int = 0,
-) -> Iterator[pa.ChunkedArray]:
-    """Order numbers of the account's rows that stand, ordered in some spans, file by file.
-
-    A number comes once for each such row. With `behind`, only of later files than this.
-    """
-    which = _Which(until, spans=spans, behind=behind)
-    for _, table in _rows(connection, run, which=which, columns=NUMBERED, storages=storages):
-        yield table["order_no"]
-
-
-class _Which(NamedTuple):
-    """Which rows are asked for; those of the run's own account, ever, of all orders if not said."""
-
+    connection: Connection
+    run: Run
+    """For whom files count."""
+    storages: StorageOf
+    """Where files of facts lie."""
     until: int | None = None
-    accounts: Sequence[Account] = ()
-    spans: Sequence[Span] = EVER
-    numbers: Sequence[str] | None = None
-    behind: int = 0
+    """The last order file that counts; None: all do."""
+
+    def since(self, instant: datetime) -> pd.DataFrame:
+        """ORDER_COLUMNS of the account's rows that stand, ordered since an instant."""
+        return _frame(self._rows(spans=[(instant, None)]))
+
+    def in_view(self, *, since: datetime, asked: pa.Array) -> pa.Table:
+        """Every row that stands of orders asked for, and of those with a row since an instant.
+
+        With the columns of the file `orders` of a night.
+        """
+        recent, before = [(since, None)], [(BEFORE_ALL, since)]
+        table = _joined(self._rows(spans=recent))
+        older = asked.filter(pc.invert(pc.is_in(asked, value_set=table["order_no"])))
+        # An order is in view with all its rows: it may have another one from before.
+        account = [account_of(self.run)]
+        _, looked = self._looked(account, files=self._files(account, spans=recent))
+        several = pc.unique(looked.rows["order_no"])
+        several = several.filter(pc.is_in(several, value_set=table["order_no"]))
+        numbers = [*older.to_pylist(), *several.to_pylist()]
+        return pa.concat_tables(
+            [table, _joined(self._rows(spans=before, numbers=numbers))]
+        ).unify_dictionaries()
+
+    def of_keys(self, accounts: Sequence[str], *, order_nos: Sequence[str]) -> pd.DataFrame:
+        """ORDER_COLUMNS of some orders in some of the merchant's accounts, rows that stand."""
+        places = [(self.run.merchant_id, account_id) for account_id in accounts]
+        return _frame(self._rows(accounts=places, numbers=order_nos))
+
+    def by_file(self, order_nos: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Rows that stand of some orders of the account, with the number of their file."""
+        for file, table in self._rows(numbers=order_nos):
+            yield file.file_id, table
+
+    def numbers(self, *, spans: Sequence[Span], behind: int = 0) -> Iterator[pa.ChunkedArray]:
+        """Order numbers of the account's rows that stand, ordered in some spans, file by file.
+
+        A number comes once for each such row. With `behind`, only of later files than this.
+        """
+        for _, table in self._rows(spans=spans, behind=behind, columns=NUMBERED):
+            yield table["order_no"]
+
+    def steps(self, view: InView, *, declared: Collection[Account]) -> OrderSteps:
+        """Count what became of the rows of the newest versions of the night's files.
+
+        `declared` are accounts that have a night of their own.
+        """
+        tonight = facts_rows.of_files(self.connection, self._newest_files())
+        own = account_of(self.run)
+        numbers = {file.file_id for file in tonight}
+        named = {own, *facts_rows.accounts_of(self.connection, numbers)}
+        looked = self._looked(sorted(named), files=tonight)
+        others = {account for account in named if account != own}
+        steps = dict.fromkeys(
+            (REPEATS, REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW, KNOWN_BEFORE), 0
+        )
+        taken: dict[str, LoadCounts] = {}
+        found = looked[1].rows
+        for file, table, stands in self._standing(looked, columns=NUMBERED):
+            of_file = found.filter(pc.equal(found["file_id"], file.file_id))
+            repeats, replaces = (
+                pc.sum(of_file[name]).as_py() or 0 for name in ("repeats", "replaces")
+            )
+            new = table.num_rows - repeats - replaces
+            taken[file.name] = LoadCounts(table.num_rows, new, repeats, replaces)
+            steps[REPEATS] -= repeats
+            steps[REPLACED] -= int((~stands).sum()) - repeats
+            for account in others:
+                step = OTHER_ACCOUNTS if account in declared else UNDECLARED
+                steps[step] -= int((stands & facts_rows.is_of(table, [account])).sum())
+            steps[BEFORE_WINDOW] -= int((stands & facts_rows.is_of(table, [own])).sum())
+        recent = self._rows(spans=[(view.since, None)], columns=NUMBERED)
+        before = [(BEFORE_ALL, view.since)]
+        older = self._rows(spans=before, numbers=view.older, columns=NUMBERED)
+        for file, table in chain(recent, older):
+            in_view = BEFORE_WINDOW if file.file_id in numbers else KNOWN_BEFORE
+            steps[in_view] += table.num_rows
+        return OrderSteps(steps, taken)
+
+    def undeclared_accounts(self, declared: Collection[Account]) -> list[str]:
+        """Accounts that rows of tonight's files name and nobody declared."""
+        named = facts_rows.accounts_of(self.connection, self._newest_files())
+        return sorted("/".join(account) for account in named - {*declared, account_of(self.run)})
+
+    def _newest_files(self) -> list[int]:
+        """The newest version of each order file of the night, each content once."""
+        orders = order_file.c.kind == SourceKind.ORDERS.value
+        newest = newest_files(self.run, *of_night(self.run, until=self.until), orders)
+        counted = select(order_file.c.file_id).where(
+            order_file.c.file_id.in_(newest), order_file.c.rows_accepted > 0
+        )
+        return list(self.connection.execute(counted).scalars())
+
+    def _files(
+        self, accounts: Sequence[Account], *, spans: Sequence[Span] = EVER, behind: int = 0
+    ) -> list[StoredFacts]:
+        until = self.until
+        return facts_rows.of_account(
+            self.connection, self.run, accounts=accounts, spans=spans, until=until, behind=behind
+        )
+
+    def _looked(
+        self,
+        accounts: Sequence[Account],
+        *,
+        files: Sequence[StoredFacts],
+        numbers: Sequence[str] | None = None,
+    ) -> tuple[list[StoredFacts], Looked]:
+        """The files with rows that are looked at, oldest first, and what became of these rows.
+
+        Of the orders of some files, or of some numbers; of rows of some accounts.
+        """
+        arrivals = self._files(accounts)
+        if not files or (numbers is not None and not len(numbers)):
+            return [], Looked(_OF_ROW.empty_table(), frozenset())
+        of = frozenset(file.file_id for file in files)
+        texts = None if numbers is None else tuple(sorted({*numbers}))
+        if sum(file.row_count for file in arrivals) <= FEW_ROWS:
+            # Of so few all are looked up at once, and the next question finds them answered.
+            of, texts = frozenset(file.file_id for file in arrivals), None
+        asked = _Question(tuple(arrivals), of, texts)
+        ask = partial(_looked_up, asked, storages=self.storages)
+        looked = facts_rows.answered(asked, ask=ask)
+        return [file for file in files if file.file_id in looked.having], looked
+
+    def _standing(
+        self, looked: tuple[Sequence[StoredFacts], Looked], *, columns: Sequence[str]
+    ) -> Iterator[tuple[StoredFacts, pa.Table, Bools]]:
+        """Columns of each file that was looked at, and which of its rows stand."""
+        files, found = looked
+        for file in files:
+            table = facts_rows.rows_of(file, storages=self.storages, columns=columns)
+            yield file, table, ~found.gone(file)
+
+    def _rows(
+        self,
+        *,
+        accounts: Sequence[Account] = (),
+        spans: Sequence[Span] = EVER,
+        numbers: Sequence[str] | None = None,
+        behind: int = 0,
+        columns: Sequence[str] = (),
+    ) -> Iterator[tuple[StoredFacts, pa.Table]]:
+        """Rows that stand, file by file; with the columns of the file `orders` if none are said.
+
+        Those of the run's own account, ever, of all orders if not said.
+        """
+        places = accounts or [account_of(self.run)]
+        files = self._files(places, spans=spans, behind=behind)
+        looked = self._looked(places, files=files, numbers=numbers)
+        stored = [name for name in columns or _SCHEMA.names if name != "source"]
+        for file, table, stands in self._standing(looked, columns=stored):
+            rows = stands & facts_rows.is_of(table, places)
+            rows &= np.any([_ordered(table, span) for span in spans], axis=0)
+            if numbers is not None:
+                wanted = pa.array(numbers, pa.string())
+                rows &= pc.is_in(table["order_no"], value_set=wanted).to_numpy()
+            # Most files are whole in the window: a filter would copy them.
+            some = table if rows.all() else table.filter(pa.array(rows))
+            yield file, some if columns else _with_source(some, file=file)
+            del table, some  # before the next one is read
 
 
-def _rows(
-    connection: Connection,
-    run: Run,
-    *,
-    which: _Which,
-    storages: StorageOf,
-    columns: Sequence[str] = (),
-) -> Iterator[tuple[StoredFacts, pa.Table]]:
-    """Rows that stand, file by file; with the columns of the file `orders` if none are said."""
-    places, spans, numbers = which.accounts or [account_of(run)], which.spans, which.numbers
-    until = which.until
-    files = facts_rows.of_account(
-        connection, run, accounts=places, spans=spans, until=until, behind=which.behind
-    )
-    looked = looked_up(
-        connection,
-        run,
-        accounts=places,
-        files=files,
-        numbers=numbers,
-        storages=storages,
-        until=until,
-    )
-    stored = [name for name in columns or _SCHEMA.names if name != "source"]
-    for file, table, stands in standing(looked, columns=stored, storages=storages):
-        rows = stands & facts_rows.is_of(table, places)
-        rows &= np.any([ordered(table, span) for span in spans], axis=0)
-        if numbers is not None:
-            wanted = pa.array(numbers, pa.string())
-            rows &= pc.is_in(table["order_no"], value_set=wanted).to_numpy()
-        # Most files are whole in the window: a filter would copy them.
-        some = table if rows.all() else table.filter(pa.array(rows))
-        yield file, some if columns else _with_source(some, file=file)
-        del table, some  # before the next one is read
-
-
-def ordered(table: pa.Table, span: Span) -> Bools:
+def _ordered(table: pa.Table, span: Span) -> Bools:
     """Which rows are ordered in a span."""
     column, (since, before) = table[ORDERED_AT], span
     inside = pc.greater_equal(column, pa.scalar(since, column.type))
@@ -356,98 +341,6 @@ def _joined(rows: Iterable[tuple[StoredFacts, pa.Table]]) -> pa.Table:
 
 def _frame(rows: Iterable[tuple[StoredFacts, pa.Table]]) -> pd.DataFrame:
     return frame_of_table(_joined(rows))[[*ORDER_COLUMNS]]
-
-
-class InView(NamedTuple):
-    """What a night compares of an account's orders."""
-
-    since: datetime
-    """The instant from which orders are in the window."""
-    older: Sequence[str]
-    """Numbers of the orders whose rows from before are compared, too."""
-
-
-class OrderSteps(NamedTuple):
-    """What became of the order rows of a night's files."""
-
-    steps: Mapping[str, int]
-    """Step -> how many rows it adds, in the order in which they are told."""
-    taken: Mapping[str, LoadCounts]
-    """Name of a file -> which of its rows were new, repeats, or took the place of another."""
-
-
-def order_steps(
-    connection: Connection,
-    run: Run,
-    *,
-    view: InView,
-    until: int,
-    declared: Collection[Account],
-    storages: StorageOf,
-) -> OrderSteps:
-    """Count what became of the rows of the newest versions of the night's files.
-
-    Args:
-        connection: the store.
-        run: whose night it is.
-        view: what it compares.
-        until: the last file that counts.
-        declared: accounts that have a night of their own.
-        storages: where files of facts lie.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    tonight = facts_rows.of_files(connection, _newest_files(connection, run, until=until))
-    own = account_of(run)
-    named = {own, *facts_rows.accounts_of(connection, [file.file_id for file in tonight])}
-    looked = looked_up(
-        connection, run, accounts=sorted(named), files=tonight, storages=storages, until=until
-    )
-    others = {account for account in named if account != own}
-    steps = dict.fromkeys(
-        (REPEATS, REPLACED, OTHER_ACCOUNTS, UNDECLARED, BEFORE_WINDOW, KNOWN_BEFORE), 0
-    )
-    taken: dict[str, LoadCounts] = {}
-    found = looked[1].rows
-    for file, table, stands in standing(looked, columns=NUMBERED, storages=storages):
-        of_file = found.filter(pc.equal(found["file_id"], file.file_id))
-        repeats, replaces = (pc.sum(of_file[name]).as_py() or 0 for name in ("repeats", "replaces"))
-        new = table.num_rows - repeats - replaces
-        taken[file.name] = LoadCounts(table.num_rows, new, repeats, replaces)
-        steps[REPEATS] -= repeats
-        steps[REPLACED] -= int((~stands).sum()) - repeats
-        for account in others:
-            step = OTHER_ACCOUNTS if account in declared else UNDECLARED
-            steps[step] -= int((stands & facts_rows.is_of(table, [account])).sum())
-        steps[BEFORE_WINDOW] -= int((stands & facts_rows.is_of(table, [own])).sum())
-    came = {file.file_id for file in tonight}
-    in_view = counted_in_view(
-        connection, run, since=view.since, older=view.older, storages=storages, until=until
-    )
-    for file_id, rows in in_view.items():
-        steps[BEFORE_WINDOW if file_id in came else KNOWN_BEFORE] += rows
-    return OrderSteps(steps, taken)
-
-
-def undeclared_accounts(
-    connection: Connection, run: Run, *, until: int, declared: Collection[Account]
-) -> list[str]:
-    """Accounts that rows of tonight's files name and nobody declared."""
-    tonight = _newest_files(connection, run, until=until)
-    named = facts_rows.accounts_of(connection, tonight)
-    own = account_of(run)
-    return sorted("/".join(account) for account in named - {*declared, own})
-
-
-def _newest_files(connection: Connection, run: Run, *, until: int) -> list[int]:
-    """The newest version of each order file of the night, each content once."""
-    orders = order_file.c.kind == SourceKind.ORDERS.value
-    newest = newest_files(run, *of_night(run, until=until), orders)
-    counted = select(order_file.c.file_id).where(
-        order_file.c.file_id.in_(newest), order_file.c.rows_accepted > 0
-    )
-    return list(connection.execute(counted).scalars())
 
 
 Hashes = npt.NDArray[np.int64]

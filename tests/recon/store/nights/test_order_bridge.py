@@ -7,7 +7,7 @@ from recon.proof import bridge
 from recon.store.database.engine import Store
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import InView, order_steps, undeclared_accounts
+from recon.store.nights.stored_orders import InView, StoredOrders
 from tests.recon.store.kept_files import keep
 
 SINCE = datetime(2026, 10, 21, tzinfo=UTC)
@@ -45,10 +45,10 @@ def test_each_row_leaves_by_one_step(store: Store, run: Run, storages: StorageOf
         storages=storages,
     )
     with store.reading() as connection:
-        terms: dict[str, Any] = {"declared": DECLARED, "storages": storages}
-        found = order_steps(connection, run, view=InView(SINCE, ["F"]), until=2, **terms)
-        as_first_read = order_steps(connection, run, view=InView(SINCE, []), until=1, **terms)
-        nobodys = undeclared_accounts(connection, run, until=2, declared=DECLARED)
+        first, now = (StoredOrders(connection, run, storages, until) for until in (1, 2))
+        found = now.steps(InView(SINCE, ["F"]), declared=DECLARED)
+        as_first_read = first.steps(InView(SINCE, []), declared=DECLARED)
+        nobodys = now.undeclared_accounts(DECLARED)
 
     # A is the row of the first version still; B's successor, and F which is asked about, are new.
     assert found.steps == {

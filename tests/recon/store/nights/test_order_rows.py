@@ -10,9 +10,10 @@ from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import facts_rows, order_rows, runs, stored_orders
+from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import StoredOrders
 from tests.recon.store.kept_files import keep
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,7 +52,7 @@ def _load(
 
 def _current(store: Store, run: Run, storages: StorageOf) -> list[tuple[str, int, str]]:
     with store.reading() as connection:
-        frame = stored_orders.current_orders(connection, run, since=OPENING, storages=storages)
+        frame = StoredOrders(connection, run, storages).since(OPENING)
     cells = zip(frame["order_no"], frame["amount"], frame["source"], strict=True)
     return [(str(key), int(amount), str(source)) for key, amount, source in cells]
 

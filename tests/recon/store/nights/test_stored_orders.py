@@ -12,9 +12,10 @@ import pytest
 from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import facts_rows, stored_orders
+from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import StoredOrders
 from tests.recon.store.kept_files import keep
 
 DAY_0 = datetime(2026, 11, 1, tzinfo=UTC)
@@ -114,40 +115,26 @@ def test_every_question_is_answered_as_the_rule_says(
         ids = [each.file_id for each in facts_rows.every(connection)]
         assert [*facts_problems(facts_rows.every(connection), storages=storages)] == []
         for until, stands in enumerate(after):
+            then = StoredOrders(connection, run, storages, ids[until])
             for day in (0, 3, 6):
-                frame = stored_orders.current_orders(
-                    connection, run, since=days[day], storages=storages, until=ids[until]
-                )
+                frame = then.since(days[day])
                 assert _of(frame, "order_no", "amount", "source") == sorted(
                     (row.order_no, row.amount, files[row.file][0])
                     for row in stands
                     if row.account == run.account_id and row.day >= day
                 )
-            by_key = stored_orders.orders_of_keys(
-                connection,
-                run,
-                accounts=ACCOUNTS,
-                order_nos=["O-1", "O-5", "O-99"],
-                storages=storages,
-                until=ids[until],
-            )
+            by_key = then.of_keys(ACCOUNTS, order_nos=["O-1", "O-5", "O-99"])
             assert _of(by_key, "account_id", "order_no", "amount") == sorted(
                 (row.account, row.order_no, row.amount)
                 for row in stands
                 if row.order_no in {"O-1", "O-5"}
             )
-        terms: dict[str, Any] = {"storages": storages}
-        numbered = stored_orders.numbers_ordered
-        since = _numbers(numbered(connection, run, spans=[(days[4], None)], **terms))
-        late = _numbers(
-            numbered(connection, run, behind=ids[2], spans=[(days[1], days[5])], **terms)
-        )
-        spans = [(days[1], days[3]), (days[6], days[7])]
-        between = _numbers(numbered(connection, run, spans=spans, **terms))
-        nothing = _numbers(numbered(connection, run, spans=[], **terms))
-        view = stored_orders.orders_in_view(
-            connection, run, since=days[6], asked=pa.array(["O-1"]), **terms
-        )
+        orders = StoredOrders(connection, run, storages)
+        since = _numbers(orders.numbers(spans=[(days[4], None)]))
+        late = _numbers(orders.numbers(behind=ids[2], spans=[(days[1], days[5])]))
+        between = _numbers(orders.numbers(spans=[(days[1], days[3]), (days[6], days[7])]))
+        nothing = _numbers(orders.numbers(spans=[]))
+        view = orders.in_view(since=days[6], asked=pa.array(["O-1"]))
 
     assert since == {row.order_no for row in mine if row.day >= 4}
     assert late == {row.order_no for row in mine if row.file > 2 and 1 <= row.day < 5}
