@@ -97,7 +97,13 @@ from recon.store.nights import (
 from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import NO_ROWS, AskedFor, NightLines, frame_of_lines
+from recon.store.nights.settlement_rows import (
+    NO_ROWS,
+    AskedFor,
+    NightLines,
+    Settlements,
+    frame_of_lines,
+)
 from recon.store.nights.stored_orders import OrderSteps, StoredOrders
 
 
@@ -128,23 +134,16 @@ def selected_lines(
     """Its lines; None where no files are declared, or none told of the account."""
     if not inputs.settlement:
         return None
-    until = inputs.last_file
-    days = settled_days(connection, run, until=until)
+    settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
+    days = settled_days(settled)
     if days is None:
         return None
-    lines = lines_of_night(
-        connection,
-        run,
-        asked=asked,
-        until=until,
-        rules=rules,
-        storages=storages_of(environment),
-    )
+    lines = lines_of_night(settled, asked=asked, rules=rules)
     volumes = None
     if rules.fee_contract is not None and rules.fee_contract.asks_months:
         priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
         each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
-        volumes = month_volumes(connection, lines, days=each, until=until)
+        volumes = month_volumes(settled, days=each)
     paid = before.lines(frame_of_lines(pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))))
     made = {
         name: partial(_table, name, lines, before=before, telling=telling)
@@ -334,13 +333,8 @@ def unread_batches(
     """Batches that nobody can judge, as the run found them; None where no files are declared."""
     if not inputs.settlement:
         return None
-    batches = settlement_rows.unread_batches(
-        connection,
-        run,
-        siblings=inputs.siblings,
-        storages=storages_of(environment),
-        until=inputs.last_file,
-    )
+    settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
+    batches = settled.unread_batches(siblings=inputs.siblings)
     return frozenset((run.merchant_id, run.account_id, *each) for each in batches)
 
 

@@ -34,12 +34,9 @@ from recon.steps.ground.kept_answers import (
 )
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.window import ledger_start, window_start
-from recon.store import Connection
-from recon.store.nights import settlement_rows
 from recon.store.nights.answer_parts import BASELINE, sibling_phase
-from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import AskedFor, NightLines, volumes_of
+from recon.store.nights.settlement_rows import AskedFor, NightLines, Settlements
 from recon.store.nights.stored_orders import StoredOrders
 
 
@@ -48,12 +45,12 @@ def settled_since(run: Run, *, rules: Rules) -> str:
     return ledger_start(run, rules=rules).date().isoformat()
 
 
-def settled_days(connection: Connection, run: Run, *, until: int) -> SettledDays | None:
+def settled_days(settled: Settlements) -> SettledDays | None:
     """Which days the files prove; None where none has ever told of the account."""
-    first, last = settlement_rows.days_told(connection, run, until=until)
+    first, last = settled.days_told()
     if not first:
         return None
-    missing = settlement_rows.missing(connection, run, whole_file=WHOLE_FILE, until=until)
+    missing = settled.missing(whole_file=WHOLE_FILE)
     waits_for = ""
     if missing:
         business_date, waits_for = missing[0]
@@ -61,39 +58,22 @@ def settled_days(connection: Connection, run: Run, *, until: int) -> SettledDays
     return SettledDays(first, last, waits_for)
 
 
-def lines_of_night(
-    connection: Connection,
-    run: Run,
-    *,
-    asked: AskedFor,
-    until: int,
-    rules: Rules,
-    storages: StorageOf,
-) -> NightLines:
+def lines_of_night(settled: Settlements, *, asked: AskedFor, rules: Rules) -> NightLines:
     """Which lines a night compares, as of the last file that counts.
 
     Raises:
         ArchiveError: they cannot be read.
     """
-    return NightLines.of(
-        connection,
-        run,
-        since=settled_since(run, rules=rules),
-        asked=replace(asked, by_payment=rules.ledger.fees_per == "payment"),
-        storages=storages,
-        until=until,
-    )
+    per_payment = replace(asked, by_payment=rules.ledger.fees_per == "payment")
+    return settled.lines(since=settled_since(settled.run, rules=rules), asked=per_payment)
 
 
-def month_volumes(
-    connection: Connection, lines: NightLines, *, days: Iterable[str], until: int
-) -> pd.DataFrame:
+def month_volumes(settled: Settlements, *, days: Iterable[str]) -> pd.DataFrame:
     """What the months came to that price the lines of some days."""
-    run, storages = lines.run, lines.storages
-    first = min(days, default=run.business_date.isoformat())
+    first = min(days, default=settled.run.business_date.isoformat())
     oldest = date.fromisoformat(first).replace(day=1)
     since = (oldest - timedelta(days=1)).replace(day=1)
-    return volumes_of(connection, run, since=since.isoformat(), storages=storages, until=until)
+    return settled.volumes(since=since.isoformat())
 
 
 SIBLING_KEYS_MAX = 10_000

@@ -27,10 +27,12 @@ from recon.model.words import Reject, SourceFile, SourceKind
 from recon.steps.files.file_endorsements import counting
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import bank_rows, file_words, order_rows, settlement_rows
+from recon.store.nights import bank_rows, file_words, order_rows
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import Settlements
 
 
 def still_written(
@@ -247,7 +249,7 @@ def _note_all(
             for source, _ in order_rows.files_of_night(connection, run)
             if source.sha256.startswith(ABSENT)
         }
-        missed = _missed(connection, run, kind=kind)
+        missed = _missed(connection, run, kind=kind, environment=environment)
     note = partial(note_absent, run=run, environment=environment, kind=kind)
     for name in dict.fromkeys(watched):
         stored = prefix + name
@@ -257,13 +259,16 @@ def _note_all(
             note(stored, problem="")
 
 
-def _missed(connection: Connection, run: Run, *, kind: SourceKind) -> set[str]:
+def _missed(
+    connection: Connection, run: Run, *, kind: SourceKind, environment: Environment
+) -> set[str]:
     """What any night missed of files that tell of days: until it is there, nobody knows those."""
     if kind is SourceKind.BANK:
         return bank_rows.not_right(connection, run)
     if kind is not SourceKind.SETTLEMENT:
         return set()
-    return {name for _, name in settlement_rows.missing(connection, run, whole_file=WHOLE_FILE)}
+    settled = Settlements(connection, run, storages_of(environment))
+    return {name for _, name in settled.missing(whole_file=WHOLE_FILE)}
 
 
 def note_absent(

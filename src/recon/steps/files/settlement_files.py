@@ -26,10 +26,11 @@ from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import arrivals, left, still_written, unreadable
 from recon.steps.files.words_on_files import guarded
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storage_of
+from recon.steps.ground.night_folder import storage_of, storages_of
 from recon.store.database.engine import Turn
 from recon.store.nights import settlement_rows
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import Settlements
 
 
 def ingest_settlement(
@@ -62,7 +63,7 @@ def ingest_settlement(
     )
     read = partial(_ingest_file, folder=folder, run=run, environment=environment, figures=figures)
     with environment.store.reading() as connection:
-        known = settlement_rows.contents(connection, run)
+        known = Settlements(connection, run, storages_of(environment)).contents()
     sources: list[SourceFile] = []
     words = ""
     for path in waiting.files:
@@ -163,7 +164,8 @@ def _save(
     store, source = environment.store, replace(source, name=name)
     storage = storage_of(run, environment=environment)
     with store.reading() as connection:
-        if settlement_rows.contents(connection, run).get(name) == source.sha256:
+        known = Settlements(connection, run, storages_of(environment)).contents()
+        if known.get(name) == source.sha256:
             return None
     settled = settlement_rows.written(lines, run=run, storage=storage)
     environment.crash_point("archived the lines")

@@ -52,8 +52,9 @@ from recon.store.database.history import append
 from recon.store.money import case_rows, instruction_rows
 from recon.store.money.instruction_rows import OpenBatch, move
 from recon.store.money.journal import StoredJournal
-from recon.store.nights import facts_rows, notification_rows, runs, settlement_rows
+from recon.store.nights import facts_rows, notification_rows, runs
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import Settlements
 
 PROFILE_WITH_SEARCH = "extended"
 """The profile whose gateway can be asked for refunds by our own reference."""
@@ -220,12 +221,9 @@ def _lines(run: Run, *, environment: Environment) -> list[SettledLine]:
         undecided = instruction_rows.find(connection, run, state=UNDECIDED)
         if not undecided or any(facts_rows.changed(connection)):
             return []
-        return settlement_rows.evidence_of(
-            connection,
-            run,
+        return Settlements(connection, run, storages_of(environment)).evidence(
             transactions={item.transaction_id for item in undecided},
             references={each for item in undecided for each in our_references(item)},
-            storages=storages_of(environment),
         )
 
 

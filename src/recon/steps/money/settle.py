@@ -69,8 +69,9 @@ from recon.store.money.lasting_journal import (
     put_reply,
     remove,
 )
-from recon.store.nights import order_rows, runs, settlement_rows
+from recon.store.nights import order_rows, runs
 from recon.store.nights.runs import Run, Stop
+from recon.store.nights.settlement_rows import Settlements
 from recon.store.nights.stored_orders import StoredOrders
 
 _PAYMENT = ("order_no", "transaction_id", "currency", "amount")
@@ -123,7 +124,7 @@ def payments_by_order(
 
 def charged_back(connection: Connection, run: Run, *, environment: Environment) -> ChargedBack:
     """What the account's settlement files and its books know, each read once."""
-    settled = settlement_rows.charged_back(connection, run, storages=storages_of(environment))
+    settled = Settlements(connection, run, storages_of(environment)).charged_back()
     booked = kept_books.charged_back(connection, run, environment=environment)
     return larger_of(settled, booked=booked)
 

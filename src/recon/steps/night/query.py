@@ -65,10 +65,10 @@ from recon.store.nights import (
     notification_rows,
     order_rows,
     runs,
-    settlement_rows,
 )
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import Settlements
 from recon.store.nights.stored_orders import StoredOrders
 
 
@@ -245,7 +245,7 @@ def _named(
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     if account.settlement is not None:
         day = settled_since(run, rules=rules)
-        named, unnamed = settlement_rows.names_told(connection, run, since=day, storages=storages)
+        named, unnamed = Settlements(connection, run, storages).names(since=day)
         yield named
         # Which order a transaction has is known where an earlier answer showed it.
         yield shown_answers.orders_of_transactions(

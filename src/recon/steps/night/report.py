@@ -86,6 +86,7 @@ from recon.steps.ground.night_folder import (
     bind,
     refuse_changed_result,
     sealed_night,
+    storages_of,
 )
 from recon.steps.ground.predecessor import (
     SKIPPED,
@@ -101,9 +102,10 @@ from recon.steps.people.sign_off import notes_on
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import instruction_sheet, sending_rows
-from recon.store.nights import input_rows, results, runs, settlement_rows, sign_off_rows
+from recon.store.nights import input_rows, results, runs, sign_off_rows
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run, Stop
+from recon.store.nights.settlement_rows import Settlements
 from recon.store.nights.stored_orders import Hashes, hashes_of
 from recon.store.people import resolution_rows
 
@@ -289,9 +291,8 @@ UNREAD_TOLD_MAX = 3
 def _unread_lines(run: Run, *, inputs: Inputs, environment: Environment) -> list[str]:
     """A sentence when settlement lines of this night or an earlier one could not be read."""
     with environment.store.reading() as connection:
-        lines = settlement_rows.unread_lines(
-            connection, run, siblings=inputs.siblings, until=inputs.last_file
-        )
+        settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
+        lines = settled.unread_lines(siblings=inputs.siblings)
     if not lines:
         return []
     places = [f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_TOLD_MAX]]

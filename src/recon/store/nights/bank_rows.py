@@ -26,6 +26,7 @@ from recon.store.database.bulk_rows import add_rows, among, frame_of_select, row
 from recon.store.nights import facts_rows, order_rows, settlement_rows
 from recon.store.nights.facts_rows import BEFORE_ALL, StorageOf
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import Settlements
 from recon.store.schema import (
     bank_entry,
     bank_statement,
@@ -182,7 +183,7 @@ def payouts_of(
     every = [settlement_rows.NOTHING.paid_out]
     for merchant_id, account_id in accounts:
         of = replace(run, merchant_id=merchant_id, account_id=account_id)
-        lines = settlement_rows.counted(connection, of, storages=storages, until=until)
+        lines = Settlements(connection, of, storages, until).counted()
         every.append(lines.paid_out.select(every[0].column_names).cast(every[0].schema))
     table = pa.concat_tables(every).sort_by([("file_id", "ascending"), ("row", "ascending")])
     return settlement_rows.frame_of_lines(table.select([*SETTLEMENT_COLUMNS]))

@@ -8,7 +8,7 @@ The lines lie in files of facts, and nowhere else.
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import reduce
@@ -91,184 +91,6 @@ NOTHING = SettledTotals(
 )
 
 
-def newest(run: Run, *, until: int | None) -> Select[tuple[int]]:
-    """The newest version of each settlement file of the account, up to a file; None: of all."""
-    settlement = order_file.c.kind == SourceKind.SETTLEMENT.value
-    return order_rows.newest_files(run, settlement, until=until)
-
-
-def days_of(connection: Connection, run: Run, *, until: int | None) -> dict[int, tuple[str, str]]:
-    """The first and the last day that each newest file tells of the account, if of any."""
-    of = order_facts_account.c
-    rows = connection.execute(
-        select(of.file_id, of.ordered_from, of.ordered_to).where(
-            of.file_id.in_(newest(run, until=until)),
-            *in_account(order_facts_account, run),
-        )
-    )
-    return {
-        file_id: (first.date().isoformat(), last.date().isoformat())
-        for file_id, first, last in rows
-    }
-
-
-def files_of(connection: Connection, run: Run, *, until: int | None) -> list[StoredFacts]:
-    """The newest versions of the account's files that have lines, oldest first."""
-    return facts_rows.of_files(
-        connection, [*connection.execute(newest(run, until=until)).scalars()]
-    )
-
-
-@contextmanager
-def _asking(
-    files: Sequence[StoredFacts],
-    *,
-    account: Account,
-    storages: StorageOf,
-    repeats: pa.Table = NO_ROWS,
-) -> Iterator[SqlSession]:
-    """DuckDB over some files, and the lines of an account in them."""
-    with in_sql(files, storages=storages) as (sql, paths):
-        merchant_id, account_id = account
-        known = {"paths": [*dict.fromkeys(paths)], "merchant": merchant_id, "account": account_id}
-        for name, value in known.items():
-            sql.execute(f"SET VARIABLE {name} = $value", {"value": value})
-        sql.execute(_STATEMENTS.read_text(encoding="utf-8"))
-        _fill(sql, "repeated", rows=repeats)
-        yield sql
-
-
-def _fill(sql: SqlSession, name: str, *, rows: pa.Table) -> None:
-    if rows.num_rows:
-        sql.register(f"given_{name}", rows)
-        sql.execute(f"INSERT INTO {name} FROM given_{name}")
-
-
-def counted(
-    connection: Connection, run: Run, *, storages: StorageOf, until: int | None = None
-) -> SettledTotals:
-    """What the account's files come to up to one; nothing is decided when a file arrives.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    files = files_of(connection, run, until=until)
-    if not files:
-        return NOTHING
-
-    def ask() -> SettledTotals:
-        with _asking(files, account=account_of(run), storages=storages) as sql:
-            sql.execute("INSERT INTO repeated FROM repeats()")
-            repeats = sql.table(f"FROM repeated {_AS_TOLD}").cast(NO_ROWS.schema)
-            charged_back = sql.table("FROM charged_back()")
-            paid_out = sql.table(f"FROM paid_out() {_AS_TOLD}")
-        return SettledTotals(repeats, charged_back, paid_out)
-
-    return answered(("settlement", account_of(run), tuple(files)), ask=ask)
-
-
-def lines_named(
-    connection: Connection, run: Run, *, wanted: Wanted, storages: StorageOf
-) -> pa.Table:
-    """SETTLEMENT_COLUMNS of the account's lines that some texts name, as they came.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    files, texts = files_of(connection, run, until=None), _texts(wanted)
-    if not files or not texts.num_rows:
-        return PLAIN.empty_table()
-    repeats = counted(connection, run, storages=storages).repeats
-    with _asking(files, account=account_of(run), storages=storages, repeats=repeats) as sql:
-        _fill(sql, "wanted", rows=texts)
-        return _plain(sql.table(f"FROM naming() {_AS_TOLD}"))
-
-
-def _texts(wanted: Wanted) -> pa.Table:
-    """Key and text of what lines are looked for by."""
-    tables = []
-    for key, given in wanted.items():
-        is_array = isinstance(given, pa.Array | pa.ChunkedArray)
-        texts = pc.cast(given if is_array else pa.array(sorted({*given}), pa.string()), pa.string())
-        texts = texts.filter(pc.not_equal(texts, ""))
-        tables.append(pa.table({"key": pa.repeat(key, len(texts)), "text": texts}))
-    return pa.concat_tables(tables)
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    return table.select(PLAIN.names).cast(PLAIN)
-
-
-def names_told(
-    connection: Connection, run: Run, *, since: str, storages: StorageOf
-) -> tuple[pa.ChunkedArray, set[str]]:
-    """Orders that lines settled since a day name, and transactions of lines that name none.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    days = days_of(connection, run, until=None)
-    files = facts_rows.of_files(connection, [each for each, (_, to) in days.items() if to >= since])
-    if not files:
-        return pa.chunked_array([], pa.string()), set()
-    with _asking(files, account=account_of(run), storages=storages) as sql:
-        names = sql.table("FROM names($since)", {"since": since})
-    orders, transactions = (
-        names[each].filter(pc.not_equal(names[each], "")) for each in ("order_no", "transaction_id")
-    )
-    return orders, {*transactions.to_pylist()}
-
-
-def batches_of(
-    files: Sequence[StoredFacts], *, account: Account, storages: StorageOf
-) -> list[tuple[int, str]]:
-    """File and batch of the lines that some files have of an account.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    if not files:
-        return []
-    with _asking(files, account=account, storages=storages) as sql:
-        return [(file_id, batch_id) for file_id, batch_id in sql.rows("FROM batches()")]
-
-
-def volumes_of(
-    connection: Connection, run: Run, *, since: str, storages: StorageOf, until: int | None
-) -> pd.DataFrame:
-    """VOLUME_COLUMNS of all lines settled since a day, as of the last file that counts.
-
-    Late is what files of the business date tell of days up to the last one that was told before.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    days = days_of(connection, run, until=until)
-    files = [
-        file
-        for file in files_of(connection, run, until=until)
-        if days.get(file.file_id, ("", ""))[1] >= since
-    ]
-    if not files:
-        return frame_of([], columns=VOLUME_COLUMNS)
-    file = order_file.c
-    nights = connection.execute(
-        select(file.file_id, file.business_date).where(file.file_id.in_(newest(run, until=until)))
-    ).all()
-    tonight = [row.file_id for row in nights if row.business_date == run.business_date]
-    before = {row.file_id for row in nights if row.business_date < run.business_date}
-    given = {
-        "since": since,
-        "priced": [*PRICED],
-        "tonight": tonight,
-        "told_to": max((to for each, (_, to) in days.items() if each in before), default=""),
-    }
-    repeats = counted(connection, run, storages=storages, until=until).repeats
-    with _asking(files, account=account_of(run), storages=storages, repeats=repeats) as sql:
-        volumes = sql.table(f"FROM volumes({_VOLUMES}) ORDER BY ALL", given)
-    return frame_of(volumes.to_pylist(), columns=VOLUME_COLUMNS)
-
-
 @dataclass(frozen=True, slots=True)
 class AskedFor:
     """Payments whose lines count one by one, however old they are."""
@@ -285,6 +107,203 @@ class AskedFor:
 
 
 @dataclass(frozen=True, slots=True)
+class Settlements:
+    """What the settlement files of a run's account say: the newest version of each.
+
+    Raises:
+        ArchiveError: whatever looks into files: one cannot be read, or is not the one whose hash
+            the database has.
+    """
+
+    connection: Connection
+    run: Run
+    storages: StorageOf
+    """Where files lie."""
+    until: int | None = None
+    """The last file that counts; None: all do."""
+
+    @property
+    def _newest(self) -> Select[tuple[int]]:
+        settlement = order_file.c.kind == SourceKind.SETTLEMENT.value
+        return order_rows.newest_files(self.run, settlement, until=self.until)
+
+    @property
+    def _days(self) -> dict[int, tuple[str, str]]:
+        """The first and the last day that each file tells of the account, if of any."""
+        of = order_facts_account.c
+        mine = of.file_id.in_(self._newest), *in_account(order_facts_account, self.run)
+        query = select(of.file_id, of.ordered_from, of.ordered_to).where(*mine)
+        return {
+            file_id: (first.date().isoformat(), last.date().isoformat())
+            for file_id, first, last in self.connection.execute(query)
+        }
+
+    @property
+    def _files(self) -> list[StoredFacts]:
+        """Those that have lines, oldest first."""
+        numbers = self.connection.execute(self._newest).scalars()
+        return facts_rows.of_files(self.connection, [*numbers])
+
+    def _asking(
+        self, files: Sequence[StoredFacts], *, repeats: pa.Table = NO_ROWS
+    ) -> AbstractContextManager[SqlSession]:
+        account = account_of(self.run)
+        return _asking(files, account=account, storages=self.storages, repeats=repeats)
+
+    def contents(self) -> dict[str, str]:
+        """Name -> SHA-256 of each file.
+
+        The same content under another name is stored again: days on which nothing was settled have
+        files that are equal, and each of them was waited for.
+        """
+        file = order_file.c
+        query = select(file.name, file.sha256).where(file.file_id.in_(self._newest))
+        return dict(self.connection.execute(query).tuples().all())
+
+    def counted(self) -> SettledTotals:
+        """What the files come to; nothing is decided when a file arrives."""
+        files = self._files
+        if not files:
+            return NOTHING
+
+        def ask() -> SettledTotals:
+            with self._asking(files) as sql:
+                sql.execute("INSERT INTO repeated FROM repeats()")
+                repeats = sql.table(f"FROM repeated {_AS_TOLD}").cast(NO_ROWS.schema)
+                charged_back = sql.table("FROM charged_back()")
+                paid_out = sql.table(f"FROM paid_out() {_AS_TOLD}")
+            return SettledTotals(repeats, charged_back, paid_out)
+
+        return answered(("settlement", account_of(self.run), tuple(files)), ask=ask)
+
+    def evidence(
+        self, *, transactions: Collection[str], references: Collection[str]
+    ) -> list[SettledLine]:
+        """What the files tell of some transactions, or under some of our own references."""
+        files = self._files
+        texts = _texts({"transaction_id": transactions, "own_reference": references})
+        if not files or not texts.num_rows:
+            return []
+        with self._asking(files, repeats=self.counted().repeats) as sql:
+            _fill(sql, "wanted", rows=texts)
+            named = _plain(sql.table(f"FROM naming() {_AS_TOLD}"))
+        names = [*SettledLine.__dataclass_fields__]
+        return [SettledLine(**row) for row in named.select(names).to_pylist()]
+
+    def charged_back(self) -> dict[tuple[str, str], int]:
+        """Transaction and currency -> minor units that the files show as charged back."""
+        rows = self.counted().charged_back.to_pylist()
+        return {(row["transaction_id"], row["currency"]): row["amount"] for row in rows}
+
+    def names(self, *, since: str) -> tuple[pa.ChunkedArray, set[str]]:
+        """Orders that lines settled since a day name, and transactions of lines that name none."""
+        wanted = [each for each, (_, to) in self._days.items() if to >= since]
+        files = facts_rows.of_files(self.connection, wanted)
+        if not files:
+            return pa.chunked_array([], pa.string()), set()
+        with self._asking(files) as sql:
+            names = sql.table("FROM names($since)", {"since": since})
+        orders, transactions = (
+            names[each].filter(pc.not_equal(names[each], ""))
+            for each in ("order_no", "transaction_id")
+        )
+        return orders, {*transactions.to_pylist()}
+
+    def volumes(self, *, since: str) -> pd.DataFrame:
+        """VOLUME_COLUMNS of all lines settled since a day.
+
+        Late is what files of the business date tell of days up to the last one that was told
+        before.
+        """
+        days = self._days
+        files = [file for file in self._files if days.get(file.file_id, ("", ""))[1] >= since]
+        if not files:
+            return frame_of([], columns=VOLUME_COLUMNS)
+        file, night = order_file.c, self.run.business_date
+        query = select(file.file_id, file.business_date).where(file.file_id.in_(self._newest))
+        nights = self.connection.execute(query).all()
+        before = {row.file_id for row in nights if row.business_date < night}
+        given = {
+            "since": since,
+            "priced": [*PRICED],
+            "tonight": [row.file_id for row in nights if row.business_date == night],
+            "told_to": max((to for each, (_, to) in days.items() if each in before), default=""),
+        }
+        with self._asking(files, repeats=self.counted().repeats) as sql:
+            volumes = sql.table(f"FROM volumes({_VOLUMES}) ORDER BY ALL", given)
+        return frame_of(volumes.to_pylist(), columns=VOLUME_COLUMNS)
+
+    def lines(self, *, since: str, asked: AskedFor) -> "NightLines":
+        """Which lines a night compares.
+
+        All settled since a day, one by one; older ones of payments asked for.
+        """
+        days = self._days
+        files = [file for file in self._files if file.file_id in days]
+        repeats = self.counted().repeats
+        recent = [file for file in files if days[file.file_id][1] >= since]
+        before = [file for file in files if days[file.file_id][0] < since]
+        older = PLAIN.empty_table()
+        if before:
+            with self._asking(before, repeats=repeats) as sql:
+                older = _older(sql, since=since, asked=asked)
+        return NightLines(self.run, since, recent, older, repeats, self.storages)
+
+    def days_told(self) -> tuple[str, str]:
+        """The first and the last day that any line of the account tells of; "" without lines."""
+        days = self._days.values()
+        first = min((first for first, _ in days), default="")
+        return first, max((last for _, last in days), default="")
+
+    def missing(self, *, whole_file: str) -> list[tuple[date, str]]:
+        """Business date and name of what was expected, or refused, and never came right.
+
+        The oldest first. `whole_file` is the column of the reject that stands for a whole file.
+        """
+        file = order_file.c
+        rows = self.connection.execute(
+            select(file.business_date, file.name)
+            .join(reject, reject.c.file_id == file.file_id)
+            .where(file.file_id.in_(self._newest), reject.c.column == whole_file)
+            .order_by(file.business_date, file.name)
+        )
+        return [(row.business_date, row.name) for row in rows]
+
+    def unread_batches(self, *, siblings: Collection[str]) -> frozenset[tuple[str, str]]:
+        """Currency and batch of lines that still cannot be read; "" where a cell cannot.
+
+        A line that names no batch may be of any that its file tells of, too. Lines of `siblings`,
+        the merchant's other accounts, are their business.
+        """
+        columns = reject.c.file_id, reject.c.currency, reject.c.batch_id
+        rows = self.connection.execute(select(*columns).where(*self._unread(siblings))).all()
+        unnamed = {row.file_id for row in rows if not row.batch_id}
+        batches = defaultdict(set)
+        for file_id, batch_id in batches_of(
+            facts_rows.of_files(self.connection, unnamed),
+            account=account_of(self.run),
+            storages=self.storages,
+        ):
+            batches[file_id].add(batch_id)
+        return frozenset(
+            (row.currency, batch_id)
+            for row in rows
+            for batch_id in {row.batch_id, *(() if row.batch_id else batches[row.file_id])}
+        )
+
+    def unread_lines(self, *, siblings: Collection[str]) -> list[tuple[str, int, str]]:
+        """File, line and column of what `unread_batches` goes by, the oldest file first."""
+        columns = reject.c.source, reject.c.line, reject.c.column
+        query = select(*columns).where(*self._unread(siblings)).order_by(reject.c.reject_id)
+        return [(row.source, row.line, row.column) for row in self.connection.execute(query)]
+
+    def _unread(self, siblings: Collection[str]) -> tuple[ColumnElement[bool], ...]:
+        """Refused lines of each file; a file refused as a whole has none."""
+        newest = reject.c.file_id.in_(self._newest)
+        return newest, reject.c.account_id.not_in(sorted(siblings)), reject.c.line > 0
+
+
+@dataclass(frozen=True, slots=True)
 class NightLines:
     """Which lines of an account a night compares."""
 
@@ -297,43 +316,6 @@ class NightLines:
     repeats: pa.Table
     """Lines of the files that do not count."""
     storages: StorageOf
-
-    @classmethod
-    def of(
-        cls,
-        connection: Connection,
-        run: Run,
-        *,
-        since: str,
-        asked: AskedFor,
-        storages: StorageOf,
-        until: int | None = None,
-    ) -> "NightLines":
-        """Look which they are.
-
-        Args:
-            connection: the store.
-            run: of the account.
-            since: the first day whose lines all count one by one.
-            asked: payments whose older lines do, too.
-            storages: where files lie.
-            until: the last file that counts; None: all do.
-
-        Raises:
-            ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-        """
-        days = days_of(connection, run, until=until)
-        files = [file for file in files_of(connection, run, until=until) if file.file_id in days]
-        repeats = counted(connection, run, storages=storages, until=until).repeats
-        recent = [file for file in files if days[file.file_id][1] >= since]
-        before = [file for file in files if days[file.file_id][0] < since]
-        older = PLAIN.empty_table()
-        if before:
-            with _asking(
-                before, account=account_of(run), storages=storages, repeats=repeats
-            ) as sql:
-                older = _older(sql, since=since, asked=asked)
-        return cls(run, since, recent, older, repeats, storages)
 
     def batches(
         self,
@@ -393,6 +375,60 @@ class NightLines:
     def frame(self) -> pd.DataFrame:
         """SETTLEMENT_COLUMNS of all of them."""
         return frame_of_lines(pa.concat_tables(self.batches()))
+
+
+@contextmanager
+def _asking(
+    files: Sequence[StoredFacts],
+    *,
+    account: Account,
+    storages: StorageOf,
+    repeats: pa.Table = NO_ROWS,
+) -> Iterator[SqlSession]:
+    """DuckDB over some files, and the lines of an account in them."""
+    with in_sql(files, storages=storages) as (sql, paths):
+        merchant_id, account_id = account
+        known = {"paths": [*dict.fromkeys(paths)], "merchant": merchant_id, "account": account_id}
+        for name, value in known.items():
+            sql.execute(f"SET VARIABLE {name} = $value", {"value": value})
+        sql.execute(_STATEMENTS.read_text(encoding="utf-8"))
+        _fill(sql, "repeated", rows=repeats)
+        yield sql
+
+
+def _fill(sql: SqlSession, name: str, *, rows: pa.Table) -> None:
+    if rows.num_rows:
+        sql.register(f"given_{name}", rows)
+        sql.execute(f"INSERT INTO {name} FROM given_{name}")
+
+
+def batches_of(
+    files: Sequence[StoredFacts], *, account: Account, storages: StorageOf
+) -> list[tuple[int, str]]:
+    """File and batch of the lines that some files have of an account.
+
+    Raises:
+        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
+    """
+    if not files:
+        return []
+    with _asking(files, account=account, storages=storages) as sql:
+        return [(file_id, batch_id) for file_id, batch_id in sql.rows("FROM batches()")]
+
+
+def _texts(wanted: Wanted) -> pa.Table:
+    """Key and text of what lines are looked for by."""
+    tables = []
+    for key, given in wanted.items():
+        is_array = isinstance(given, pa.Array | pa.ChunkedArray)
+        texts = pc.cast(given if is_array else pa.array(sorted({*given}), pa.string()), pa.string())
+        texts = texts.filter(pc.not_equal(texts, ""))
+        tables.append(pa.table({"key": pa.repeat(key, len(texts)), "text": texts}))
+    return pa.concat_tables(tables)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    return table.select(PLAIN.names).cast(PLAIN)
 
 
 def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
@@ -499,19 +535,6 @@ def _accounts(lines: pa.Table) -> Iterator[OfAccountRows]:
         yield OfAccountRows(*account, row["settled_on_count"], first, last)
 
 
-def contents(connection: Connection, run: Run) -> dict[str, str]:
-    """Name -> SHA-256 of the newest version of each settlement file of the account.
-
-    The same content under another name is stored again: days on which nothing was settled have
-    files that are equal, and each of them was waited for.
-    """
-    file = order_file.c
-    rows = connection.execute(
-        select(file.name, file.sha256).where(file.file_id.in_(newest(run, until=None)))
-    )
-    return {row.name: row.sha256 for row in rows}
-
-
 def save_file(
     connection: Connection,
     run: Run,
@@ -540,122 +563,3 @@ def taken(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
         )
         for file in facts_rows.of_files(connection, twice)
     }
-
-
-def days_told(connection: Connection, run: Run, *, until: int | None = None) -> tuple[str, str]:
-    """The first and the last day that any line of the account tells of; "" without lines."""
-    days = days_of(connection, run, until=until).values()
-    return min((first for first, _ in days), default=""), max(
-        (last for _, last in days), default=""
-    )
-
-
-def missing(
-    connection: Connection, run: Run, *, whole_file: str, until: int | None = None
-) -> list[tuple[date, str]]:
-    """Business date and name of what was expected, or refused, and never came right; oldest first.
-
-    `whole_file` is the column of the reject that stands for a whole file, `until` the last file
-    that counts.
-    """
-    rows = connection.execute(
-        select(order_file.c.business_date, order_file.c.name)
-        .join(reject, reject.c.file_id == order_file.c.file_id)
-        .where(
-            order_file.c.file_id.in_(newest(run, until=until)),
-            reject.c.column == whole_file,
-        )
-        .order_by(order_file.c.business_date, order_file.c.name)
-    )
-    return [(row.business_date, row.name) for row in rows]
-
-
-def unread_batches(
-    connection: Connection,
-    run: Run,
-    *,
-    siblings: Collection[str],
-    storages: StorageOf,
-    until: int | None = None,
-) -> frozenset[tuple[str, str]]:
-    """Currency and batch of lines of the account that still cannot be read; "" where a cell cannot.
-
-    A line that names no batch may be of any that its file tells of, too. Lines of `siblings`, the
-    merchant's other accounts, are their business; `until` is the last file that counts.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    unread = _unread(run, siblings=siblings, until=until)
-    rows = connection.execute(
-        select(reject.c.file_id, reject.c.currency, reject.c.batch_id).where(*unread)
-    ).all()
-    unnamed = {row.file_id for row in rows if not row.batch_id}
-    batches = defaultdict(set)
-    for file_id, batch_id in batches_of(
-        facts_rows.of_files(connection, unnamed),
-        account=account_of(run),
-        storages=storages,
-    ):
-        batches[file_id].add(batch_id)
-    return frozenset(
-        (row.currency, batch_id)
-        for row in rows
-        for batch_id in {row.batch_id, *(() if row.batch_id else batches[row.file_id])}
-    )
-
-
-def unread_lines(
-    connection: Connection, run: Run, *, siblings: Collection[str], until: int | None = None
-) -> list[tuple[str, int, str]]:
-    """File, line and column of what `unread_batches` goes by, the oldest file first."""
-    rows = connection.execute(
-        select(reject.c.source, reject.c.line, reject.c.column)
-        .where(*_unread(run, siblings=siblings, until=until))
-        .order_by(reject.c.reject_id)
-    )
-    return [(row.source, row.line, row.column) for row in rows]
-
-
-def _unread(
-    run: Run, *, siblings: Collection[str], until: int | None
-) -> tuple[ColumnElement[bool], ...]:
-    """Refused lines of the newest version of each file; a file refused as a whole has none."""
-    return (
-        reject.c.file_id.in_(newest(run, until=until)),
-        reject.c.account_id.not_in(sorted(siblings)),
-        reject.c.line > 0,
-    )
-
-
-_EVIDENCE = tuple(SettledLine.__dataclass_fields__)
-
-
-def evidence_of(
-    connection: Connection,
-    run: Run,
-    *,
-    transactions: Collection[str],
-    references: Collection[str],
-    storages: StorageOf,
-) -> list[SettledLine]:
-    """What the account's files tell of some transactions, or under some of our own references.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    wanted = {"transaction_id": transactions, "own_reference": references}
-    named = lines_named(connection, run, wanted=wanted, storages=storages)
-    return [SettledLine(**row) for row in named.select([*_EVIDENCE]).to_pylist()]
-
-
-def charged_back(
-    connection: Connection, run: Run, *, storages: StorageOf
-) -> dict[tuple[str, str], int]:
-    """Transaction and currency -> minor units that the account's files show as charged back.
-
-    Raises:
-        ArchiveError: a file cannot be read, or is not the one whose hash the database has.
-    """
-    rows = counted(connection, run, storages=storages).charged_back.to_pylist()
-    return {(row["transaction_id"], row["currency"]): row["amount"] for row in rows}

@@ -8,7 +8,7 @@ from recon.store.database.engine import Store
 from recon.store.nights import settlement_rows
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import AskedFor, NightLines, frame_of_lines
+from recon.store.nights.settlement_rows import AskedFor, Settlements, frame_of_lines
 from tests.recon.store.nights.test_settlement_rows import save
 
 OLD = {"settled_on": "2026-01-01"}
@@ -32,12 +32,11 @@ def test_lines_come_some_at_a_time_and_are_all_of_them(
     save(store, run, storages, "settlement/1", *LINES)
     with store.reading() as connection:
         asked = AskedFor.of(["A", "Z", ""], ["T"])
-        expected = NightLines.of(
-            connection, run, since="2026-11-01", asked=asked, storages=storages
-        )
+        settled = Settlements(connection, run, storages)
+        expected = settled.lines(since="2026-11-01", asked=asked)
         whole = expected.frame()
         monkeypatch.setattr(settlement_rows, "LINES_AT_ONCE", at_once)
-        lines = NightLines.of(connection, run, since="2026-11-01", asked=asked, storages=storages)
+        lines = settled.lines(since="2026-11-01", asked=asked)
         tables = [*lines.batches()]
 
     assert whole["order_no"].tolist() == ["", "", "A", "B", "A", "D", "E", ""]
@@ -53,7 +52,7 @@ def test_only_lines_of_some_types_or_with_some_text_are_asked_for(
     save(store, run, storages, "settlement/1", *LINES)
     with store.reading() as connection:
         asked = AskedFor.of(["A"], ["T"])
-        lines = NightLines.of(connection, run, since="2026-11-01", asked=asked, storages=storages)
+        lines = Settlements(connection, run, storages).lines(since="2026-11-01", asked=asked)
         paid = lines.batches(columns=["settled_on"], entry_types=["payout"])
         days = pa.concat_tables(paid)["settled_on"].to_pylist()
         telling = lines.batches(columns=["order_no", "source"], telling=["brand", "region"])
@@ -70,7 +69,6 @@ def test_older_lines_are_not_looked_for_where_there_are_none(
     save(store, run, storages, "settlement/1", {"order_no": "D"})
     keys = pa.array(["D"], pa.string())
     with store.reading() as connection:
-        lines = NightLines.of(
-            connection, run, since="2026-11-20", asked=AskedFor(keys, None), storages=storages
-        )
+        settled = Settlements(connection, run, storages)
+        lines = settled.lines(since="2026-11-20", asked=AskedFor(keys, None))
         assert lines.frame()["order_no"].tolist() == ["D"]

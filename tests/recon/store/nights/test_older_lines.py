@@ -14,7 +14,7 @@ from recon.model.words import SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import OLDER, AskedFor, NightLines
+from recon.store.nights.settlement_rows import OLDER, AskedFor, NightLines, Settlements
 from tests.recon.store.kept_lines import keep_lines
 
 SINCE = "2026-11-10"
@@ -153,12 +153,8 @@ def test_a_night_has_what_a_plain_model_says(
             for name in ("order_no", "transaction_id")
         }
         with store.reading() as connection:
-            lines_of_night = NightLines.of(
-                connection,
-                run,
-                since=SINCE,
-                asked=replace(AskedFor.of(*asked.values()), by_payment=by_payment),
-                storages=storages,
-            )
+            wanted = replace(AskedFor.of(*asked.values()), by_payment=by_payment)
+            settled = Settlements(connection, run, storages)
+            lines_of_night = settled.lines(since=SINCE, asked=wanted)
         expected = modelled(files, run, asked=asked, by_payment=by_payment)
         assert as_read(lines_of_night) == expected

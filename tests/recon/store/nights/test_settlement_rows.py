@@ -9,7 +9,7 @@ from recon.store.database.engine import Store
 from recon.store.nights import bank_rows, settlement_rows
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import OLDER, AskedFor, NightLines, counted, names_told
+from recon.store.nights.settlement_rows import OLDER, AskedFor, Settlements
 from tests.recon.store.kept_lines import keep_lines
 
 WHOLE = "(whole file)"
@@ -34,9 +34,7 @@ def save(
 def told(store: Store, run: Run, storages: StorageOf, *, until: int | None = None) -> list[str]:
     """Order numbers of all lines that count."""
     with store.reading() as connection:
-        lines = NightLines.of(
-            connection, run, since="", asked=AskedFor.of(), storages=storages, until=until
-        )
+        lines = Settlements(connection, run, storages, until).lines(since="", asked=AskedFor.of())
         return list(lines.frame()["order_no"])
 
 
@@ -58,7 +56,7 @@ def test_a_line_counts_as_often_as_one_file_tells_it(
     save(store, run, storages, "settlement/2", *({"order_no": "A"},) * 2)
     assert told(store, run, storages) == ["A", "A"]
     with store.reading() as connection:
-        repeats = counted(connection, run, storages=storages, until=2).repeats
+        repeats = Settlements(connection, run, storages, 2).counted().repeats
         counts = settlement_rows.taken(connection, repeats)
     assert counts == {"settlement/2": LoadCounts(2, 1, 1, 0)}
 
@@ -88,7 +86,7 @@ def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(
     save(store, run, storages, "settlement/1", {"order_no": "A", **facts})
     save(store, run, storages, "settlement/2", {"order_no": "A"})
     with store.reading() as connection:
-        lines = NightLines.of(connection, run, since="", asked=AskedFor.of(), storages=storages)
+        lines = Settlements(connection, run, storages).lines(since="", asked=AskedFor.of())
         found = lines.frame()
     assert found[[*facts]].to_dict("records") == [facts]
 
@@ -107,9 +105,7 @@ def test_what_is_charged_back_and_paid_out_is_counted_once(
     save(store, run, storages, "settlement/3", asked_for, {"transaction_id": "T"}, other)
     account = run.merchant_id, run.account_id
     with store.reading() as connection:
-        assert settlement_rows.charged_back(connection, run, storages=storages) == {
-            ("T", "EUR"): 220
-        }
+        assert Settlements(connection, run, storages).charged_back() == {("T", "EUR"): 220}
         paid_out = bank_rows.payouts_of(
             connection, run, accounts=[account], storages=storages, until=None
         )
@@ -171,7 +167,7 @@ def test_a_line_that_names_no_batch_may_be_of_any_that_its_file_tells_of(
     keep_lines(store, run, lines, source=source, storages=storages, rejects=rejects)
     save(store, run, storages, "settlement/2", {"batch_id": "B3"})
     with store.reading() as connection:
-        unread = settlement_rows.unread_batches(connection, run, siblings=[], storages=storages)
+        unread = Settlements(connection, run, storages).unread_batches(siblings=[])
     assert unread == {("EUR", ""), ("EUR", "B1"), ("EUR", "B2"), ("SEK", "B9")}
 
 
@@ -189,19 +185,14 @@ def test_older_lines_come_only_with_what_is_asked_about(
     )
     save(store, run, storages, "settlement/1", *lines)
     with store.reading() as connection:
-        lines = NightLines.of(
-            connection,
-            run,
-            since="2026-11-01",
-            asked=AskedFor.of(["A", "A"], ["T", ""]),
-            storages=storages,
-        )
-        found = lines.frame()
+        settled = Settlements(connection, run, storages)
+        asked = AskedFor.of(["A", "A"], ["T", ""])
+        found = settled.lines(since="2026-11-01", asked=asked).frame()
         assert list(found["order_no"]) == ["", "", "A", "", "D"]
         summed = found[found["source"].eq(OLDER)]
         assert sorted(summed["entry_type"]) == ["earlier", "payout"]
-        assert settlement_rows.days_told(connection, run) == ("2026-01-01", "2026-11-20")
-        orders, transactions = names_told(connection, run, since="2026-11-01", storages=storages)
+        assert settled.days_told() == ("2026-01-01", "2026-11-20")
+        orders, transactions = settled.names(since="2026-11-01")
         assert (orders.to_pylist(), transactions) == (["D"], set())
 
 
@@ -213,12 +204,12 @@ def test_what_is_missing_is_missing_until_it_comes_right(
     save(store, run, storages, "settlement/1", bad="is not there")
     save(store, later, storages, "settlement/2", bad="is not there")
     with store.reading() as connection:
-        missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
+        missing = Settlements(connection, later, storages).missing(whole_file=WHOLE)
     assert missing == [(run.business_date, "settlement/1"), (later.business_date, "settlement/2")]
     save(store, later, storages, "settlement/1", {"order_no": "A"})
     with store.reading() as connection:
-        missing = settlement_rows.missing(connection, later, whole_file=WHOLE)
-        assert settlement_rows.missing(connection, later, whole_file=WHOLE, until=2) != missing
+        missing = Settlements(connection, later, storages).missing(whole_file=WHOLE)
+        assert Settlements(connection, later, storages, 2).missing(whole_file=WHOLE) != missing
     assert missing == [(later.business_date, "settlement/2")]
 
 
@@ -235,9 +226,7 @@ def test_evidence_is_found_by_transaction_and_by_our_own_reference(
     save(store, run, storages, "settlement/2", *lines[:2])
     with store.reading() as connection:
         both, alone, none = (
-            settlement_rows.evidence_of(
-                connection, run, transactions=each, references=ours, storages=storages
-            )
+            Settlements(connection, run, storages).evidence(transactions=each, references=ours)
             for each, ours in (({"T", ""}, {"ours", ""}), ({""}, {"ours"}), ({""}, {""}))
         )
 

@@ -4,7 +4,7 @@ from datetime import date
 from recon.store.database.engine import Store
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import volumes_of
+from recon.store.nights.settlement_rows import Settlements
 from tests.recon.store.nights.test_settlement_rows import save
 
 
@@ -13,7 +13,7 @@ def days(
 ) -> list[tuple[str, str, int, int]]:
     """Day, entry type, whether it came late, and what it comes to."""
     with store.reading() as connection:
-        frame = volumes_of(connection, run, since="2026-11-01", storages=storages, until=until)
+        frame = Settlements(connection, run, storages, until).volumes(since="2026-11-01")
     names = ("settled_on", "entry_type", "late", "base")
     return [*zip(*(frame[name].tolist() for name in names), strict=True)]
 
