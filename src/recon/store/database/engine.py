@@ -205,18 +205,17 @@ def check_settings(store: Store) -> None:
         msg = f"the database {store.path} does not exist: `recon db upgrade` makes it"
         raise ConfigurationError(msg)
     with store.reading() as connection:
-        if store.is_sqlite:
-            _check_sqlite(connection)
-        else:
+        if not store.is_sqlite:
             _check_postgresql(connection)
-
-
-def _check_sqlite(connection: Connection) -> None:
-    for pragma, expected in SQLITE_PRAGMAS.items():
-        value = connection.execute(text(f"PRAGMA {pragma}")).scalar()
-        if value != expected:
-            msg = f"SQLite did not take {pragma} = {expected} (it says {value}); money is not safe"
-            raise StoreError(msg)
+            return
+        for pragma, expected in SQLITE_PRAGMAS.items():
+            value = connection.execute(text(f"PRAGMA {pragma}")).scalar()
+            if value != expected:
+                msg = (
+                    f"SQLite did not take {pragma} = {expected} (it says {value}); money is not "
+                    "safe"
+                )
+                raise StoreError(msg)
 
 
 def _check_postgresql(connection: Connection) -> None:

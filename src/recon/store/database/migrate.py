@@ -36,7 +36,9 @@ def upgrade(database_url: str) -> str:
         if not folder.is_dir():
             msg = f"the folder {folder} for the database does not exist; create it first"
             raise ConfigurationError(msg)
-        _make_private(Path(url.database))
+        # Its owner's alone; SQLite gives its neighbours the same mode.
+        with suppress(FileExistsError):
+            os.close(os.open(url.database, os.O_CREAT | os.O_EXCL | os.O_WRONLY, DATABASE_MODE))
     store = Store(url)
     try:
         configuration = Config()
@@ -46,7 +48,11 @@ def upgrade(database_url: str) -> str:
             _refuse_unknown(connection)
             _refuse_orphans(connection, is_sqlite=store.is_sqlite)
         with store.writer.connect() as connection:
-            _let_tables_be_rebuilt(connection, is_sqlite=store.is_sqlite)
+            driver = connection.connection.dbapi_connection
+            if store.is_sqlite and driver is not None:
+                # SQLite changes a table by building it anew, which its own foreign keys would not
+                # allow. Only outside a transaction; the connection ends with this upgrade.
+                driver.cursor().execute("PRAGMA foreign_keys = OFF")
             configuration.attributes["connection"] = connection
             command.upgrade(configuration, "head")
             connection.commit()
@@ -57,20 +63,6 @@ def upgrade(database_url: str) -> str:
     finally:
         store.close()
     return newest_revision()
-
-
-def _make_private(path: Path) -> None:
-    """A new database is its owner's alone; SQLite gives its neighbours the same mode."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, DATABASE_MODE))
-
-
-def _let_tables_be_rebuilt(connection: Connection, *, is_sqlite: bool) -> None:
-    """SQLite changes a table by building it anew, which its own foreign keys would not allow."""
-    driver = connection.connection.dbapi_connection
-    if is_sqlite and driver is not None:
-        # Only outside a transaction; the connection ends with this upgrade.
-        driver.cursor().execute("PRAGMA foreign_keys = OFF")
 
 
 def _refuse_orphans(connection: Connection, *, is_sqlite: bool) -> None:
@@ -96,9 +88,9 @@ def _refuse_foreign(connection: Connection) -> None:
 
 def _refuse_unknown(connection: Connection) -> None:
     """A database of an unknown or a newer version is left as it is."""
-    known = known_revisions()
+    known = _known_revisions()
     revision = _revision(connection)
-    if is_newer(revision, than=known[-1]):
+    if _is_newer(revision, than=known[-1]):
         raise StoreError(NEWER.format(revision, known[-1]))
     if revision and revision not in known:
         msg = (
@@ -114,9 +106,10 @@ def check_revision(store: Store) -> None:
     Raises:
         StoreError: with the command that puts it right.
     """
-    revision = revision_of(store)
+    with store.reading() as connection:
+        revision = _revision(connection)
     expected = newest_revision()
-    if is_newer(revision, than=expected):
+    if _is_newer(revision, than=expected):
         raise StoreError(NEWER.format(revision, expected))
     if revision != expected:
         msg = (
@@ -126,18 +119,13 @@ def check_revision(store: Store) -> None:
         raise StoreError(msg)
 
 
-def is_newer(revision: str, *, than: str) -> bool:
+def _is_newer(revision: str, *, than: str) -> bool:
     """Whether a later program made these tables; revisions are numbered since the first release."""
     return revision.isdigit() and int(revision) > int(than)
 
 
-def revision_of(store: Store) -> str:
-    """The revision of a database; "" for one without tables of ours."""
-    with store.reading() as connection:
-        return _revision(connection)
-
-
 def _revision(connection: Connection) -> str:
+    """The revision of a database; "" for one without tables of ours."""
     if not inspect(connection).has_table(VERSION_TABLE):
         return ""
     return connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}")) or ""  # noqa: S608
@@ -145,10 +133,10 @@ def _revision(connection: Connection) -> str:
 
 def newest_revision() -> str:
     """The revision this program was written for."""
-    return known_revisions()[-1]
+    return _known_revisions()[-1]
 
 
-def known_revisions() -> tuple[str, ...]:
+def _known_revisions() -> tuple[str, ...]:
     """The revisions this program knows, oldest first: a migration's file begins with its own."""
     files = (MIGRATIONS / "versions").glob("[0-9]*.py")
     return tuple(sorted(file.name.partition("_")[0] for file in files))

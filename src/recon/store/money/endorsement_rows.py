@@ -5,14 +5,12 @@ of the history, too: who takes one away, the newest as well, leaves its link.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, func, insert, select
 
 from recon.desk.endorsement import (
     Endorsement,
@@ -28,7 +26,7 @@ from recon.desk.held_keys import HeldKeys
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import EndorsementError, GateClosedError
 from recon.model.words import InstructionState
-from recon.store.database.history import Event, append, first_hash
+from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.database.record import PROBLEMS_MAX, ROW
 from recon.store.money.bound_rows import bound_by, events_of
 from recon.store.money.instruction_rows import in_parts
@@ -46,62 +44,14 @@ _WAS_PLANNED = (
     )
     .exists()
 )
-_BY_PEOPLE = (
-    select(instruction.c.instruction_id, instruction.c.approved_by)
-    .where(instruction.c.approved_by != RULE_APPROVER)
-    .order_by(instruction.c.instruction_id)
-)
-_BY_RULE_PAST_PEOPLE = (
-    select(instruction.c.instruction_id)
-    .where(instruction.c.approved_by == RULE_APPROVER, _WAS_PLANNED)
-    .order_by(instruction.c.instruction_id)
-    .limit(PROBLEMS_MAX)
-)
-_TURNS = (
-    select(sending_switch.c.turn, sending_switch.c.stopped)
-    .order_by(sending_switch.c.turn.desc())
-    .limit(2)
-)
 ALLOW_SENDING = "allow sending"
 
 
 ENTITY, WORDS, SAID = "endorsement", "words", "said"
 """Entity, its one id, and the event of each word."""
-_AFTER = (
-    select(history.c.sequence, history.c.data)
-    .where(
-        history.c.entity_id == WORDS,
-        history.c.entity == ENTITY,
-        history.c.sequence > bindparam("after"),
-    )
-    .order_by(history.c.sequence)
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SaidLink:
-    """What one link says of a word."""
-
-    link: int
-    """Its number in the history."""
-    number: int
-    """Of the word."""
-    key: str
-    """Id of the key that signed it."""
-    sha256: str
-    """Of its signature."""
-
-
-def said_after(connection: Connection, link: int) -> Iterator[SaidLink]:
-    """The words that were said after a link, oldest first."""
-    for row in connection.execute(_AFTER, {"after": link}):
-        data = json.loads(row.data)
-        yield SaidLink(row.sequence, int(data["number"]), str(data["key"]), str(data["sha256"]))
-
 
 DOCUMENTS_AT_ONCE = 20
 """Documents that are in memory while they are opened."""
-_KNOWN = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
 _DOCUMENTS = (
     select(
         endorsement.c.sequence,
@@ -124,7 +74,8 @@ class OpenedWords:
         self._digests: dict[int, str] = {}
         self._unopened: dict[int, str] = {}
         self._of_item: dict[str, list[Endorsement]] = {}
-        self._links: list[SaidLink] = []
+        self._links: list[Mapping[str, Any]] = []
+        self._newest_link = 0
 
     def words(self, connection: Connection) -> list[Endorsement]:
         """Every word whose signature holds, oldest first."""
@@ -176,16 +127,19 @@ class OpenedWords:
 
     def _gone_from_links(self, connection: Connection) -> int:
         """The first word of this key that the history knows and the table lacks; 0: none."""
-        after = self._links[-1].link if self._links else 0
-        self._links.extend(said_after(connection, after))
-        ours = (_link for _link in self._links if _link.key == self._keys.name)
-        return next((our.number for our in ours if self._digests.get(our.number) != our.sha256), 0)
+        for link in links_of(connection, [WORDS], entity=ENTITY, after=self._newest_link):
+            self._links.append(link.data)
+            self._newest_link = link.sequence
+        ours = (link for link in self._links if link["key"] == self._keys.name)
+        lost = (link for link in ours if self._digests.get(link["number"]) != link["sha256"])
+        return next((int(link["number"]) for link in lost), 0)
 
     def _look(self, connection: Connection) -> None:
         """Open what was added since the last look."""
         if self._keys.public is None:
             return
-        known = connection.execute(_KNOWN).scalars()
+        numbers = select(endorsement.c.sequence).order_by(endorsement.c.sequence)
+        known = connection.execute(numbers).scalars()
         new = [word for word in known if word not in self._opened and word not in self._unopened]
         here = first_hash(connection) if new else ""
         for start in range(0, len(new), DOCUMENTS_AT_ONCE):
@@ -327,7 +281,8 @@ class Endorsed(OpenedWords):
 
     def start_problem(self, connection: Connection) -> str:
         """Why money that was stopped may not be sent again, although the switch says so."""
-        turns = connection.execute(_TURNS).all()
+        newest = select(sending_switch).order_by(sending_switch.c.turn.desc()).limit(2)
+        turns = connection.execute(newest).all()
         if not turns or turns[0].stopped or turns[0].turn == 1:
             return ""
         if len(turns) == 1:
@@ -364,9 +319,12 @@ class Endorsed(OpenedWords):
     def _approved(
         self, connection: Connection, *, only: Sequence[str] | None, states: Iterable[str]
     ) -> list[str]:
-        query = _BY_PEOPLE.where(instruction.c.state.in_(list(states)))
-        if only is not None:
-            query = query.where(instruction.c.instruction_id.in_(list(only)))
+        by_people = instruction.c.approved_by != RULE_APPROVER
+        query = (
+            select(instruction.c.instruction_id, instruction.c.approved_by)
+            .where(by_people, instruction.c.state.in_(list(states)), *_among(only))
+            .order_by(instruction.c.instruction_id)
+        )
         return [
             row.instruction_id
             for row in connection.execute(query)
@@ -376,14 +334,22 @@ class Endorsed(OpenedWords):
 
     @staticmethod
     def _by_rule(connection: Connection, *, only: Sequence[str] | None) -> Iterator[str]:
-        query = _BY_RULE_PAST_PEOPLE
-        if only is not None:
-            query = query.where(instruction.c.instruction_id.in_(list(only)))
+        by_rule = instruction.c.approved_by == RULE_APPROVER
+        query = (
+            select(instruction.c.instruction_id)
+            .where(by_rule, _WAS_PLANNED, *_among(only))
+            .order_by(instruction.c.instruction_id)
+            .limit(PROBLEMS_MAX)
+        )
         for wanted in connection.execute(query).scalars():
             yield (
                 f"instruction {wanted} counts as approved by a rule, but it waited for people: "
                 "no rule lets it go"
             )
+
+
+def _among(only: Sequence[str] | None) -> Sequence[ColumnElement[bool]]:
+    return () if only is None else (instruction.c.instruction_id.in_(list(only)),)
 
 
 NO_KEY = "this process has no public key of the desk (RECON_DESK_PUBLIC_KEY_FILE)"
@@ -406,15 +372,6 @@ def override(what: str, *, subject: str) -> str:
 def money_said(money: tuple[str, int]) -> dict[str, str]:
     """Money as a word about a write-off says it."""
     return {"currency": money[0], "minor_units": str(money[1])}
-
-
-_NEWEST = select(func.max(endorsement.c.sequence))
-_NEWEST_SAID = (
-    select(history.c.data)
-    .where(history.c.entity_id == WORDS, history.c.entity == ENTITY)
-    .order_by(history.c.sequence.desc())
-    .limit(1)
-)
 
 
 def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datetime) -> None:
@@ -453,9 +410,9 @@ def next_sequence(connection: Connection) -> int:
 
     One that was given is never given again, also where its word was taken away.
     """
-    newest: int | None = connection.execute(_NEWEST).scalar_one()
-    link = connection.execute(_NEWEST_SAID).scalar_one_or_none()
-    return max(newest or 0, int(json.loads(link)["number"]) if link else 0) + 1
+    newest = connection.scalar(select(func.max(endorsement.c.sequence))) or 0
+    links = links_of(connection, [WORDS], entity=ENTITY)
+    return max(newest, int(links[-1].data["number"]) if links else 0) + 1
 
 
 def signature_of(connection: Connection, sequence: int) -> str:

@@ -106,10 +106,14 @@ class Spill:
         problems = []
         for folder in self.places:
             try:
-                room = _write(folder / self._room, document=document)
-                return _named(room, name=f"{spilled.batch_id}{SUFFIX}")
+                _write(folder / self._room, document=document)
+                # Under its final name, which half a file never has.
+                kept = (folder / self._room).replace(folder / f"{spilled.batch_id}{SUFFIX}")
+                flush_folder(folder)
             except OSError as error:
                 problems.append(f"{folder}: {error.strerror}")
+            else:
+                return kept
         msg = (
             f"the answer to batch {spilled.batch_id} could be written neither to the database nor "
             f"beside it ({'; '.join(problems)}); its rows will count as in doubt: the next nights "
@@ -184,7 +188,7 @@ def _digest(document: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def _write(room: Path, *, document: bytes) -> Path:
+def _write(room: Path, *, document: bytes) -> None:
     """Into the room that was taken, where there is one; on the disk when this returns."""
     make_folder(room.parent, mode=0o700)
     descriptor = os.open(room, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -197,14 +201,6 @@ def _write(room: Path, *, document: bytes) -> Path:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return room
-
-
-def _named(room: Path, *, name: str) -> Path:
-    """Under its final name, which half a file never has."""
-    kept = room.replace(room.with_name(name))
-    flush_folder(kept.parent)
-    return kept
 
 
 def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None:
@@ -222,6 +218,7 @@ def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None
             state="replied",
             replied_at=spilled.at,
             http_status=spilled.status,
+            reply_headers=json.dumps(spilled.headers, sort_keys=True),
             reply=spilled.reply,
             reply_sha256=spilled.reply_sha256,
         )

@@ -35,6 +35,7 @@ def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
         body_sha256=standing.body_sha256,
         at=AT,
         status=200,
+        headers={"retry-after": "9"},
         reply=b"DONE",
         reply_sha256=SHA256 if kind == REPLY else "",
         **journal.keys,
@@ -47,10 +48,11 @@ def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal
         with store.writing() as connection:
             put_reply(connection, _spilled(journal), at=AT)
     with store.reading() as connection:
-        kept = connection.execute(select(batch.c.state, batch.c.reply, batch.c.replied_at)).one()
+        names = ("state", "reply", "replied_at", "reply_headers")
+        kept = connection.execute(select(*(batch.c[name] for name in names))).one()
         events = [event.event for event in history.links_of(connection, ["b1"])]
 
-    assert tuple(kept) == ("replied", b"DONE", AT)
+    assert tuple(kept) == ("replied", b"DONE", AT, '{"retry-after": "9"}')
     assert events == ["claimed", "reply from file"]
 
 
