@@ -42,20 +42,20 @@ async def ours(url: str, *, calls: int, in_flight: int) -> None:
 
     from recon.config.settings import GATEWAY_FILES, load_tables
     from recon.gateway_client import (
-        Credentials,
         GatewayInterface,
+        OurAccount,
         QueryClient,
         QueryLimits,
         Transport,
     )
+    from recon.gateway_client.pace import AccountPace
 
     tables: Any = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
+    limits = QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, patience_seconds=0)
     client = QueryClient(
         Transport(base_url=url, clock=lambda: datetime.now(UTC)),
-        credentials=Credentials(MERCHANT, ACCOUNT, SecretStr(KEY)),
-        interface=GatewayInterface.of(**tables),
-        policy="enforce",
-        limits=QueryLimits(calls_per_second=1_000_000, in_flight=in_flight, patience_seconds=0),
+        account=OurAccount(MERCHANT, ACCOUNT, SecretStr(KEY), GatewayInterface.of(**tables)),
+        pace=AccountPace(limits),
     )
     async with client:
         with measuring(calls=calls):

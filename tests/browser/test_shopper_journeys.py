@@ -13,14 +13,14 @@ import pytest
 from pydantic import SecretStr
 
 from recon.gateway_client import (
-    Credentials,
+    OurAccount,
     Payment,
     ReplyOutcome,
     prepare_payment,
     read_payment_reply,
 )
 from tests.browser.shop import Shop, open_shop
-from tests.conformance.conftest import QUICK, TODAY, Target, interface_of, way_back
+from tests.conformance.conftest import QUICK, TODAY, Target, way_back
 from tests.conformance.test_apm_contract import apm_payment
 from tests.conformance.test_card_contract import card_payment
 from tests.conformance.test_checkout_contract import hosted_payment
@@ -57,10 +57,10 @@ class Merchant:
     def checkout(self, payment: Payment) -> str:
         """The shop's address under which it hands the gateway's own page on, byte by byte."""
         target = self.target
-        asked: Any = {"credentials": target.credentials, "interface": target.interface}
+        asked: Any = {"account": target.account}
         prepared = prepare_payment(payment, today=TODAY, **asked)
         raw = self.outside(lambda: asyncio.run(target.transport().send(prepared)))
-        reply = read_payment_reply(prepared, raw, policy="enforce", base_url=target.base_url)
+        reply = read_payment_reply(prepared, raw, base_url=target.base_url)
         assert (reply.outcome, reply.findings) == (ReplyOutcome.PENDING, ())
         self.shop.handed_on = raw.body
         return f"{self.shop.base_url}/checkout"
@@ -96,8 +96,8 @@ def merchant(gateway: Any, target: Target) -> Iterator[Merchant]:
 @pytest.fixture
 def target(gateway: Any) -> Target:
     """The real client of the sandbox, with its key."""
-    ours = Credentials("100042", "100042001", SecretStr("sandbox"))
-    return Target(gateway.base_url, ours, interface_of("base"), (), QUICK)
+    ours = OurAccount("100042", "100042001", SecretStr("sandbox"))
+    return Target(gateway.base_url, ours, (), QUICK)
 
 
 @pytest.fixture(params=["page", "frame"])

@@ -21,8 +21,8 @@ from pydantic import SecretStr
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import (
     BatchReply,
-    Credentials,
     GatewayInterface,
+    OurAccount,
     Payment,
     PaymentReply,
     QueryAnswers,
@@ -35,7 +35,8 @@ from recon.gateway_client import (
     read_batch_reply,
     read_payment_reply,
 )
-from recon.gateway_client.interface import same_signature, sign
+from recon.gateway_client.interface import same_signature
+from recon.gateway_client.pace import AccountPace
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.sandbox.conftest import Caller
 
@@ -56,8 +57,7 @@ class Target:
     """One gateway and the real client towards it."""
 
     base_url: str
-    credentials: Credentials
-    interface: GatewayInterface
+    account: OurAccount
     known_orders: tuple[str, ...]
     """Orders that this gateway knows."""
     limits: QueryLimits
@@ -69,10 +69,8 @@ class Target:
         async def asked() -> QueryAnswers:
             client = QueryClient(
                 self.transport(),
-                credentials=self.credentials,
-                interface=self.interface,
-                policy="enforce",
-                limits=self.limits,
+                account=self.account,
+                pace=AccountPace(self.limits),
             )
             async with client:
                 return await client.query(order_nos=order_nos, trades=trades)
@@ -81,25 +79,23 @@ class Target:
 
     def move(self, operation: str, rows: Sequence[Row]) -> BatchReply:
         """Send one batch and read its reply."""
-        prepared = prepare(operation, rows, credentials=self.credentials, interface=self.interface)
+        prepared = prepare(operation, rows, account=self.account)
         raw = asyncio.run(self.transport().send(prepared))
-        return read_batch_reply(prepared, raw, policy="enforce")
+        return read_batch_reply(prepared, raw)
 
     def pay(self, payment: Payment) -> PaymentReply:
         """Start one payment and read its reply."""
-        prepared = prepare_payment(
-            payment, credentials=self.credentials, interface=self.interface, today=TODAY
-        )
+        prepared = prepare_payment(payment, account=self.account, today=TODAY)
         raw = asyncio.run(self.transport().send(prepared))
-        return read_payment_reply(prepared, raw, policy="enforce", base_url=self.base_url)
+        return read_payment_reply(prepared, raw, base_url=self.base_url)
 
     def signing_with(self, key: str) -> "Target":
         """The same client with another key."""
-        return replace(self, credentials=replace(self.credentials, sign_key=SecretStr(key)))
+        return replace(self, account=replace(self.account, sign_key=SecretStr(key)))
 
     def of_account(self, account_id: str) -> "Target":
         """The same client for another account."""
-        return replace(self, credentials=replace(self.credentials, account_id=account_id))
+        return replace(self, account=replace(self.account, account_id=account_id))
 
     def transport(self) -> Transport:
         """The way to this gateway."""
@@ -136,9 +132,7 @@ def sandbox(own_gateway: Caller | None) -> Iterator[Caller]:
 def way_back(location: str, *, target: Target) -> dict[str, str]:
     """What a shopper's browser carries to the merchant, its signature checked by the client."""
     pairs = dict(parse_qsl(urlsplit(location).query, keep_blank_values=True))
-    expected = sign(
-        "payment_reply", fields=pairs, credentials=target.credentials, interface=target.interface
-    )
+    expected = target.account.sign("payment_reply", fields=pairs)
     given = pairs.pop("encryption_data", "")
     assert same_signature(given, expected=expected)
     return pairs
@@ -162,8 +156,8 @@ def target(own_gateway: Caller | None) -> Target:
     if own_gateway is None:
         return named_gateway()
     orders = tuple(row["order_no"] for row in own_gateway.captured()[:3])
-    ours = Credentials("100042", "100042001", SecretStr("sandbox"))
-    return Target(own_gateway.base_url, ours, interface_of(PROFILE), orders, QUICK)
+    ours = OurAccount("100042", "100042001", SecretStr("sandbox"), interface_of(PROFILE))
+    return Target(own_gateway.base_url, ours, orders, QUICK)
 
 
 def named_gateway() -> Target:
@@ -175,6 +169,8 @@ def named_gateway() -> Target:
     missing = [name for name in ("MERCHANT", "ACCOUNT", "SIGN_KEY") if not given[name]]
     if missing:
         pytest.fail(f"set {', '.join(f'RECON_{name}' for name in missing)} for `make conformance`")
-    credentials = Credentials(given["MERCHANT"], given["ACCOUNT"], SecretStr(given["SIGN_KEY"]))
+    account = OurAccount(
+        given["MERCHANT"], given["ACCOUNT"], SecretStr(given["SIGN_KEY"]), interface_of(PROFILE)
+    )
     orders = tuple(key for key in given["ORDERS"].split(",") if key)
-    return Target(BASE_URL, credentials, interface_of(PROFILE), orders, POLITE)
+    return Target(BASE_URL, account, orders, POLITE)

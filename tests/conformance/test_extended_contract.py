@@ -17,13 +17,14 @@ from recon.gateway_client import (
     prepare_methods,
     read_methods_reply,
 )
+from recon.gateway_client.pace import AccountPace
 from tests.conformance.conftest import QUICK, Target, interface_of
 
 
 @pytest.fixture
 def extended(target: Any) -> Target:
     """The client of the profile extended."""
-    return replace(target, interface=interface_of("extended"))
+    return replace(target, account=replace(target.account, interface=interface_of("extended")))
 
 
 def searched(target: Target, **asked: Any) -> Any:
@@ -32,10 +33,8 @@ def searched(target: Target, **asked: Any) -> Any:
     async def ask() -> Any:
         async with QueryClient(
             target.transport(),
-            credentials=target.credentials,
-            interface=target.interface,
-            policy="enforce",
-            limits=QUICK,
+            account=target.account,
+            pace=AccountPace(QUICK),
         ) as client:
             return await client.refunds(**asked)
 
@@ -79,10 +78,8 @@ def test_the_best_methods_are_offered(sandbox: Any, extended: Target) -> None:
         shopper_email="ann@example.com",
         shopper_country="JP",
     )
-    prepared = prepare_methods(
-        request, credentials=extended.credentials, interface=extended.interface
-    )
+    prepared = prepare_methods(request, account=extended.account)
     raw = asyncio.run(extended.transport().send(prepared))
-    answer = read_methods_reply(prepared, raw, policy="enforce")
+    answer = read_methods_reply(prepared, raw)
     assert (answer.methods, answer.reason) == (("card", "konbini"), "")
     assert sandbox.effects() == []

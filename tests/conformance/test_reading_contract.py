@@ -64,8 +64,8 @@ def test_replies_raise_no_finding(target: Any) -> None:
 
 def test_a_full_group_is_one_call(target: Any) -> None:
     """As many keys as the profile allows fit into one request."""
-    rows_max = target.interface.profile.query.retrievalTrans.rows_max
-    characters_max = target.interface.profile.query_characters_max
+    rows_max = target.account.interface.profile.query.retrievalTrans.rows_max
+    characters_max = target.account.interface.profile.query_characters_max
     keys = [f"C{number:06d}" for number in range(rows_max)]
     answers = target.ask(order_nos=keys)
     assert set(answers.not_found) == set(keys)
@@ -81,12 +81,13 @@ def test_a_wrong_key_is_refused_as_such(target: Any) -> None:
 def test_a_group_that_is_too_large_is_halved(target: Any, sandbox: Any) -> None:
     """When the gateway takes fewer keys than the profile says, every key is answered still."""
     assert sandbox
-    profile = target.interface.profile
+    profile = target.account.interface.profile
     query = profile.query.model_copy(
         update={"retrievalTrans": profile.query.retrievalTrans.model_copy(update={"rows_max": 150})}
     )
     changed = profile.model_copy(update={"query": query, "query_characters_max": 0})
-    generous = replace(target, interface=target.interface.model_copy(update={"profile": changed}))
+    interface = target.account.interface.model_copy(update={"profile": changed})
+    generous = replace(target, account=replace(target.account, interface=interface))
     keys = [f"C{n}" for n in range(150)]
     answers = generous.ask(order_nos=keys)
     assert set(answers.not_found) == set(keys)
@@ -96,6 +97,6 @@ def test_a_group_that_is_too_large_is_halved(target: Any, sandbox: Any) -> None:
 def test_another_merchant_is_refused_as_such(target: Any, sandbox: Any) -> None:
     """A merchant that the gateway does not know stops the run."""
     assert sandbox
-    stranger = replace(target.credentials, merchant_id="100099")
+    stranger = replace(target.account, merchant_id="100099")
     with pytest.raises(MerchantRefusedError):
-        replace(target, credentials=stranger).ask(order_nos=[NOBODYS])
+        replace(target, account=stranger).ask(order_nos=[NOBODYS])

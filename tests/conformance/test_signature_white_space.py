@@ -7,8 +7,7 @@ import pytest
 
 from recon.gateway_client import (
     CancelSubscriptionRow,
-    Credentials,
-    GatewayInterface,
+    OurAccount,
     ReplyOutcome,
     prepare,
 )
@@ -32,11 +31,10 @@ def test_only_u0020_is_removed_before_signing_on_both_sides(
     target: Any, name: str, signed: str
 ) -> None:
     """Every other white space is part of the name, and of what is signed."""
-    credentials: Credentials = target.credentials
-    interface: GatewayInterface = target.interface
+    account: OurAccount = target.account
     expected = hashlib.sha256(f"{HEAD}{signed}sandbox".encode()).hexdigest()
     row = CancelSubscriptionRow(recurring_id="R1", contract_name=name)
-    prepared = prepare("cancelsubscription", [row], credentials=credentials, interface=interface)
+    prepared = prepare("cancelsubscription", [row], account=account)
     fields = {
         "merchant_id": "100042",
         "account_id": "100042001",

@@ -21,7 +21,7 @@ from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from flows.serve import PrefectServer
-from recon.gateway_client import Credentials
+from recon.gateway_client import OurAccount
 from recon.model.words import End
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.ground.identity import identify
@@ -115,7 +115,7 @@ def banked(folder: Path) -> None:
 
 def instructed(merchant: Merchant) -> None:
     """A file that instructs every kind of movement, with rows that cannot be read beside them."""
-    own = Credentials(MERCHANT, ACCOUNT, SecretStr(SIGN_KEY))
+    own = OurAccount(MERCHANT, ACCOUNT, SecretStr(SIGN_KEY))
     target = Target(merchant.sandbox.base_url, own, interface_of("base"), (), QUICK)
     risky = target.pay(card_payment(order_no="canary-1", card="4000000000009235")).record
     plan = {"contract_name": "Gold plan", "interval": "day"}

@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +19,7 @@ from recon.gateway_client import (
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
-    Credentials,
+    OurAccount,
     Payer,
     PayoutRow,
     RefundRow,
@@ -34,7 +35,7 @@ from recon.gateway_client.payments import (
     RecurringContract,
 )
 from recon.sandbox.paying import INPUTS
-from tests.conformance.conftest import QUICK, Target, interface_of
+from tests.conformance.conftest import QUICK, Target
 from tests.conformance.test_apm_contract import apm_payment
 from tests.conformance.test_card_contract import card_payment
 from tests.conformance.test_checkout_contract import hosted_payment
@@ -75,9 +76,9 @@ def gateway(running: tuple[str, Gateway]) -> Gateway:
 @pytest.fixture
 def client(running: tuple[str, Gateway], gateway: Gateway) -> Target:
     """The real client, as it is shipped."""
-    credentials = Credentials(MERCHANT, ACCOUNT, SecretStr(KEY))
+    account = OurAccount(MERCHANT, ACCOUNT, SecretStr(KEY))
     del gateway
-    return Target(running[0], credentials, interface_of("base"), (), QUICK)
+    return Target(running[0], account, (), QUICK)
 
 
 def paid_by_card(
@@ -247,7 +248,7 @@ def test_a_payout_from_another_currency_is_done(
 def test_the_record_of_a_payout_has_every_field_of_its_table(client: Target) -> None:
     """All of the request but `notify_url`, nested ones too, and the record's own; no more."""
     sent = [payout_row(beneficiary={"entity_type": "PERSONAL", "address": {"city": "Bonn"}})]
-    prepared = prepare("payout", sent, credentials=client.credentials, interface=client.interface)
+    prepared = prepare("payout", sent, account=client.account)
     record = json.loads(asyncio.run(client.transport().send(prepared)).body)
     assert set(record) == set(PAYOUT_FIELDS) - {"notify_url"} | set(PAYOUT_RECORD)
     assert set(record["payer"]) == set(PAYER)
@@ -278,7 +279,7 @@ def test_the_client_has_every_field_of_a_payout(client: Target) -> None:
     """The account and the signature come by themselves."""
     of_themselves = {"merchant_id", "account_id", "encryption_data"}
     assert set(PayoutRow.model_fields) | of_themselves == set(PAYOUT_FIELDS)
-    assert set(client.interface.profile.single["payout"].row_fields) | of_themselves == set(
+    assert set(client.account.interface.profile.single["payout"].row_fields) | of_themselves == set(
         PAYOUT_FIELDS
     )
 
@@ -314,16 +315,11 @@ def fields_of(sends: Any) -> Any:
 
 def two_decimals(client: Target) -> Target:
     """The client as it is told of a gateway of two decimals throughout."""
-    known = client.interface.profile
+    known = client.account.interface.profile
     amounts = known.amounts.model_copy(update={"own_decimals_if_more": False})
     profile = known.model_copy(update={"amounts": amounts})
-    return Target(
-        client.base_url,
-        client.credentials,
-        client.interface.model_copy(update={"profile": profile}),
-        (),
-        QUICK,
-    )
+    interface = client.account.interface.model_copy(update={"profile": profile})
+    return replace(client, account=replace(client.account, interface=interface))
 
 
 @pytest.mark.parametrize(("currency", "amount"), [("JPY", "1000.00"), ("KWD", "1.20")])

@@ -104,8 +104,7 @@ def query(
     settings = load_settings(os.environ)
     looked_up = asyncio.run(
         look_up(
-            order_nos=[] if transactions else keys,
-            transaction_ids=keys if transactions else [],
+            lambda client: client.query(**{"trades" if transactions else "order_nos": keys}),
             account=(merchant, account),
             settings=settings,
             clock=system_clock,
@@ -123,14 +122,13 @@ def _search_refunds(
 ) -> None:
     """Show each number with its refunds (`retrievalRefund`)."""
     from recon.config.settings import load_settings
-    from recon.instructions.queries import look_up_refunds
+    from recon.instructions.queries import look_up
     from recon.steps.ground.environment import system_clock
 
     refuse_too_many(keys)
     refunds_found = asyncio.run(
-        look_up_refunds(
-            order_nos=[] if by_reference else keys,
-            references=keys if by_reference else [],
+        look_up(
+            lambda client: client.refunds(**{"references" if by_reference else "order_nos": keys}),
             account=account,
             settings=load_settings(os.environ),
             clock=system_clock,

@@ -41,12 +41,13 @@ from recon.gateway_client.errors import (
 )
 from recon.gateway_client.gateway import AsyncGateway, Connection, Gateway
 from recon.gateway_client.interface import (
-    Credentials,
     GatewayInterface,
+    OurAccount,
     ReplyPolicy,
     SignatureState,
     Signer,
 )
+from recon.gateway_client.pace import QueryLimits
 from recon.gateway_client.payment_replies import (
     MethodsAnswer,
     MethodsRequest,
@@ -70,7 +71,6 @@ from recon.gateway_client.query_client import (
     FailedKey,
     QueryAnswers,
     QueryClient,
-    QueryLimits,
     RefundAnswers,
 )
 from recon.gateway_client.query_records import OrderRecord, RefundRecord
@@ -93,7 +93,6 @@ __all__ = [
     "CardPayment",
     "CertificateError",
     "Connection",
-    "Credentials",
     "FailedKey",
     "FindingKind",
     "FraudCheck",
@@ -112,6 +111,7 @@ __all__ = [
     "NotSentError",
     "Operation",
     "OrderRecord",
+    "OurAccount",
     "Payer",
     "Payment",
     "PaymentReply",

@@ -24,7 +24,6 @@ from recon.gateway_client.errors import NotSentError, UnknownOutcomeError
 from recon.gateway_client.interface import (
     BatchOperation,
     Refusals,
-    ReplyPolicy,
     SignatureState,
     SingleOperation,
 )
@@ -50,21 +49,17 @@ MASK = "*"
 """Stands for characters that the gateway, or our own journal, does not show."""
 
 
-def read_batch_reply(
-    prepared: PreparedRequest,
-    raw: RawReply,
-    *,
-    policy: ReplyPolicy,
-) -> BatchReply:
+def read_batch_reply(prepared: PreparedRequest, raw: RawReply) -> BatchReply:
     """The outcome of every row of a batch, in request order; never raises on foreign bytes.
+
+    Under the policy `enforce` only replies with a valid signature are trusted; `warn` lets the echo
+    of each row decide; `off` does not look at signatures.
 
     Args:
         prepared: What was sent.
         raw: What came back, whatever it is.
-        policy: `enforce` trusts only replies with a valid signature; `warn` lets the echo of each
-            row decide; `off` does not look at signatures.
     """
-    refusals = prepared.interface.status_map.refusals
+    refusals = prepared.account.interface.status_map.refusals
     if raw.meaning in {"busy", "other"}:
         return _same_for_all(prepared, _by_silence(raw, refusals=refusals))
     try:
@@ -73,7 +68,7 @@ def read_batch_reply(
         why = f"the reply (HTTP {raw.status}) is {error}"
         unreadable = _Whole(ReplyOutcome.UNKNOWN, FindingKind.UNREADABLE, why)
         return _same_for_all(prepared, _by_status(raw, refusals=refusals) or unreadable)
-    message = _message(fields, prepared=prepared, policy=policy)
+    message = _message(fields, prepared=prepared)
     whole = _by_message(raw, message=message, refusals=refusals)
     if whole is not None:
         return _same_for_all(prepared, whole, envelope=message.envelope)
@@ -118,17 +113,15 @@ class _Message(NamedTuple):
         return bool(self.rows or self.malformed)
 
 
-def _message(fields: dict[str, Any], *, prepared: PreparedRequest, policy: ReplyPolicy) -> _Message:
+def _message(fields: dict[str, Any], *, prepared: PreparedRequest) -> _Message:
     """The reply of an operation of one row is the row itself, when it has a status at all."""
-    operation, codes = prepared.operation, prepared.interface.status_map
-    described = prepared.interface.batch(operation)
+    operation, codes = prepared.operation, prepared.account.interface.status_map
+    described = prepared.account.interface.batch(operation)
     is_batch = isinstance(described, BatchOperation)
     context = ReplyContext(
         operation=operation,
         signature=prepared.signature,
-        credentials=prepared.credentials,
-        interface=prepared.interface,
-        policy=policy,
+        account=prepared.account,
         masked=prepared.masked_text,
         message_fields=("return_message" if is_batch else described.message_field, "message"),
         template=operation,
@@ -237,7 +230,7 @@ def _rows(
 
 def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
     """Row by row. They may come in any order; one that nobody asked for is kept as a finding."""
-    key_field = prepared.interface.batch(prepared.operation).key_field
+    key_field = prepared.account.interface.batch(prepared.operation).key_field
     answers: dict[str, list[Mapping[str, Any]]] = {row.key: [] for row in prepared.rows}
     foreign: list[Mapping[str, Any]] = []
     for row in message.rows:
@@ -296,7 +289,11 @@ def _outcome(
 
 def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) -> Judged:
     """One answer against the row that was sent: echo first, then status."""
-    operation, masked, interface = prepared.operation, prepared.masked_text, prepared.interface
+    operation, masked, interface = (
+        prepared.operation,
+        prepared.masked_text,
+        prepared.account.interface,
+    )
     described = interface.batch(operation)
     if differing := differing_fields(sent, answer=answer, prepared=prepared):
         why = f"the reply differs in {', '.join(differing)}"
@@ -374,7 +371,7 @@ def differing_fields(
     sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest
 ) -> list[str]:
     """Fields of a reply's row that are not what was sent; one that is missing proves nothing."""
-    interface, operation = prepared.interface, prepared.operation
+    interface, operation = prepared.account.interface, prepared.operation
     described = interface.batch(operation)
 
     def echoes(name: str, given: str | None) -> bool:

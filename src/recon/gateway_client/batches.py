@@ -23,10 +23,9 @@ from recon.gateway_client.errors import InvalidBatchError, RowProblem
 from recon.gateway_client.interface import (
     BatchOperation,
     CallFormat,
-    Credentials,
     GatewayInterface,
+    OurAccount,
     number_problem,
-    sign,
 )
 from recon.gateway_client.messages import (
     is_blank,
@@ -268,9 +267,8 @@ class PreparedCall:
     body_sha256: str
     """Hexadecimal, of `body`."""
     signature: str
-    credentials: Credentials = field(repr=False, compare=False)
-    interface: GatewayInterface = field(repr=False, compare=False)
-    """By whom, and by which interface, it was made; its reply is read by the same."""
+    account: OurAccount = field(repr=False, compare=False)
+    """By whom it was made; its reply is read by the same."""
     private: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of the request that must not be stored or shown in clear."""
 
@@ -280,14 +278,13 @@ class PreparedCall:
         fields: Mapping[str, Any],
         *,
         described: CallFormat,
-        credentials: Credentials,
-        interface: GatewayInterface,
+        account: OurAccount,
         signature: str,
         private: frozenset[str],
         **more: Any,
     ) -> Self:
         """The call with these fields between account and signature, and what else its class has."""
-        message = credentials.message(fields, signature=signature)
+        message = account.message(fields, signature=signature)
         body = request_body(message, body=described.body)
         return cls(
             path=described.path,
@@ -295,8 +292,7 @@ class PreparedCall:
             body=body,
             body_sha256=hashlib.sha256(body).hexdigest(),
             signature=signature,
-            credentials=credentials,
-            interface=interface,
+            account=account,
             private=private,
             **more,
         )
@@ -307,12 +303,12 @@ class PreparedCall:
         Values too short to be told from other text are masked only where they stand quoted.
         """
         # What is not in the request and signed it is starred even within a longer word.
-        kept = without_values(text, values=self.credentials.private)
+        kept = without_values(text, values=self.account.private)
         return masked_values(kept, values=self.private, word_min=BODY_WORD_MIN)
 
     def masked_text(self, text: str) -> str:
         """Foreign text that is safe to keep and show, with every private value masked too."""
-        given = without_values(text.encode(errors="replace"), values=self.credentials.private)
+        given = without_values(text.encode(errors="replace"), values=self.account.private)
         masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
         return scrubbed(masked.decode(errors="replace"))
 
@@ -334,8 +330,7 @@ def prepare(
     operation: Operation | str,
     rows: Sequence[Row],
     *,
-    credentials: Credentials,
-    interface: GatewayInterface,
+    account: OurAccount,
 ) -> PreparedRequest:
     """The request of one batch, checked whole.
 
@@ -343,13 +338,13 @@ def prepare(
         InvalidBatchError: naming each row and field that must not be sent; nothing was sent.
         UnsignedError: whoever holds the key does not sign it; nothing was sent.
     """
-    operation = Operation(operation)
+    operation, interface = Operation(operation), account.interface
     described = interface.batch(operation)
     if not 1 <= len(rows) <= described.rows_max:
         bound = f"1 to {described.rows_max} may be sent at once"
         msg = f"a {operation} batch of {len(rows)} rows; {bound}"
         raise InvalidBatchError(msg)
-    refuse_credentials(credentials, interface=interface)
+    refuse_account(account)
     if problems := check_rows(operation, rows=rows, interface=interface):
         reasons = [f"row {one.position + 1}, {one.field} {one.reason}" for one in problems]
         msg = f"this {operation} batch must not be sent: {few(reasons)}; nothing was sent"
@@ -362,18 +357,11 @@ def prepare(
     else:
         fields_signed, rows_signed = texts_of(wire_rows[0]), []
         content = wire_rows[0]
-    signature = sign(
-        operation,
-        fields=fields_signed,
-        rows=rows_signed,
-        credentials=credentials,
-        interface=interface,
-    )
+    signature = account.sign(operation, fields=fields_signed, rows=rows_signed)
     return PreparedRequest.of(
         content,
         described=described,
-        credentials=credentials,
-        interface=interface,
+        account=account,
         signature=signature,
         private=frozenset().union(*(private_of(row) for row in rows)),
         operation=operation,
@@ -387,14 +375,14 @@ def few(reasons: Sequence[str]) -> str:
     return "; ".join(reasons[:PROBLEMS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
-def refuse_credentials(credentials: Credentials, *, interface: GatewayInterface) -> None:
+def refuse_account(account: OurAccount) -> None:
     """Raise InvalidBatchError when merchant, account or key cannot sign anything."""
     for name in ("merchant_id", "account_id"):
-        reason = text_problem(name, text=getattr(credentials, name), interface=interface)
+        reason = text_problem(name, text=getattr(account, name), interface=account.interface)
         if reason:
             msg = f"{name} {reason}; nothing was sent"
             raise InvalidBatchError(msg)
-    key = credentials.sign_key
+    key = account.sign_key
     if isinstance(key, SecretStr) and not key.get_secret_value():
         msg = "the sign key is empty; nothing was sent"
         raise InvalidBatchError(msg)

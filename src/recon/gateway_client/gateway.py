@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 from pydantic import SecretStr
@@ -39,14 +39,8 @@ from recon.gateway_client.errors import (
     NotSentError,
     UnknownOutcomeError,
 )
-from recon.gateway_client.interface import (
-    Credentials,
-    GatewayInterface,
-    ReplyPolicy,
-    Signer,
-    beside,
-)
-from recon.gateway_client.pace import AccountPace, HeldTooLongError, next_turn
+from recon.gateway_client.interface import OurAccount, Signer
+from recon.gateway_client.pace import AccountPace, HeldTooLongError, QueryLimits, next_turn
 from recon.gateway_client.payment_replies import (
     MethodsAnswer,
     MethodsRequest,
@@ -58,7 +52,7 @@ from recon.gateway_client.payment_replies import (
 )
 from recon.gateway_client.payments import Payment, prepare_payment
 from recon.gateway_client.payouts import PayoutRow
-from recon.gateway_client.query_client import QueryAnswers, QueryClient, QueryLimits, RefundAnswers
+from recon.gateway_client.query_client import QueryAnswers, QueryClient, RefundAnswers
 from recon.gateway_client.replies import BatchReply
 from recon.gateway_client.transport import (
     CONNECT_SECONDS,
@@ -69,6 +63,7 @@ from recon.gateway_client.transport import (
 )
 
 Answer = TypeVar("Answer")
+Given = ParamSpec("Given")
 
 
 def utc_now() -> datetime:
@@ -77,17 +72,10 @@ def utc_now() -> datetime:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connection:
-    """How an account is reached; everything but the first four has a value that suits most."""
+class Connection(OurAccount):
+    """An account, and how it is reached; everything but the address suits most as it is."""
 
     base_url: str
-    merchant_id: str
-    account_id: str
-    sign_key: SecretStr | Signer
-    """The key, or who holds it and signs for us."""
-    interface: GatewayInterface | None = None
-    """None: `GatewayInterface.bundled("base")`."""
-    policy: ReplyPolicy = "enforce"
     limits: QueryLimits = field(default_factory=QueryLimits)
     connect_seconds: float = CONNECT_SECONDS
     deadline_seconds: float = DEADLINE_SECONDS
@@ -108,10 +96,6 @@ class AsyncGateway:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._interface = connection.interface or GatewayInterface.bundled("base")
-        self._credentials = Credentials(
-            connection.merchant_id, connection.account_id, connection.sign_key
-        )
         self.transport = Transport(
             base_url=connection.base_url,
             clock=connection.clock,
@@ -120,12 +104,7 @@ class AsyncGateway:
             route=connection.route,
             transport=connection.transport,
         )
-        limits = connection.limits
-        self._pace = AccountPace(
-            calls_per_second=limits.calls_per_second,
-            in_flight=limits.in_flight,
-            patience_seconds=limits.patience_seconds,
-        )
+        self._pace = AccountPace(connection.limits)
 
     async def capture(self, rows: Sequence[CaptureRow]) -> BatchReply:
         """Capture authorised payments, at most 50."""
@@ -153,26 +132,14 @@ class AsyncGateway:
 
     async def pay(self, payment: Payment) -> PaymentReply:
         """Start a payment: by card, by another method, or by the hosted page."""
-        making = partial(
-            prepare_payment,
-            payment,
-            credentials=self._credentials,
-            interface=self._interface,
-            today=self._connection.clock().date(),
-        )
-        prepared = await beside(self._credentials, making)
+        ours = self._connection
+        making = partial(prepare_payment, payment, account=ours, today=ours.clock().date())
+        prepared = await ours.beside(making)
         try:
             raw = await self._send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return payment_without_reply(error)
-        reading = partial(
-            read_payment_reply,
-            prepared,
-            raw,
-            policy=self._connection.policy,
-            base_url=self._connection.base_url,
-        )
-        return await beside(self._credentials, reading)
+        return await ours.beside(partial(read_payment_reply, prepared, raw, base_url=ours.base_url))
 
     async def optimise(self, request: MethodsRequest) -> MethodsAnswer:
         """The payment methods to offer a shopper, best first (profile extended).
@@ -180,15 +147,13 @@ class AsyncGateway:
         Raises:
             InterfaceError: the profile has no such operation.
         """
-        making = partial(
-            prepare_methods, request, credentials=self._credentials, interface=self._interface
-        )
-        prepared = await beside(self._credentials, making)
+        making = partial(prepare_methods, request, account=self._connection)
+        prepared = await self._connection.beside(making)
         try:
             raw = await self.transport.send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return MethodsAnswer((), str(error))
-        return read_methods_reply(prepared, raw, policy=self._connection.policy)
+        return read_methods_reply(prepared, raw)
 
     async def query(
         self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
@@ -215,12 +180,12 @@ class AsyncGateway:
 
     async def send(self, operation: Operation, rows: Sequence[Row]) -> BatchReply:
         """One batch of any operation: prepared, sent once, and an outcome for each row."""
-        prepared = await beside(self._credentials, partial(self.prepare, operation, rows))
+        prepared = await self._connection.beside(partial(self.prepare, operation, rows))
         try:
             raw = await self._send(prepared)
         except (NotSentError, UnknownOutcomeError) as error:
             return without_reply(prepared, error=error)
-        return await beside(self._credentials, partial(self.read, prepared, raw))
+        return await self._connection.beside(partial(read_batch_reply, prepared, raw))
 
     def prepare(
         self,
@@ -236,12 +201,9 @@ class AsyncGateway:
             rows: What is to be sent.
             sign_key: Who signs this batch, where it is not the connection's.
         """
-        credentials = replace(self._credentials, sign_key=sign_key or self._credentials.sign_key)
-        return prepare(operation, rows, credentials=credentials, interface=self._interface)
-
-    def read(self, prepared: PreparedRequest, raw: RawReply) -> BatchReply:
-        """The third phase of `send`: what a reply says, as often as is wanted."""
-        return read_batch_reply(prepared, raw, policy=self._connection.policy)
+        ours = self._connection
+        account = replace(ours, sign_key=sign_key) if sign_key else ours
+        return prepare(operation, rows, account=account)
 
     def reading(
         self,
@@ -259,12 +221,9 @@ class AsyncGateway:
         """
         return QueryClient(
             self.transport,
-            credentials=self._credentials,
-            interface=self._interface,
-            policy=self._connection.policy,
-            limits=self._connection.limits,
-            randomness=randomness,
+            account=self._connection,
             pace=pace or self._pace,
+            randomness=randomness,
             answered=answered,
         )
 
@@ -281,6 +240,18 @@ class AsyncGateway:
         raw = await self.transport.send(prepared)
         pace.heed(raw, turn=turn)
         return raw
+
+
+def _awaited(
+    method: Callable[Concatenate[AsyncGateway, Given], Coroutine[Any, Any, Answer]],
+) -> Callable[Concatenate["Gateway", Given], Answer]:
+    """The same operation, waited for."""
+
+    @wraps(method)
+    def call(self: "Gateway", /, *args: Given.args, **kwargs: Given.kwargs) -> Answer:
+        return self.run(method(self.gateway, *args, **kwargs))
+
+    return call
 
 
 class Gateway:
@@ -314,7 +285,7 @@ class Gateway:
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._gateway = AsyncGateway(connection)
+        self.gateway = AsyncGateway(connection)
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._loop = self._runner.get_loop()
         self._thread = threading.Thread(target=self._serve, name="gateway", daemon=True)
@@ -349,52 +320,19 @@ class Gateway:
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    def capture(self, rows: Sequence[CaptureRow]) -> BatchReply:
-        """As `AsyncGateway.capture`."""
-        return self._run(self._gateway.capture(rows))
+    capture = _awaited(AsyncGateway.capture)
+    cancel = _awaited(AsyncGateway.cancel)
+    refund = _awaited(AsyncGateway.refund)
+    review = _awaited(AsyncGateway.review)
+    payout = _awaited(AsyncGateway.payout)
+    cancel_subscription = _awaited(AsyncGateway.cancel_subscription)
+    pay = _awaited(AsyncGateway.pay)
+    optimise = _awaited(AsyncGateway.optimise)
+    query = _awaited(AsyncGateway.query)
+    refunds = _awaited(AsyncGateway.refunds)
 
-    def cancel(self, rows: Sequence[CancelRow]) -> BatchReply:
-        """As `AsyncGateway.cancel`."""
-        return self._run(self._gateway.cancel(rows))
-
-    def refund(self, rows: Sequence[RefundRow]) -> BatchReply:
-        """As `AsyncGateway.refund`."""
-        return self._run(self._gateway.refund(rows))
-
-    def review(self, rows: Sequence[ReviewRow]) -> BatchReply:
-        """As `AsyncGateway.review`."""
-        return self._run(self._gateway.review(rows))
-
-    def payout(self, row: PayoutRow) -> BatchReply:
-        """As `AsyncGateway.payout`."""
-        return self._run(self._gateway.payout(row))
-
-    def cancel_subscription(self, row: CancelSubscriptionRow) -> BatchReply:
-        """As `AsyncGateway.cancel_subscription`."""
-        return self._run(self._gateway.cancel_subscription(row))
-
-    def pay(self, payment: Payment) -> PaymentReply:
-        """As `AsyncGateway.pay`."""
-        return self._run(self._gateway.pay(payment))
-
-    def optimise(self, request: MethodsRequest) -> MethodsAnswer:
-        """As `AsyncGateway.optimise`."""
-        return self._run(self._gateway.optimise(request))
-
-    def query(
-        self, *, order_nos: Iterable[str] = (), transaction_ids: Iterable[str] = ()
-    ) -> QueryAnswers:
-        """As `AsyncGateway.query`."""
-        call = self._gateway.query(order_nos=order_nos, transaction_ids=transaction_ids)
-        return self._run(call)
-
-    def refunds(
-        self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
-    ) -> RefundAnswers:
-        """As `AsyncGateway.refunds`."""
-        return self._run(self._gateway.refunds(order_nos=order_nos, references=references))
-
-    def _run(self, call: Coroutine[Any, Any, Answer]) -> Answer:
+    def run(self, call: Coroutine[Any, Any, Answer]) -> Answer:
+        """What a call of `gateway` comes to."""
         try:
             answer = self._begun(call)
         except MisuseError:

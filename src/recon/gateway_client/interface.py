@@ -500,7 +500,7 @@ def _refuse_gaps(interface: GatewayInterface) -> None:
             raise InterfaceError(msg)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """A message that is to be signed, or whose signature is to be checked: named fields only."""
 
@@ -543,13 +543,17 @@ KEY_CHARACTERS_MIN = 8
 """A signing key is no shorter; the sandbox's is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who calls, and the key that signs or who holds it; the key never shows in a repr."""
+@dataclass(frozen=True)
+class OurAccount:
+    """Who calls, by which interface, and the key that signs or who holds it."""
 
     merchant_id: str
     account_id: str
     sign_key: SecretStr | Signer
+    """The key, or who holds it and signs for us; a key never shows in a repr."""
+    interface: GatewayInterface = field(default_factory=GatewayInterface.bundled, repr=False)
+    policy: ReplyPolicy = "enforce"
+    """What a reply's signature must be."""
 
     @property
     def private(self) -> frozenset[str]:
@@ -571,6 +575,52 @@ class Credentials:
         """A reply in which the gateway quotes the key, without it."""
         return without_values(text, values=self.private)
 
+    def sign(
+        self,
+        template: str,
+        *,
+        fields: Mapping[str, str],
+        rows: Sequence[Mapping[str, str]] = (),
+    ) -> str:
+        """The hexadecimal signature of a message; merchant and account are ours.
+
+        Raises:
+            UnsignedError: whoever holds the key refused, or is not there.
+        """
+        wanted = Wanted(template, self.merchant_id, self.account_id, fields, tuple(rows))
+        if isinstance(self.sign_key, SecretStr):
+            return signed_with(self.sign_key, wanted, interface=self.interface)
+        return self.sign_key.sign(wanted)
+
+    def is_signed(
+        self,
+        given: str,
+        template: str,
+        *,
+        fields: Mapping[str, str],
+        rows: Sequence[Mapping[str, str]] = (),
+    ) -> bool:
+        """Whether a signature that came is the one of this message; over any text.
+
+        Only the fields that it covers are looked at, or shown to who holds the key.
+
+        Raises:
+            UnsignedError: whoever holds the key is not there to say.
+        """
+        covered = self.interface.signature.templates[template]
+        shown = {name: fields[name] for name in covered if name in fields}
+        wanted = Wanted(template, self.merchant_id, self.account_id, shown, tuple(rows))
+        if isinstance(self.sign_key, SecretStr):
+            expected = signed_with(self.sign_key, wanted, interface=self.interface)
+            return same_signature(given, expected=expected)
+        return self.sign_key.matches(wanted, given=given)
+
+    async def beside(self, make: Callable[[], Made]) -> Made:
+        """What `make` makes, in a thread where it waits for another process to sign."""
+        if isinstance(self.sign_key, SecretStr):
+            return make()
+        return await asyncio.to_thread(make)
+
 
 class SignatureState(StrEnum):
     """What the signature of a reply came to."""
@@ -589,60 +639,23 @@ class SignatureState(StrEnum):
         return self is SignatureState.VALID or (may_lack and self is SignatureState.ABSENT)
 
 
-def sign(
-    template: str,
-    *,
-    fields: Mapping[str, str],
-    rows: Sequence[Mapping[str, str]] = (),
-    credentials: Credentials,
-    interface: GatewayInterface,
-) -> str:
-    """The hexadecimal signature of a message; merchant and account come from the credentials.
-
-    Raises:
-        UnsignedError: whoever holds the key refused, or is not there.
-    """
-    wanted = _wanted(template, fields=fields, rows=rows, credentials=credentials)
-    if isinstance(credentials.sign_key, SecretStr):
-        return signed_with(credentials.sign_key, wanted, interface=interface)
-    return credentials.sign_key.sign(wanted)
-
-
-def is_signed(
-    given: str,
-    template: str,
-    *,
-    fields: Mapping[str, str],
-    rows: Sequence[Mapping[str, str]] = (),
-    credentials: Credentials,
-    interface: GatewayInterface,
-) -> bool:
-    """Whether a signature that came is the one of this message; over any text.
-
-    Only the fields that it covers are looked at, or shown to who holds the key.
-
-    Raises:
-        UnsignedError: whoever holds the key is not there to say.
-    """
-    covered = interface.signature.templates[template]
-    shown = {name: fields[name] for name in covered if name in fields}
-    wanted = _wanted(template, fields=shown, rows=rows, credentials=credentials)
-    if isinstance(credentials.sign_key, SecretStr):
-        expected = signed_with(credentials.sign_key, wanted, interface=interface)
-        return same_signature(given, expected=expected)
-    return credentials.sign_key.matches(wanted, given=given)
-
-
 def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) -> str:
     """The signature of a message by a key that is at hand."""
     rules = interface.signature
-    known = {
-        **wanted.fields,
-        "merchant_id": wanted.merchant_id,
-        "account_id": wanted.account_id,
-    }
-    values = _values(rules.templates[wanted.template], fields=known, rows=wanted.rows)
-    plain = "".join(_spaceless(value, rules=rules) for value in values)
+    ours = {"merchant_id": wanted.merchant_id, "account_id": wanted.account_id}
+    known = {**wanted.fields, **ours}
+    values: list[str] = []
+    for name in rules.templates[wanted.template]:
+        if name.endswith(EACH_ROW):
+            values.extend(row.get(name.removesuffix(EACH_ROW), "") for row in wanted.rows)
+        else:
+            values.append(known.get(name, ""))
+    # Only U+0020 is a space here (A-17): all other white space is part of what is signed.
+    if rules.whitespace == "remove-spaces":
+        values = [value.replace(SPACE, "") for value in values]
+    elif rules.whitespace == "strip":
+        values = [value.strip(SPACE) for value in values]
+    plain = "".join(values)
     # A reply may hold what is no text; it must not match, nor stop the reader.
     message = plain.encode(errors="surrogatepass")
     secret = key.get_secret_value().encode()
@@ -653,50 +666,8 @@ def signed_with(key: SecretStr, wanted: Wanted, *, interface: GatewayInterface) 
     return signature.upper() if rules.hex_case == "upper" else signature
 
 
-async def beside(credentials: Credentials, make: Callable[[], Made]) -> Made:
-    """What `make` makes, in a thread where it waits for another process to sign."""
-    if isinstance(credentials.sign_key, SecretStr):
-        return make()
-    return await asyncio.to_thread(make)
-
-
 def same_signature(given: str, *, expected: str) -> bool:
     """Whether two hexadecimal signatures are equal, in constant time, ignoring case."""
     return hmac.compare_digest(
         given.lower().encode(errors="replace"), expected.lower().encode(errors="replace")
     )
-
-
-def _wanted(
-    template: str,
-    *,
-    fields: Mapping[str, str],
-    rows: Sequence[Mapping[str, str]],
-    credentials: Credentials,
-) -> Wanted:
-    return Wanted(
-        template=template,
-        merchant_id=credentials.merchant_id,
-        account_id=credentials.account_id,
-        fields=fields,
-        rows=tuple(rows),
-    )
-
-
-def _values(
-    names: Sequence[str], *, fields: Mapping[str, str], rows: Sequence[Mapping[str, str]]
-) -> list[str]:
-    values: list[str] = []
-    for name in names:
-        if name.endswith(EACH_ROW):
-            values.extend(row.get(name.removesuffix(EACH_ROW), "") for row in rows)
-        else:
-            values.append(fields.get(name, ""))
-    return values
-
-
-def _spaceless(value: str, *, rules: SignatureRules) -> str:
-    """Only U+0020 is a space here (A-17): all other white space is part of what is signed."""
-    if rules.whitespace == "remove-spaces":
-        return value.replace(SPACE, "")
-    return value.strip(SPACE) if rules.whitespace == "strip" else value

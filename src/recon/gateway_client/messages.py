@@ -16,8 +16,14 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 _CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
+SHOWN = "shown"
+"""Marks a field that names no person and no account; every other one is private."""
+NUMBER = "number"
+"""Marks a field that the wire writes as a number."""
+
+
 class PrivateFields(BaseModel):
-    """A message whose fields are masked in every repr and error but for those in `shown`."""
+    """A message whose fields are masked in every repr and error but for those marked SHOWN."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -25,10 +31,15 @@ class PrivateFields(BaseModel):
         hide_input_in_errors=True,
         str_strip_whitespace=True,
     )
-    shown: ClassVar[frozenset[str]] = frozenset()
-    """Fields that name no person and no account; all others are private."""
-    numbers: ClassVar[frozenset[str]] = frozenset()
-    """Fields that the wire writes as numbers."""
+    shown: ClassVar[frozenset[str]]
+    numbers: ClassVar[frozenset[str]]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Which fields bear which mark."""
+        marks = {name: field.metadata for name, field in cls.model_fields.items()}
+        cls.shown = frozenset(name for name, own in marks.items() if SHOWN in own)
+        cls.numbers = frozenset(name for name, own in marks.items() if NUMBER in own)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """Names of the filled fields; values only of those that may be shown."""
@@ -47,6 +58,9 @@ def _exact(value: object) -> object:
 
 Amount = Annotated[Decimal, BeforeValidator(_exact)]
 """An amount in major units; a float would already have lost digits."""
+Shown = Annotated[str, SHOWN]
+ShownAmount = Annotated[Amount, SHOWN]
+ShownPart = Annotated[Amount | None, SHOWN]
 
 
 def wire_value(value: object) -> Any:

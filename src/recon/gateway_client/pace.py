@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from recon.gateway_client.transport import RawReply
 
@@ -35,34 +36,39 @@ class HeldTooLongError(Exception):
     """The next call would have to wait longer than anybody does; it was not made."""
 
 
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """Bounds of reading."""
+
+    calls_per_second: float = 5.0
+    in_flight: int = 4
+    patience_seconds: float = PATIENCE_SECONDS
+    """How long a group, or a silent gateway, is asked again; 0: every group once."""
+
+
 class AccountPace:
     """What is known of one account's pace; outlives the clients that share it, one after another.
 
     Args:
-        calls_per_second: At most.
-        in_flight: Calls at the same time, at most.
-        patience_seconds: How long a silent gateway is asked again; 0: never.
+        limits: What is never exceeded.
         ends_in_seconds: After so long no call starts any more; None: no such end.
         seconds: A clock that only goes forward.
     """
 
     def __init__(
         self,
+        limits: QueryLimits,
         *,
-        calls_per_second: float,
-        in_flight: int,
-        patience_seconds: float = PATIENCE_SECONDS,
         ends_in_seconds: float | None = None,
         seconds: Seconds = time.monotonic,
     ) -> None:
-        self.patience_seconds = patience_seconds
+        self.limits = limits
+        self.patience_seconds = limits.patience_seconds
         self.seconds = seconds
         self.silent_since: float | None = None
         """When the gateway first failed to answer since its last answer."""
         self.slowed = 0
         """How often it was asked to slow down."""
-        self._rate_max = calls_per_second
-        self._in_flight_max = in_flight
         self._share = 1.0
         self._slowed_at = seconds()
         self._next_at = seconds()
@@ -85,12 +91,13 @@ class AccountPace:
     @property
     def calls_per_second(self) -> float:
         """The rate in force now."""
-        return max(min(CALLS_PER_SECOND_MIN, self._rate_max), self._rate_max * self._share_now())
+        rate_max = self.limits.calls_per_second
+        return max(min(CALLS_PER_SECOND_MIN, rate_max), rate_max * self._share_now())
 
     @property
     def in_flight(self) -> int:
         """The calls in flight that are allowed now."""
-        return max(1, int(self._in_flight_max * self._share_now()))
+        return max(1, int(self.limits.in_flight * self._share_now()))
 
     @property
     def held_seconds(self) -> float:

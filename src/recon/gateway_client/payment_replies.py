@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import zip_longest
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
 
 from recon.gateway_client.addresses import is_private_way
-from recon.gateway_client.batches import PreparedCall, refuse_credentials, text_problem
+from recon.gateway_client.batches import PreparedCall, refuse_account, text_problem
 from recon.gateway_client.documents import (
     HostedForm,
     UnreadableReplyError,
@@ -34,16 +34,15 @@ from recon.gateway_client.errors import (
     UnknownOutcomeError,
 )
 from recon.gateway_client.interface import (
-    Credentials,
     GatewayInterface,
     MethodsOperation,
-    ReplyPolicy,
+    OurAccount,
     SignatureState,
-    sign,
 )
 from recon.gateway_client.messages import (
-    Amount,
     PrivateFields,
+    Shown,
+    ShownAmount,
     private_texts,
     wire_value,
 )
@@ -73,18 +72,15 @@ METHODS_MAX = 200
 class MethodsRequest(PrivateFields):
     """Who wants to pay how much."""
 
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {"request_id", "currency", "amount", "platform", "shopper_country", "shopper_level"}
-    )
-    request_id: str
-    currency: str
-    amount: Amount
+    request_id: Shown
+    currency: Shown
+    amount: ShownAmount
     shopper_id: str
     shopper_email: str
-    shopper_country: str
+    shopper_country: Shown
     shopper_ip: str = ""
-    shopper_level: str = ""
-    platform: str = ""
+    shopper_level: Shown = ""
+    platform: Shown = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +93,16 @@ class MethodsAnswer:
     findings: tuple[ReplyFinding, ...] = ()
 
 
-def prepare_methods(
-    request: MethodsRequest, *, credentials: Credentials, interface: GatewayInterface
-) -> PreparedCall:
+def prepare_methods(request: MethodsRequest, *, account: OurAccount) -> PreparedCall:
     """The question for the best payment methods.
 
     Raises:
         InterfaceError: the profile does not know the operation; only `extended` does.
         InvalidPaymentError: naming the field that must not be sent.
     """
+    interface = account.interface
     described = _described(interface)
-    refuse_credentials(credentials, interface=interface)
+    refuse_account(account)
     amounts = interface.profile.amounts
     problems = {
         "currency": text_problem("currency", text=request.currency, interface=interface),
@@ -118,27 +113,19 @@ def prepare_methods(
             msg = f"{name} {problem}; nothing was sent"
             raise InvalidPaymentError(msg, problems=((name, problem),))
     fields = wire_value(request)
-    signature = sign(
-        OPERATION, fields=texts_of(fields), credentials=credentials, interface=interface
-    )
+    signature = account.sign(OPERATION, fields=texts_of(fields))
     return PreparedCall.of(
         fields,
         described=described,
-        credentials=credentials,
-        interface=interface,
+        account=account,
         signature=signature,
         private=private_texts(request),
     )
 
 
-def read_methods_reply(
-    prepared: PreparedCall,
-    raw: RawReply,
-    *,
-    policy: ReplyPolicy,
-) -> MethodsAnswer:
+def read_methods_reply(prepared: PreparedCall, raw: RawReply) -> MethodsAnswer:
     """The methods of a reply; never raises on foreign bytes."""
-    described = _described(prepared.interface)
+    described = _described(prepared.account.interface)
     try:
         reply = json_object(raw.body)
     except UnreadableReplyError as error:
@@ -149,9 +136,7 @@ def read_methods_reply(
     context = ReplyContext(
         operation=OPERATION,
         signature=prepared.signature,
-        credentials=prepared.credentials,
-        interface=prepared.interface,
-        policy=policy,
+        account=prepared.account,
         must_name_account=False,
     )
     doubt = envelope_of(reply, context=context).doubt
@@ -267,27 +252,24 @@ class PaymentReply:
 
 
 def read_payment_reply(
-    prepared: PreparedPayment,
-    raw: RawReply,
-    *,
-    policy: ReplyPolicy,
-    base_url: str = "",
+    prepared: PreparedPayment, raw: RawReply, *, base_url: str = ""
 ) -> PaymentReply:
     """What a payment request came to; never raises on foreign bytes.
+
+    The policy is as for batches; the hosted page carries no signature and is judged by its echo.
 
     Args:
         prepared: What was sent.
         raw: What came back, whatever it is.
-        policy: As for batches; the hosted page carries no signature and is judged by its echo.
         base_url: Where it was sent; without it a hosted page may lead to a path only.
     """
     if raw.meaning != "read":
         reply = _by_status(raw, prepared=prepared)
         return replace(reply, http_status=raw.status)
-    payment, credentials = prepared.payment, prepared.credentials
+    payment, account = prepared.payment, prepared.account
     asked: dict[str, str | Decimal] = {
-        "merchant_id": credentials.merchant_id,
-        "account_id": credentials.account_id,
+        "merchant_id": account.merchant_id,
+        "account_id": account.account_id,
         "order_no": payment.order_no,
         "currency": payment.currency,
         "amount": payment.amount,
@@ -298,7 +280,7 @@ def read_payment_reply(
             reply = _by_form(raw.body, echo=echo)
         else:
             root = xml_root(raw.body, root=ROOT)
-            reply = _by_result(root, echo=echo, policy=policy)
+            reply = _by_result(root, echo=echo)
     except UnreadableReplyError as error:
         message = f"the reply (HTTP {raw.status}) is {error}"
         reply = _unknown(FindingKind.UNREADABLE, message)
@@ -325,7 +307,7 @@ def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
     else:
         code, text = code_and_text(masked(text_of(fields.get("message")) or ""))
         code = masked(text_of(fields.get("code")) or "") or code
-    codes = prepared.interface.status_map
+    codes = prepared.account.interface.status_map
     refuses_signature = code in codes.refusals.signature_codes
     is_apm = prepared.operation is PaymentOperation.AUTHORISE_APM
     refusal: ApmRefusal = codes.apm_http.get(str(raw.status), "") if is_apm else ""
@@ -359,7 +341,7 @@ class _Echo:
         self, expected: Mapping[str, str | Decimal], *, given: Mapping[str, str]
     ) -> list[str]:
         """Names whose given text is not what is expected; amounts are compared as numbers."""
-        amounts = self.prepared.interface.profile.amounts
+        amounts = self.prepared.account.interface.profile.amounts
         currency, operation = self.prepared.payment.currency, self.prepared.operation
 
         def read(name: str, value: str | Decimal) -> str | Decimal | None:
@@ -379,7 +361,7 @@ class _Echo:
             return False
         if _NO_PATH.search(action) or there.path not in {path, f"{own.path}{path}"}:
             return False
-        hosts = {own.netloc, *self.prepared.interface.profile.payment.page_hosts}
+        hosts = {own.netloc, *self.prepared.account.interface.profile.payment.page_hosts}
         return there.netloc in hosts and (not there.netloc or is_private_way(there.geturl()))
 
 
@@ -401,17 +383,15 @@ def _by_form(page: bytes, *, echo: _Echo) -> PaymentReply:
     return PaymentReply(outcome=ReplyOutcome.PENDING, form=form, page=page)
 
 
-def _by_result(root: etree._Element, *, echo: _Echo, policy: ReplyPolicy) -> PaymentReply:
+def _by_result(root: etree._Element, *, echo: _Echo) -> PaymentReply:
     """The XML result: believed as a batch's reply is, then its echo, then its status."""
     texts = element_texts(root, repeated="risk_reasons")
-    prepared, interface = echo.prepared, echo.prepared.interface
+    prepared, interface = echo.prepared, echo.prepared.account.interface
     is_echo = interface.signature.is_echo(prepared.operation)
     context = ReplyContext(
         operation=prepared.operation,
         signature=prepared.signature,
-        credentials=prepared.credentials,
-        interface=interface,
-        policy=policy,
+        account=prepared.account,
         masked=prepared.masked_text,
         message_fields=("result_info",),
         may_repeat_ours=is_echo,

@@ -19,15 +19,20 @@ from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.batches import (
     PreparedCall,
     few,
-    refuse_credentials,
+    refuse_account,
     text_problem,
 )
 from recon.gateway_client.documents import texts_of
 from recon.gateway_client.errors import InvalidPaymentError
-from recon.gateway_client.interface import Credentials, GatewayInterface, sign
+from recon.gateway_client.interface import GatewayInterface, OurAccount
 from recon.gateway_client.messages import (
+    NUMBER,
+    SHOWN,
     Amount,
     PrivateFields,
+    Shown,
+    ShownAmount,
+    ShownPart,
     given_leaves,
     is_blank,
     keeps_digits,
@@ -93,11 +98,9 @@ def _line(parts: Sequence[str]) -> LineItem:
 class ItemPrice(PrivateFields):
     """The price in a cart item."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"amount_usd", "amount_local_currency", "currency"})
-    numbers: ClassVar[frozenset[str]] = frozenset({"amount_usd", "amount_local_currency"})
-    amount_usd: Amount | None = None
-    amount_local_currency: Amount | None = None
-    currency: str = ""
+    amount_usd: Annotated[Amount | None, SHOWN, NUMBER] = None
+    amount_local_currency: Annotated[Amount | None, SHOWN, NUMBER] = None
+    currency: Shown = ""
 
 
 class BasicItemData(PrivateFields):
@@ -120,18 +123,15 @@ class CartItem(PrivateFields):
 class AccountOwner(PrivateFields):
     """One element of `account_owner` (2.3): the shopper's account at the merchant."""
 
-    numbers: ClassVar[frozenset[str]] = frozenset(
-        {"created", "past_orders_count", "past_orders_sum"}
-    )
     first_name: str = ""
     last_name: str = ""
     email: str = ""
     account_id: str = ""
     lastLogin_ip: str = ""  # noqa: N815 - the document's own name
     registration_ip: str = ""
-    created: Decimal | None = None
-    past_orders_count: Decimal | None = None
-    past_orders_sum: Amount | None = None
+    created: Annotated[Decimal | None, NUMBER] = None
+    past_orders_count: Annotated[Decimal | None, NUMBER] = None
+    past_orders_sum: Annotated[Amount | None, NUMBER] = None
 
 
 class Discount(PrivateFields):
@@ -159,23 +159,16 @@ class AdditionalInformation(PrivateFields):
 class RecurringContract(PrivateFields):
     """The recurring contract that a payment makes (2.4)."""
 
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("contract", "contract_name", "contract_amount", "interval", "interval_count"),
-            *("contract_start", "contract_end", "price_id", "billing_cycle", "promotion_cycle"),
-        }
-    )
-    numbers: ClassVar[frozenset[str]] = frozenset({"billing_cycle", "promotion_cycle"})
-    contract: str = ""
-    contract_name: str = ""
-    contract_amount: str = ""
-    interval: str = ""
-    interval_count: str = ""
-    contract_start: str = ""
-    contract_end: str = ""
-    price_id: str = ""
-    billing_cycle: int | None = None
-    promotion_cycle: int | None = None
+    contract: Shown = ""
+    contract_name: Shown = ""
+    contract_amount: Shown = ""
+    interval: Shown = ""
+    interval_count: Shown = ""
+    contract_start: Shown = ""
+    contract_end: Shown = ""
+    price_id: Shown = ""
+    billing_cycle: Annotated[int | None, SHOWN, NUMBER] = None
+    promotion_cycle: Annotated[int | None, SHOWN, NUMBER] = None
 
 
 class PersonBankAccountCode(PrivateFields):
@@ -266,27 +259,18 @@ class PaymentFields(PrivateFields):
 
     operation: ClassVar[PaymentOperation]
     required: ClassVar[tuple[str, ...]] = ("order_no", "currency", "amount")
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("order_no", "currency", "amount", "item_total", "shipping", "handling", "tax_total"),
-            *("insurance", "shipping_discount", "discount", "website", "notify_url", "return_url"),
-            *("platform_source", "device_type", "open3d", "token_flag", "order_type", "price_id"),
-            *("installments", "installments_id", "quote_id", "quote_price", "payment_method"),
-            *("bank_code", "color_depth", "resolution", "time_zone", "browser_lang"),
-        }
-    )
-    order_no: str
-    currency: str
-    amount: Amount
+    order_no: Shown
+    currency: Shown
+    amount: ShownAmount
     """In major units, with the decimals of the wire, as all amounts here."""
-    item_total: Amount | None = None
-    shipping: Amount | None = None
-    handling: Amount | None = None
-    tax_total: Amount | None = None
-    insurance: Amount | None = None
-    shipping_discount: Amount | None = None
-    discount: Amount | None = None
-    website: str = ""
+    item_total: ShownPart = None
+    shipping: ShownPart = None
+    handling: ShownPart = None
+    tax_total: ShownPart = None
+    insurance: ShownPart = None
+    shipping_discount: ShownPart = None
+    discount: ShownPart = None
+    website: Shown = ""
     """The merchant's site; the profile says what the field is called on the wire."""
     items: Items = ""
     note: str = ""
@@ -297,8 +281,8 @@ class PaymentFields(PrivateFields):
     shopper_level: str = ""
     first_name: str = ""
     last_name: str = ""
-    notify_url: str = ""
-    return_url: str = ""
+    notify_url: Shown = ""
+    return_url: Shown = ""
     document: str = ""
     birth_date: str = ""
     billing_country: str = ""
@@ -308,9 +292,9 @@ class PaymentFields(PrivateFields):
     billing_postal_code: str = ""
     os: str = ""
     browser: str = ""
-    browser_lang: str = ""
-    time_zone: str = ""
-    resolution: str = ""
+    browser_lang: Shown = ""
+    time_zone: Shown = ""
+    resolution: Shown = ""
     cookie_new: str = ""
     cookie_old: str = ""
     delivery_firstname: str = ""
@@ -322,9 +306,9 @@ class PaymentFields(PrivateFields):
     delivery_postal_code: str = ""
     custom: str = ""
     device_fingerprint: str = ""
-    platform_source: str = ""
-    device_type: str = ""
-    color_depth: str = ""
+    platform_source: Shown = ""
+    device_type: Shown = ""
+    color_depth: Shown = ""
     more: dict[str, str] = Field(default_factory=dict)
     """Fields of a brand's own; the profile names those that it takes."""
 
@@ -332,17 +316,16 @@ class PaymentFields(PrivateFields):
 class _CardAndHostedFields(PaymentFields):
     """What only card and hosted-page requests can carry."""
 
-    numbers: ClassVar[frozenset[str]] = frozenset({"checkout_time"})
-    open3d: str = ""
-    token_flag: str = ""
+    open3d: Shown = ""
+    token_flag: Shown = ""
     token_id: SecretStr = SecretStr("")
     """A saved card; it pays without the card's number."""
     challenge_window_size: str = ""
     session_id: str = ""
-    installments: str = ""
-    installments_id: str = ""
-    order_type: str = ""
-    checkout_time: int | None = None
+    installments: Shown = ""
+    installments_id: Shown = ""
+    order_type: Shown = ""
+    checkout_time: Annotated[int | None, NUMBER] = None
     user_agent: str = ""
     antifraud_token_cookie: str = ""
     """The profile names the provider, and by it the field on the wire."""
@@ -350,9 +333,9 @@ class _CardAndHostedFields(PaymentFields):
     account_owner: tuple[AccountOwner, ...] = ()
     total_discount: tuple[Discount, ...] = ()
     additional_information: tuple[AdditionalInformation, ...] = ()
-    price_id: str = ""
-    quote_id: str = ""
-    quote_price: str = ""
+    price_id: Shown = ""
+    quote_id: Shown = ""
+    quote_price: Shown = ""
     storefront_domains: str = ""
     subscription: RecurringContract | None = None
 
@@ -382,8 +365,8 @@ class ApmPayment(PaymentFields):
     )
     delivery_district_name: str = ""
     delivery_street_name: str = ""
-    payment_method: str = ""
-    bank_code: str = ""
+    payment_method: Shown = ""
+    bank_code: Shown = ""
     person: PayingPerson | None = None
 
 
@@ -497,21 +480,19 @@ class PreparedPayment(PreparedCall):
     """Every plain field as it is sent, by its name there."""
 
 
-def prepare_payment(
-    payment: Payment, *, credentials: Credentials, interface: GatewayInterface, today: date
-) -> PreparedPayment:
+def prepare_payment(payment: Payment, *, account: OurAccount, today: date) -> PreparedPayment:
     """The request of one payment.
 
     Args:
         payment: By card, by another method, or by the hosted page.
-        credentials: Who is paid.
-        interface: Names of fields, wire format, signature.
+        account: Who is paid, and by which names of fields, wire format and signature.
         today: Against which a card's expiry is checked.
 
     Raises:
         InvalidPaymentError: naming each field that must not be sent; nothing was sent.
     """
-    refuse_credentials(credentials, interface=interface)
+    interface = account.interface
+    refuse_account(account)
     problems = tuple(payment_problems(payment, interface=interface, today=today))
     if problems:
         reasons = few([f"{name} {reason}" for name, reason in problems])
@@ -520,17 +501,14 @@ def prepare_payment(
     operation = payment.operation
     described = interface.payment(operation)
     fields = wire_value(payment)
-    signature = sign(
-        operation, fields=texts_of(fields), credentials=credentials, interface=interface
-    )
+    signature = account.sign(operation, fields=texts_of(fields))
     empty = interface.profile.payment.sent_empty.get(operation.value, ())
     named = {**dict.fromkeys(empty, ""), **_named(fields, interface=interface)}
-    message = credentials.message(named, signature=signature)
+    message = account.message(named, signature=signature)
     return PreparedPayment.of(
         named,
         described=described,
-        credentials=credentials,
-        interface=interface,
+        account=account,
         signature=signature,
         private=private_texts(payment),
         operation=operation,

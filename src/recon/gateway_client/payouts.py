@@ -8,13 +8,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, ClassVar
+from typing import Annotated, Any
 from uuid import UUID
 
 from recon.gateway_client.addresses import address_problem
 from recon.gateway_client.documents import text_of
 from recon.gateway_client.interface import WireAmounts
-from recon.gateway_client.messages import Amount, PrivateFields, is_blank, text_problems
+from recon.gateway_client.messages import (
+    SHOWN,
+    PrivateFields,
+    Shown,
+    ShownAmount,
+    ShownPart,
+    is_blank,
+    text_problems,
+)
 from recon.privacy.foreign_text import NOT_KEPT, is_private
 
 
@@ -37,9 +45,8 @@ class PersonFacts(PrivateFields):
 class BeneficiaryAddress(PrivateFields):
     """`beneficiary.address`."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"country_code"})
     city: str = ""
-    country_code: str = ""
+    country_code: Shown = ""
     postcode: str = ""
     state: str = ""
     street: str = ""
@@ -51,8 +58,7 @@ class BeneficiaryAddress(PrivateFields):
 class PersonDocument(PrivateFields):
     """One element of `beneficiary.person_documents`."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"file_type"})
-    file_type: str = ""
+    file_type: Shown = ""
     file_url: str = ""
     labels: tuple[str, ...] = ()
 
@@ -60,14 +66,13 @@ class PersonDocument(PrivateFields):
 class BankDetails(PrivateFields):
     """`beneficiary.bank_details`: where the money goes."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"account_currency", "bank_country_code"})
-    account_currency: str = ""
+    account_currency: Shown = ""
     account_name: str = ""
     owner_document_number: str = ""
     account_number: str = ""
     bank_account_category: str = ""
     bank_branch: str = ""
-    bank_country_code: str = ""
+    bank_country_code: Shown = ""
     bank_code: str = ""
     bank_name: str = ""
     bank_street_address: str = ""
@@ -80,14 +85,13 @@ class BankDetails(PrivateFields):
 class Beneficiary(PrivateFields):
     """Who is paid."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"entity_type"})
     additional_info: PersonFacts | None = None
     address: BeneficiaryAddress | None = None
     person_documents: tuple[PersonDocument, ...] = ()
     bank_details: BankDetails | None = None
     company_name: str = ""
     date_of_birth: date | None = None
-    entity_type: str = ""
+    entity_type: Shown = ""
     first_name: str = ""
     last_name: str = ""
 
@@ -106,9 +110,8 @@ class PayerFacts(PrivateFields):
 class PayerAddress(PrivateFields):
     """`payer.address`."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"country_code"})
     city: str = ""
-    country_code: str = ""
+    country_code: Shown = ""
     postcode: str = ""
     state: str = ""
     street_address: str = ""
@@ -117,12 +120,11 @@ class PayerAddress(PrivateFields):
 class Payer(PrivateFields):
     """Who pays."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"entity_type"})
     additional_info: PayerFacts | None = None
     address: PayerAddress | None = None
     company_name: str = ""
     date_of_birth: date | None = None
-    entity_type: str = ""
+    entity_type: Shown = ""
     first_name: str = ""
     last_name: str = ""
 
@@ -130,33 +132,26 @@ class Payer(PrivateFields):
 class PayoutRow(PrivateFields):
     """One payout; `request_id` is made by the caller, once, before the first send."""
 
-    shown: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("request_id", "payment_amount", "payment_currency", "payment_date"),
-            *("source_amount", "source_currency", "reference", "beneficiary_id", "payment_method"),
-            *("reason", "fee_paid_by", "swift_charge_option", "fund_source", "notify_url"),
-        }
-    )
-    request_id: UUID
-    payment_amount: Amount
+    request_id: Annotated[UUID, SHOWN]
+    payment_amount: ShownAmount
     """What the beneficiary is to receive, in major units, with the decimals of the wire."""
-    payment_currency: str
+    payment_currency: Shown
     beneficiary: Beneficiary | None = None
-    beneficiary_id: str = ""
+    beneficiary_id: Shown = ""
     """A beneficiary that the gateway already knows."""
     client_data: str = ""
-    fee_paid_by: str = ""
+    fee_paid_by: Shown = ""
     payer: Payer | None = None
-    payment_date: date | None = None
-    payment_method: str = ""
-    reason: str = ""
-    reference: str = ""
-    source_amount: Amount | None = None
+    payment_date: Annotated[date | None, SHOWN] = None
+    payment_method: Shown = ""
+    reason: Shown = ""
+    reference: Shown = ""
+    source_amount: ShownPart = None
     """What is to be paid from, where that is another currency; in the same one, as it says."""
-    source_currency: str = ""
-    swift_charge_option: str = ""
-    fund_source: str = ""
-    notify_url: str = ""
+    source_currency: Shown = ""
+    swift_charge_option: Shown = ""
+    fund_source: Shown = ""
+    notify_url: Shown = ""
 
     @property
     def key(self) -> str:

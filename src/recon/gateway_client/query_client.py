@@ -17,23 +17,10 @@ from types import TracebackType
 from typing import Any, Generic, NamedTuple, Self
 
 from recon.gateway_client import errors
-from recon.gateway_client.batches import refuse_credentials, text_problem
-from recon.gateway_client.interface import (
-    Credentials,
-    GatewayInterface,
-    ReadOperation,
-    ReplyPolicy,
-    beside,
-    sign,
-)
+from recon.gateway_client.batches import refuse_account, text_problem
+from recon.gateway_client.interface import OurAccount, ReadOperation
 from recon.gateway_client.messages import request_body
-from recon.gateway_client.pace import (
-    PATIENCE_SECONDS,
-    AccountPace,
-    HeldTooLongError,
-    Sleep,
-    Turns,
-)
+from recon.gateway_client.pace import AccountPace, HeldTooLongError, Sleep, Turns
 from recon.gateway_client.query_records import (
     QUERY,
     REFUND_QUERY,
@@ -75,16 +62,6 @@ REFUSALS: dict[str, tuple[type[errors.QueryRefusedError], str, str]] = {
 """What a person must cure before any query can succeed, and how."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLimits:
-    """Bounds of reading."""
-
-    calls_per_second: float = 5.0
-    in_flight: int = 4
-    patience_seconds: float = PATIENCE_SECONDS
-    """How long a group, or a silent gateway, is asked again; 0: every group once."""
-
-
 class FailedKey(NamedTuple):
     """A key without an answer that can be used; it says nothing about the payment."""
 
@@ -120,46 +97,33 @@ class QueryClient:
 
     Args:
         transport: The way to the gateway.
-        credentials: Who asks.
-        interface: Bounds, fields and codes.
-        policy: What a reply's signature must be.
-        limits: Bounds of reading.
+        account: Who asks.
+        pace: How fast, what earlier clients of this account have learnt of that, and its clock.
         randomness: For the waits between attempts; without one each wait is as long as it may be.
         sleep: How to wait; a test passes its own.
-        pace: What earlier clients of this account have learnt of its pace, and its clock.
         answered: Hears of how many keys each reply was that answered some.
     """
 
-    def __init__(  # noqa: PLR0913 - everything a client depends on is passed in, by name
+    def __init__(
         self,
         transport: Transport,
         *,
-        credentials: Credentials,
-        interface: GatewayInterface,
-        policy: ReplyPolicy,
-        limits: QueryLimits | None = None,
+        account: OurAccount,
+        pace: AccountPace,
         randomness: random.Random | None = None,
         sleep: Sleep = asyncio.sleep,
-        pace: AccountPace | None = None,
         answered: Callable[[int], None] = lambda _: None,
     ) -> None:
-        refuse_credentials(credentials, interface=interface)
-        self._limits = limits or QueryLimits()
-        self._transport = transport
-        self._credentials, self._interface, self._policy = credentials, interface, policy
+        refuse_account(account)
+        self._transport, self._account, self._pace = transport, account, pace
         self._randomness, self._sleep = randomness, sleep
         self._answered = answered
         self._stack = AsyncExitStack()
         self._reads: list[Read] = []
-        self._pace = pace or AccountPace(
-            calls_per_second=self._limits.calls_per_second,
-            in_flight=self._limits.in_flight,
-            patience_seconds=self._limits.patience_seconds,
-        )
-        self._turns = Turns(self._pace, sleep=sleep)
+        self._turns = Turns(pace, sleep=sleep)
 
     async def __aenter__(self) -> Self:
-        for _ in range(self._limits.in_flight):
+        for _ in range(self._pace.limits.in_flight):
             self._reads.append(await self._stack.enter_async_context(self._transport.reading()))
         return self
 
@@ -182,8 +146,8 @@ class QueryClient:
             UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
-        described = self._interface.profile.query.retrievalTrans
-        silence = self._interface.status_map.query.row_missing_when_asked_alone
+        described = self._account.interface.profile.query.retrievalTrans
+        silence = self._account.interface.status_map.query.row_missing_when_asked_alone
         kinds = {
             KeyKind.ORDER_NO: (described.order_nos_field, order_nos),
             KeyKind.TRANSACTION_ID: (described.transaction_ids_field, trades),
@@ -206,11 +170,11 @@ class QueryClient:
             UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
-        described = self._interface.profile.query.retrievalRefund
+        described = self._account.interface.profile.query.retrievalRefund
         if described is None:
             msg = "profiles.toml describes no retrievalRefund; only the profile extended has it"
             raise errors.InterfaceError(msg)
-        silence = self._interface.status_map.query.refund_missing_when_asked_alone
+        silence = self._account.interface.status_map.query.refund_missing_when_asked_alone
         kinds = {
             KeyKind.ORDER_NO: (described.order_nos_field, order_nos),
             KeyKind.REFUND_REFERENCE: (described.references_field, references),
@@ -237,15 +201,10 @@ class QueryClient:
             msg = f"ask by {asked[0]} or by {asked[1]}, not by both at once"
             raise ValueError(msg)
         kind = asked[0] if asked else KeyKind.ORDER_NO
-        signing = partial(
-            sign, operation, fields={}, credentials=self._credentials, interface=self._interface
-        )
         context = ReplyContext(
             operation=operation,
-            signature=await beside(self._credentials, signing),
-            credentials=self._credentials,
-            interface=self._interface,
-            policy=self._policy,
+            signature=await self._account.beside(partial(self._account.sign, operation, fields={})),
+            account=self._account,
             rows_field=described.rows_field,
             must_name_account=False,
         )
@@ -431,10 +390,10 @@ class _Query:
         self._ended: dict[str, tuple[Any, ...] | str | None] = {}
         """Key -> its records, or why it failed, or None: not found. It ends in one way only."""
         for key in keys:
-            problem = text_problem(kind, text=key, interface=context.interface)
+            problem = text_problem(kind, text=key, interface=context.account.interface)
             if problem := problem if key else "is empty":
                 self.fail([key], f"not asked: the {kind} {problem}")
-        characters_max = context.interface.profile.query_characters_max
+        characters_max = context.account.interface.profile.query_characters_max
         may_be_sent = [key for key in keys if key not in self._ended]
         for group in grouped(
             may_be_sent, rows_max=described.rows_max, characters_max=characters_max
@@ -444,8 +403,7 @@ class _Query:
     def body(self, keys: Sequence[str]) -> bytes:
         """The request about a group."""
         fields = {self._field: ",".join(keys)}
-        credentials, signature = self.context.credentials, self.context.signature
-        message = credentials.message(fields, signature=signature)
+        message = self.context.account.message(fields, signature=self.context.signature)
         return request_body(message, body=self.described.body)
 
     def book(self, answer: GroupAnswer[Any]) -> None:

@@ -161,11 +161,11 @@ def read_group(
 ) -> GroupAnswer[Any]:
     """What a reply to a group of keys says of each of them; never raises on foreign bytes."""
     try:
-        reply = json_object(context.credentials.without_key(raw.body))
+        reply = json_object(context.account.without_key(raw.body))
     except UnreadableReplyError as error:
         return GroupAnswer("system", f"the reply is {error}", may_repeat=True)
     envelope = envelope_of(reply, context=context)
-    word = context.interface.status_map.query_return_status.get(envelope.return_status)
+    word = context.account.interface.status_map.query_return_status.get(envelope.return_status)
     if word != "accepted":
         return _refused(envelope, word="signature" if envelope.refuses_signature else word)
     answer: GroupAnswer[Any] = GroupAnswer()
@@ -187,7 +187,7 @@ def read_group(
     asked = [(key, row) for key, rows in by_key.items() for row in rows]
     # Said once beside several rows, nobody could say of which payment it is.
     beside = reply if len(listed) + malformed == 1 else {}
-    rows = _Rows(asked, beside=beside, at=raw.received_at, interface=context.interface)
+    rows = _Rows(asked, beside=beside, at=raw.received_at, interface=context.account.interface)
     is_refund = context.operation == REFUND_QUERY
     extra = _extra(reply, listed={*ENVELOPE_FIELDS, context.rows_field})
     read = rows.refunds() if is_refund else rows.orders(kind=kind, reply_extra=extra)

@@ -13,11 +13,8 @@ from typing import Any
 from recon.gateway_client.documents import rows_of, text_of, texts_of
 from recon.gateway_client.errors import UnsignedError
 from recon.gateway_client.interface import (
-    Credentials,
-    GatewayInterface,
-    ReplyPolicy,
+    OurAccount,
     SignatureState,
-    is_signed,
     same_signature,
 )
 from recon.gateway_client.payouts import PayoutRecord
@@ -123,9 +120,7 @@ class ReplyContext:
     """As signature.toml names it, such as retrievalTrans."""
     signature: str
     """Of the request, hexadecimal; most replies repeat it."""
-    credentials: Credentials
-    interface: GatewayInterface
-    policy: ReplyPolicy
+    account: OurAccount
     masked: Callable[[str], str] = scrubbed
     """How foreign text is made safe to store and to show."""
     message_fields: tuple[str, ...] = ("return_message", "message")
@@ -178,13 +173,13 @@ def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope
     code, text = code_and_text(masked(words))
     code = masked(text_of(fields.get("code")) or "") or code
     signature = _signature(fields, context=context)
-    may_lack = context.interface.signature.may_lack(context.operation)
+    may_lack = context.account.interface.signature.may_lack(context.operation)
     doubt = note = None
-    if context.policy != "off" and not signature.is_enough(may_lack=may_lack):
+    if context.account.policy != "off" and not signature.is_enough(may_lack=may_lack):
         note = ReplyFinding(FindingKind.SIGNATURE, f"the reply's signature is {signature}")
-        if context.policy == "enforce":
+        if context.account.policy == "enforce":
             doubt, note = note, None
-    ours = context.credentials
+    ours = context.account
     named = {(text_of(fields.get("merchant_id")), ours.merchant_id)}
     named.add((text_of(fields.get("account_id")), ours.account_id))
     if doubt is None and any(given not in {"", own} for given, own in named):
@@ -201,14 +196,14 @@ def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope
         signature=signature,
         doubt=doubt,
         note=note,
-        refuses_signature=code in context.interface.status_map.refusals.signature_codes,
+        refuses_signature=code in context.account.interface.status_map.refusals.signature_codes,
     )
 
 
 def _signature(fields: Mapping[str, Any], *, context: ReplyContext) -> SignatureState:
     """The template is tried last: it may take the key, and who holds it may be elsewhere."""
     given = text_of(fields.get("encryption_data"))
-    if context.policy == "off":
+    if context.account.policy == "off":
         return SignatureState.UNCHECKED
     if given == "":
         return SignatureState.ABSENT
@@ -217,13 +212,9 @@ def _signature(fields: Mapping[str, Any], *, context: ReplyContext) -> Signature
     if given is None or not context.template:
         return SignatureState.WRONG
     try:
-        is_right = is_signed(
-            given,
-            context.template,
-            fields=texts_of(fields),
-            rows=[texts_of(row) for row in rows_of(fields, field=context.rows_field)[0]],
-            credentials=context.credentials,
-            interface=context.interface,
+        rows = [texts_of(row) for row in rows_of(fields, field=context.rows_field)[0]]
+        is_right = context.account.is_signed(
+            given, context.template, fields=texts_of(fields), rows=rows
         )
     except UnsignedError:
         return SignatureState.UNCHECKED

@@ -27,7 +27,7 @@ from recon.gateway_client import (
 )
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.errors import AddressError, InterfaceError, UnsignedError
-from recon.gateway_client.interface import Credentials, GatewayInterface, Wanted
+from recon.gateway_client.interface import GatewayInterface, Wanted
 from recon.model.errors import ConfigurationError, UsageError
 from recon.model.words import Clock
 from recon.privacy.foreign_text import scrubbed
@@ -162,37 +162,15 @@ MESSAGES = "payment_reply"
 """The template of signature.toml by which notifications are signed (A-13)."""
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayAccount:
-    """What every call of one account needs."""
+@dataclass(frozen=True, kw_only=True)
+class GatewayAccount(Connection):
+    """What every call of one account needs, and the settings that say so."""
 
-    base_url: str
-    interface: GatewayInterface
-    credentials: Credentials
-    settings: Settings
-    route: Route
+    settings: Settings = field(repr=False)
 
     def client(self, *, clock: Clock) -> AsyncGateway:
         """The client of this account, as the settings want it."""
-        gateway, credentials = self.settings.gateway, self.credentials
-        connection = Connection(
-            base_url=self.base_url,
-            merchant_id=credentials.merchant_id,
-            account_id=credentials.account_id,
-            sign_key=credentials.sign_key,
-            interface=self.interface,
-            policy=gateway.reply_signatures,
-            limits=QueryLimits(
-                calls_per_second=gateway.calls_per_second,
-                in_flight=gateway.queries_in_flight,
-                patience_seconds=gateway.read_patience_seconds,
-            ),
-            connect_seconds=gateway.connect_timeout_seconds,
-            deadline_seconds=gateway.deadline_seconds,
-            route=self.route,
-            clock=clock,
-        )
-        return AsyncGateway(connection)
+        return AsyncGateway(replace(self, clock=clock))
 
     @property
     def signed_in_messages(self) -> frozenset[str]:
@@ -222,10 +200,20 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             trust(base_url, route=route)  # files that cannot be read are told before a night starts
         return GatewayAccount(
             base_url=base_url,
+            merchant_id=merchant_id,
+            account_id=account_id,
+            sign_key=key,
             interface=GatewayInterface.of(**settings.interface),
-            credentials=Credentials(merchant_id, account_id, key),
-            settings=settings,
+            policy=gateway.reply_signatures,
+            limits=QueryLimits(
+                calls_per_second=gateway.calls_per_second,
+                in_flight=gateway.queries_in_flight,
+                patience_seconds=gateway.read_patience_seconds,
+            ),
+            connect_seconds=gateway.connect_timeout_seconds,
+            deadline_seconds=gateway.deadline_seconds,
             route=route,
+            settings=settings,
         )
     except (InterfaceError, AddressError) as error:
         raise ConfigurationError(_told(error)) from error

@@ -25,6 +25,7 @@ from recon.gateway_client import (
     Row,
     Signer,
     check_rows,
+    read_batch_reply,
 )
 from recon.instructions.account import GatewayAccount, SignerSocket, gateway_account
 from recon.instructions.eligibility import Cleared
@@ -116,11 +117,11 @@ class GatewayOfMoney:
 
     def read(self, request: PreparedRequest, reply: RawReply) -> BatchReply:
         """What the reply says, row by row; total over any bytes."""
-        return self._client.read(request, reply)
+        return read_batch_reply(request, reply)
 
     def _signer(self, instructions: Sequence[Instruction]) -> SecretStr | Signer:
         """Who signs; one elsewhere is told which instructions the rows are, and who said yes."""
-        ours = self._account.credentials.sign_key
+        ours = self._account.sign_key
         if not isinstance(ours, SignerSocket):
             return ours
         words = self._words([instruction.instruction_id for instruction in instructions])

@@ -8,7 +8,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -16,9 +15,9 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from recon.config.rules import Rules
@@ -30,8 +29,8 @@ from recon.gateway_client import (
     OrderRecord,
     QueryAnswers,
     QueryClient,
+    QueryLimits,
     QueryRefusedError,
-    RefundAnswers,
     RefundRecord,
     RiskFacts,
     UnsignedError,
@@ -74,6 +73,7 @@ class KeyAnswers:
     """The earliest Date of the replies."""
 
 
+Found = TypeVar("Found")
 AnswersTo = Callable[[Sequence[str]], Awaitable[KeyAnswers]]
 """Order numbers -> their final answers."""
 
@@ -143,23 +143,23 @@ async def asking(
 
 
 async def look_up(
+    question: Callable[[QueryClient], Awaitable[Found]],
     *,
-    order_nos: Sequence[str] = (),
-    transaction_ids: Sequence[str] = (),
     account: tuple[str, str],
     settings: Settings,
     clock: Clock,
     randomness: Random,
-) -> QueryAnswers:
-    """The gateway's own records of some orders, or of some transactions, for a person to read.
+) -> Found:
+    """The gateway's own records, for a person or a doubt that needs them now.
 
     Raises:
-        ConfigurationError: the gateway refuses us for a cause that only a person can cure.
+        ConfigurationError: the gateway refuses us for a cause that only a person can cure, or the
+            profile does not know the question.
     """
     declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
     with _refusals():
         async with client_of(declared, clock=clock, randomness=randomness) as client:
-            return await client.query(order_nos=order_nos, trades=transaction_ids)
+            return await question(client)
 
 
 @contextmanager
@@ -184,12 +184,12 @@ def pace_of(
 ) -> AccountPace:
     """The pace of an account's reads, as nothing is known of the gateway yet."""
     patience = gateway.read_patience_seconds
-    return AccountPace(
+    limits = QueryLimits(
         calls_per_second=gateway.calls_per_second,
         in_flight=gateway.queries_in_flight,
         patience_seconds=patience if patience_max is None else min(patience, patience_max),
-        ends_in_seconds=ends_in_seconds,
     )
+    return AccountPace(limits, ends_in_seconds=ends_in_seconds)
 
 
 def client_of(
@@ -216,20 +216,31 @@ def answers_of(replies: QueryAnswers, *, rules: Rules) -> KeyAnswers:
     answers |= {failed.key: (KeyAnswer.FAILED, failed.reason) for failed in replies.failed}
     observations: list[Mapping[str, Any]] = []
     by_key: dict[str, list[tuple[KeyAnswer, str]]] = {}
-    shared = _Shared.of(rules)
+    zone = ZoneInfo(rules.gateway.timezone)
+    details: dict[tuple[int, int, int], str] = {}
+
+    @cache
+    def answer_of(query_result: str) -> tuple[KeyAnswer, str]:
+        """A code's answer, and the reason where it is no good one."""
+        answer = rules.answer_of(query_result)
+        return answer, "" if answer is KeyAnswer.FOUND else f"query_result {query_result}"
+
     for record in replies.found:
-        judged = shared.answer_of(record.query_result)
+        judged = answer_of(record.query_result)
         if judged[0] not in _WITHOUT_PAYMENT:
-            row = _row(record, shared=shared)
+            row = _row(record, zone=zone, details=details)
             if isinstance(row, str):
                 judged = KeyAnswer.FAILED, row
             else:
                 observations.append(row)
         by_key.setdefault(record.key, []).append(judged)
-    answers |= {key: _best(judged) for key, judged in by_key.items()}
     # One unreadable payment makes the order unknown: what is shown of it would be a part only.
-    broken = {key: why for key, judged in by_key.items() if (why := _failure(judged)) is not None}
-    answers |= {key: (KeyAnswer.FAILED, why) for key, why in broken.items()}
+    broken: set[str] = set()
+    for key, ends in by_key.items():
+        failed = next((one for one in ends if one[0] is KeyAnswer.FAILED), None)
+        answers[key] = failed or min(ends, key=lambda one: ANSWERS_BEST_FIRST.index(one[0]))
+        if failed:
+            broken.add(key)
     kept = tuple(row for row in observations if row["order_no"] not in broken)
     unused = tuple(sorted(set(_unused(replies)))[:UNUSED_KEPT_MAX])
     return KeyAnswers(answers, kept, unused, replies.gateway_at)
@@ -246,44 +257,19 @@ def _unused(replies: QueryAnswers) -> Iterator[str]:
             yield finding.message
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What many records of one reply have in common, worked out once for all of them."""
+def _row(
+    record: OrderRecord, *, zone: ZoneInfo, details: dict[tuple[int, int, int], str]
+) -> Mapping[str, Any] | str:
+    """The row of one payment, or why it cannot be one.
 
-    answer_of: Callable[[str], tuple[KeyAnswer, str]]
-    """Code of the gateway -> answer, and the reason where it is no good one."""
-    zone: ZoneInfo
-    details: dict[tuple[int, int, int], str]
-    """Which objects a record's detail is made of -> its text."""
-
-    @classmethod
-    def of(cls, rules: Rules) -> "_Shared":
-        """Of one reply: what was worked out is let go with it."""
-        answer_of = cache(partial(_answer_of, rules=rules))
-        return cls(answer_of, ZoneInfo(rules.gateway.timezone), {})
-
-
-def _answer_of(query_result: str, *, rules: Rules) -> tuple[KeyAnswer, str]:
-    answer = rules.answer_of(query_result)
-    return answer, "" if answer is KeyAnswer.FOUND else f"query_result {query_result}"
-
-
-def _best(judged: Sequence[tuple[KeyAnswer, str]]) -> tuple[KeyAnswer, str]:
-    if len(judged) == 1:
-        return judged[0]
-    return min(judged, key=lambda item: ANSWERS_BEST_FIRST.index(item[0]))
-
-
-def _failure(judged: Iterable[tuple[KeyAnswer, str]]) -> str | None:
-    """Why a payment of a key cannot be used; None when all can."""
-    for answer, reason in judged:
-        if answer is KeyAnswer.FAILED:
-            return reason
-    return None
-
-
-def _row(record: OrderRecord, *, shared: _Shared) -> Mapping[str, Any] | str:
-    """The row of one payment, or why it cannot be one."""
+    Args:
+        record: As the client read it.
+        zone: The rules' zone, which the client's nearly always is.
+        details: Which objects a record's detail is made of -> its text; of one reply.
+    """
+    at = record.transaction_at
+    if at is None or at.tzinfo is not zone:
+        at = parsed_date(record.transaction_date, zone=zone)
     try:
         amount = Money(record.amount, record.currency).minor_units
     except AmountError as error:
@@ -296,9 +282,9 @@ def _row(record: OrderRecord, *, shared: _Shared) -> Mapping[str, Any] | str:
         "payment_status": record.payment_status,
         "query_result": record.query_result,
         "reference_no": record.reference_no,
-        "transaction_date": _instant(record, zone=shared.zone),
+        "transaction_date": at and at.astimezone(UTC),
         "queried_at": record.queried_at,
-        "detail": _detail(record, known=shared.details),
+        "detail": _detail(record, known=details),
     }
 
 
@@ -324,14 +310,6 @@ def _detail_of(risk: RiskFacts, *, row: Fields, reply: Fields) -> str:
     return "{}"
 
 
-def _instant(record: OrderRecord, *, zone: ZoneInfo) -> datetime | None:
-    """When the payment was made by the rules' zone, which the client's nearly always is."""
-    at = record.transaction_at
-    if at is None or at.tzinfo is not zone:
-        at = parsed_date(record.transaction_date, zone=zone)
-    return at and at.astimezone(UTC)
-
-
 @dataclass(frozen=True, slots=True)
 class RefundAnswer:
     """What one search says of one reference."""
@@ -347,8 +325,11 @@ class RefundAnswer:
         """
         if not self.records:
             return ""
+        refund = Money.of_minor_units(amount, currency=currency).amount
         fitting = [
-            record for record in self.records if _fits(record, amount=amount, currency=currency)
+            record
+            for record in self.records
+            if (record.currency, record.refund_amount) == (currency, refund)
         ]
         if len(fitting) != len(self.records) or len(fitting) != 1:
             return None
@@ -368,8 +349,8 @@ async def search_refunds(
     Raises:
         ConfigurationError: the gateway refuses us for a cause that only a person can cure.
     """
-    looked_up = await look_up_refunds(
-        references=references,
+    looked_up = await look_up(
+        lambda client: client.refunds(references=references),
         account=account,
         settings=settings,
         clock=clock,
@@ -383,29 +364,3 @@ async def search_refunds(
         key: RefundAnswer(tuple(rows), rows[0].queried_at, dated) for key, rows in records.items()
     }
     return answers | {key: RefundAnswer((), None, dated) for key in looked_up.not_found}
-
-
-async def look_up_refunds(
-    *,
-    order_nos: Sequence[str] = (),
-    references: Sequence[str] = (),
-    account: tuple[str, str],
-    settings: Settings,
-    clock: Clock,
-    randomness: Random,
-) -> RefundAnswers:
-    """The gateway's own records of the refunds of some orders, or of some references of ours.
-
-    Raises:
-        ConfigurationError: the gateway refuses us for a cause that only a person can cure, or the
-            profile knows no search for refunds.
-    """
-    declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
-    with _refusals():
-        async with client_of(declared, clock=clock, randomness=randomness) as client:
-            return await client.refunds(order_nos=order_nos, references=references)
-
-
-def _fits(record: RefundRecord, *, amount: int, currency: str) -> bool:
-    refunded = Money.of_minor_units(amount, currency=currency).amount
-    return record.currency == currency and record.refund_amount == refunded

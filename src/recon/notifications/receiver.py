@@ -28,8 +28,7 @@ from starlette.routing import Route
 
 from recon.config.settings import Settings
 from recon.files.formats.form_pairs import FORM_BYTES_MAX, form_pairs
-from recon.gateway_client import UnsignedError
-from recon.gateway_client.interface import Credentials, GatewayInterface, is_signed
+from recon.gateway_client import OurAccount, UnsignedError
 from recon.instructions.account import MESSAGES, GatewayAccount, gateway_account
 from recon.model.errors import AmountError, ConfigurationError, SourceUnreadableError, StoreError
 from recon.model.money import parse_minor_units
@@ -141,24 +140,23 @@ class MessageRefusal:
 
 
 def read_message(
-    pairs: Mapping[str, str], *, credentials: Credentials, interface: GatewayInterface
+    pairs: Mapping[str, str], *, account: OurAccount
 ) -> VerifiedMessage | MessageRefusal:
     """What the pairs of a form come to.
 
     Args:
         pairs: Names and values as sent.
-        credentials: Of the account that the address names.
-        interface: For the signature's rules.
+        account: That the address names.
     """
     kept = kept_fields(pairs)
     given = pairs.get("encryption_data", "")
     for name in ("merchant_id", "account_id"):
-        if pairs.get(name, "") != getattr(credentials, name):
+        if pairs.get(name, "") != getattr(account, name):
             reason = f"its {name} is not the one of the address it was sent to"
             return MessageRefusal("other account", reason, kept)
     if not given:
         return MessageRefusal("forged", "it carries no signature", kept)
-    if not is_signed(given, MESSAGES, fields=pairs, credentials=credentials, interface=interface):
+    if not account.is_signed(given, MESSAGES, fields=pairs):
         return MessageRefusal("forged", "its signature is not ours", kept)
     if not any(kept.get(name) for name in SUBJECT_FIELDS):
         return MessageRefusal(
@@ -281,12 +279,11 @@ class Receiver:
     def _keep(
         self, read: VerifiedMessage | MessageRefusal, *, body: bytes, account: GatewayAccount
     ) -> Acknowledgement:
-        owner = account.credentials
         with self._store.writing() as connection:
             now = self._clock()
             kept = None
             if isinstance(read, VerifiedMessage):
-                kept = keep(connection, owner, message=_told(read, at=now))
+                kept = keep(connection, account, message=_told(read, at=now))
                 if kept is Kept.ALONE:
                     return Acknowledgement(ACKNOWLEDGED, "success")
                 read = MessageRefusal("contradiction", CONTRADICTION, read.fields)
@@ -307,7 +304,7 @@ def _read(body: bytes, *, account: GatewayAccount) -> VerifiedMessage | MessageR
         pairs = form_pairs(body)
     except SourceUnreadableError as error:
         return MessageRefusal("malformed", str(error), {})
-    return read_message(pairs, credentials=account.credentials, interface=account.interface)
+    return read_message(pairs, account=account)
 
 
 def _told(message: VerifiedMessage, *, at: datetime) -> GatewayMessage:

@@ -43,7 +43,7 @@ def signing(environment: dict[str, str], key: str) -> str:
     merchant_id, _, account_id = key.partition("/")
     settings = load_settings(environment)
     made = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
-    return made.credentials.sign_key.get_secret_value()
+    return made.sign_key.get_secret_value()
 
 
 def test_an_account_signs_with_its_own_key(environment: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What the client's tests share: the shipped interface, credentials, prepared batches."""
+"""What the client's tests share: the shipped interface, account, prepared batches."""
 
 from decimal import Decimal
 from typing import Any
@@ -9,8 +9,8 @@ from pydantic import SecretStr
 from recon.config.settings import GATEWAY_FILES, load_tables
 from recon.gateway_client import (
     CaptureRow,
-    Credentials,
     GatewayInterface,
+    OurAccount,
     PreparedRequest,
     RefundRow,
     prepare,
@@ -31,13 +31,13 @@ def interface(tables: dict[str, dict[str, Any]]) -> GatewayInterface:
 
 
 @pytest.fixture(scope="session")
-def credentials() -> Credentials:
+def account(interface: GatewayInterface) -> OurAccount:
     """The sandbox's."""
-    return Credentials("100042", "100042001", SecretStr("sandbox"))
+    return OurAccount("100042", "100042001", SecretStr("sandbox"), interface)
 
 
 @pytest.fixture(scope="session")
-def captures(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+def captures(account: OurAccount) -> PreparedRequest:
     """Two captures, ready to send."""
     rows = [
         CaptureRow(
@@ -45,11 +45,11 @@ def captures(interface: GatewayInterface, credentials: Credentials) -> PreparedR
         )
         for n in (1, 2)
     ]
-    return prepare("capture", rows, credentials=credentials, interface=interface)
+    return prepare("capture", rows, account=account)
 
 
 @pytest.fixture(scope="session")
-def refunds(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+def refunds(account: OurAccount) -> PreparedRequest:
     """Two partial refunds, ready to send."""
     rows = [
         RefundRow(
@@ -62,7 +62,7 @@ def refunds(interface: GatewayInterface, credentials: Credentials) -> PreparedRe
         )
         for n in (1, 2)
     ]
-    return prepare("refund", rows, credentials=credentials, interface=interface)
+    return prepare("refund", rows, account=account)
 
 
 @pytest.fixture

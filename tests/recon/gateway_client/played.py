@@ -6,12 +6,12 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from recon.gateway_client import (
-    Credentials,
-    GatewayInterface,
+    OurAccount,
     PreparedRequest,
     RawReply,
     ReplyPolicy,
@@ -43,21 +43,18 @@ def raw_of(reply: object, *, status: int = 200, headers: dict[str, str] | None =
     return RawReply(status, headers or {}, body, NOW)
 
 
-def query_context(
-    interface: GatewayInterface,
-    credentials: Credentials,
-    *,
-    operation: str = QUERY,
-    policy: ReplyPolicy = "enforce",
-) -> ReplyContext:
+def under(prepared: Any, policy: ReplyPolicy) -> Any:
+    """A call whose reply is judged by this policy."""
+    return replace(prepared, account=replace(prepared.account, policy=policy))
+
+
+def query_context(account: OurAccount, *, operation: str = QUERY) -> ReplyContext:
     """What the reply to a query signed by abab... is held against."""
-    described = getattr(interface.profile.query, operation)
+    described = getattr(account.interface.profile.query, operation)
     return ReplyContext(
         operation=operation,
         signature="ab" * 32,
-        credentials=credentials,
-        interface=interface,
-        policy=policy,
+        account=account,
         rows_field=described.rows_field,
         must_name_account=False,
     )

@@ -23,7 +23,7 @@ from recon.gateway_client import (
     without_reply,
 )
 from recon.gateway_client.batch_replies import _shows_same
-from tests.recon.gateway_client.played import raw_of, success_of
+from tests.recon.gateway_client.played import raw_of, success_of, under
 
 Reply = dict[str, Any]
 Change = Callable[[Reply], Reply | bytes]
@@ -45,11 +45,9 @@ class Reader:
         policy: ReplyPolicy = "enforce",
         headers: dict[str, str] | None = None,
     ) -> BatchReply:
-        return read_batch_reply(
-            replace(prepared, interface=self.interface),
-            raw_of(reply, status=status, headers=headers),
-            policy=policy,
-        )
+        account = replace(prepared.account, interface=self.interface, policy=policy)
+        raw = raw_of(reply, status=status, headers=headers)
+        return read_batch_reply(replace(prepared, account=account), raw)
 
     def with_refusals(self, **changes: object) -> "Reader":
         """The same with other rules of refusal."""
@@ -508,7 +506,7 @@ def test_any_bytes_under_any_status_give_every_row_an_outcome_and_prove_nothing(
     policy: ReplyPolicy,
 ) -> None:
     """Total, and nothing that is not a reply of ours is ever done or failed."""
-    got = read_batch_reply(captures, raw_of(body, status=status), policy=policy)
+    got = read_batch_reply(under(captures, policy), raw_of(body, status=status))
 
     assert [row.position for row in got.rows] == [0, 1]
     assert not {
@@ -528,7 +526,7 @@ def test_a_success_that_was_tampered_with_is_never_done_without_proof(
     """Whoever is done was echoed whole, with status 1, by every row that names it."""
     reply = tampered(success_of(captures), changes)
 
-    got = read_batch_reply(captures, raw_of(reply), policy=policy)
+    got = read_batch_reply(under(captures, policy), raw_of(reply))
 
     for row, outcome in zip(captures.rows, got.rows, strict=True):
         if outcome.outcome is ReplyOutcome.DONE:
@@ -574,7 +572,7 @@ def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(
     reply = success_of(refunds)
     reply["refund_orders"][0]["refund_reference"] = "theirs"
 
-    got = read_batch_reply(replace(refunds, rows=rows), raw_of(reply), policy="enforce")
+    got = read_batch_reply(replace(refunds, rows=rows), raw_of(reply))
 
     assert outcomes(got) == ["unknown", "accepted"]
 

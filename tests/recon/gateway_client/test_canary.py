@@ -12,10 +12,10 @@ from pydantic import SecretStr
 
 from recon.gateway_client import (
     BatchReply,
-    Credentials,
     GatewayClientError,
     GatewayInterface,
     Operation,
+    OurAccount,
     Payment,
     PaymentReply,
     PayoutRow,
@@ -27,7 +27,7 @@ from recon.gateway_client import (
 )
 from tests.recon.gateway_client import sample_payments as payments
 from tests.recon.gateway_client import sample_payouts as payouts
-from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
+from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset, under
 
 KEY = SecretStr("the-sign-key-canary")
 
@@ -53,9 +53,8 @@ def tell_tales(secrets: tuple[str, ...]) -> list[Play]:
 class Sinks:
     """Runs every operation against a gateway and gathers all that the client shows."""
 
-    def __init__(self, interface: GatewayInterface, credentials: Credentials) -> None:
-        self.interface = interface
-        self.credentials = credentials
+    def __init__(self, account: OurAccount) -> None:
+        self.account = account
         self.shown: list[str] = []
 
     async def run(self, player: Player, play: Play, *, message: PayoutRow | Payment) -> None:
@@ -71,28 +70,26 @@ class Sinks:
         prepared = prepare(
             Operation.PAYOUT,
             [row],
-            credentials=self.credentials,
-            interface=self.interface,
+            account=self.account,
         )
         self._show(prepared)
         raw = await self._tried(transport.send(prepared))
         if raw is not None:
             for policy in ("enforce", "off"):
-                reply: BatchReply = read_batch_reply(prepared, raw, policy=policy)
+                reply: BatchReply = read_batch_reply(under(prepared, policy), raw)
                 self._show(reply)
 
     async def _payment(self, transport: Transport, payment: Payment) -> None:
         prepared = prepare_payment(
             payment,
-            credentials=self.credentials,
-            interface=self.interface,
+            account=self.account,
             today=payments.TODAY,
         )
         self._show(prepared)
         raw = await self._tried(transport.send(prepared))
         if raw is not None:
             for policy in ("enforce", "off"):
-                reply: PaymentReply = read_payment_reply(prepared, raw, policy=policy)
+                reply: PaymentReply = read_payment_reply(under(prepared, policy), raw)
                 self._show(reply)
 
     async def _tried(self, sending: Any) -> Any:
@@ -125,7 +122,7 @@ def test_nothing_private_shows_in_a_repr_an_error_or_a_log(
 ) -> None:
     """Whatever the gateway quotes back of a request, and however the wire fails."""
     caplog.set_level(logging.DEBUG)
-    sinks = Sinks(interface, Credentials("100042", "100042001", KEY))
+    sinks = Sinks(OurAccount("100042", "100042001", KEY, interface))
     for play in tell_tales(secrets):
         asyncio.run(sinks.run(Player(), play, message=message))
     text = "\n".join([*sinks.shown, caplog.text])

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from recon.gateway_client.pace import DOUBLING_SECONDS, SHARE_MIN, AccountPace, Turns
+from recon.gateway_client.pace import DOUBLING_SECONDS, SHARE_MIN, AccountPace, QueryLimits, Turns
 
 
 class PlayedTime:
@@ -40,7 +40,9 @@ class PlayedTime:
 
 def pace_with(time: PlayedTime, *, rate: float = 5, in_flight: int = 4) -> AccountPace:
     """A pace in a played time."""
-    return AccountPace(calls_per_second=rate, in_flight=in_flight, seconds=time.seconds)
+    return AccountPace(
+        QueryLimits(calls_per_second=rate, in_flight=in_flight), seconds=time.seconds
+    )
 
 
 def started(
@@ -141,7 +143,7 @@ def test_no_more_calls_are_in_flight_than_allowed() -> None:
     """Halving takes effect on the next turn."""
 
     async def run() -> int:
-        pace = AccountPace(calls_per_second=10_000, in_flight=4)
+        pace = AccountPace(QueryLimits(calls_per_second=10_000, in_flight=4))
         pace.slow_down(0)
         turns = Turns(pace, sleep=asyncio.sleep)
         active = peak = 0
@@ -187,7 +189,8 @@ def test_a_later_client_of_the_account_keeps_what_was_learnt() -> None:
 def test_silence_counts_from_its_first_call_to_the_next_answer() -> None:
     """An answer of any kind ends it."""
     time = PlayedTime()
-    pace = AccountPace(calls_per_second=5, in_flight=1, patience_seconds=60, seconds=time.seconds)
+    limits = QueryLimits(calls_per_second=5, in_flight=1, patience_seconds=60)
+    pace = AccountPace(limits, seconds=time.seconds)
     pace.missed()
     time.now += 59
     pace.missed()

@@ -1,6 +1,7 @@
 import hashlib
 import json
 import logging
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -9,10 +10,10 @@ from pydantic import ValidationError
 
 from recon.gateway_client import (
     CardPayment,
-    Credentials,
     GatewayInterface,
     InvalidPaymentError,
     LineItem,
+    OurAccount,
     Payment,
     PreparedPayment,
     prepare_payment,
@@ -29,11 +30,9 @@ from tests.recon.gateway_client.sample_payments import (
 
 
 @pytest.fixture
-def prepared(interface: GatewayInterface, credentials: Credentials) -> PreparedPayment:
+def prepared(account: OurAccount) -> PreparedPayment:
     """A payment by card, ready to send."""
-    return prepare_payment(
-        card_payment(), credentials=credentials, interface=interface, today=TODAY
-    )
+    return prepare_payment(card_payment(), account=account, today=TODAY)
 
 
 def test_a_card_payment_goes_out_as_the_samples_do(prepared: PreparedPayment) -> None:
@@ -65,28 +64,24 @@ def test_a_card_payment_is_signed_over_its_twelve_fields(prepared: PreparedPayme
 
 
 def test_fields_that_differ_by_brand_have_the_profiles_names(
-    tables: dict[str, Any], credentials: Credentials
+    tables: dict[str, Any], account: OurAccount
 ) -> None:
     """`the service` and the anti-fraud provider's cookie."""
     mine = {"payment": {"website_field": "shop_site", "antifraud_provider": "watcher"}}
     interface = GatewayInterface.of(**tables | {"profiles": tables["profiles"] | {"user": mine}})
+    account = replace(account, interface=interface)
     payment = card_payment(antifraud_token_cookie="c00kie")
-    sent = json.loads(
-        prepare_payment(payment, credentials=credentials, interface=interface, today=TODAY).body
-    )
+    sent = json.loads(prepare_payment(payment, account=account, today=TODAY).body)
 
     assert (sent["shop_site"], sent["watcher_token_cookie"]) == ("shop.example.test", "c00kie")
     assert {"website", "antifraud_token_cookie"}.isdisjoint(sent)
 
 
-def test_the_hosted_page_is_asked_for_by_a_real_form(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_the_hosted_page_is_asked_for_by_a_real_form(account: OurAccount) -> None:
     """Objects in it are JSON text."""
     prepared = prepare_payment(
         hosted_payment(total_discount=[{"coupon_code_used": "X1"}]),
-        credentials=credentials,
-        interface=interface,
+        account=account,
         today=TODAY,
     )
     sent = parse_qs(prepared.body.decode())
@@ -97,24 +92,18 @@ def test_the_hosted_page_is_asked_for_by_a_real_form(
     assert "card" not in sent
 
 
-def test_a_hosted_page_without_a_way_back_is_signed_as_empty(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_a_hosted_page_without_a_way_back_is_signed_as_empty(account: OurAccount) -> None:
     """Table 2.1 has no return_url for it: it goes out only where it was given."""
-    prepared = prepare_payment(
-        hosted_payment(return_url=""), credentials=credentials, interface=interface, today=TODAY
-    )
+    prepared = prepare_payment(hosted_payment(return_url=""), account=account, today=TODAY)
 
     assert "return_url" not in parse_qs(prepared.body.decode(), keep_blank_values=True)
     plain = "100042100042001SO-1EUR42.50sandbox"
     assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
 
 
-def test_an_unused_token_goes_out_empty(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_an_unused_token_goes_out_empty(account: OurAccount) -> None:
     """As the samples of card and hosted page have it; another method has no such field."""
-    how: dict[str, Any] = {"credentials": credentials, "interface": interface, "today": TODAY}
+    how: dict[str, Any] = {"account": account, "today": TODAY}
     card, used = (
         json.loads(prepare_payment(one, **how).body)
         for one in (card_payment(), card_payment(token_id="tok-1"))
@@ -173,13 +162,13 @@ def test_items_are_composed_from_rows() -> None:
     ],
 )
 def test_a_payment_that_must_not_be_sent_is_refused_by_field(
-    interface: GatewayInterface, credentials: Credentials, payment: Payment, fields: set[str]
+    account: OurAccount, payment: Payment, fields: set[str]
 ) -> None:
     """Fields are named, values never; what is good is prepared."""
     problems: tuple[tuple[str, str], ...] = ()
     said = ""
     try:
-        prepare_payment(payment, credentials=credentials, interface=interface, today=TODAY)
+        prepare_payment(payment, account=account, today=TODAY)
     except InvalidPaymentError as error:
         problems, said = error.problems, str(error)
 
@@ -188,7 +177,7 @@ def test_a_payment_that_must_not_be_sent_is_refused_by_field(
 
 
 def test_lengths_are_checked_where_the_profile_has_them(
-    tables: dict[str, Any], credentials: Credentials
+    tables: dict[str, Any], account: OurAccount
 ) -> None:
     """Profile extended bounds what base only bounds as a whole."""
     extended = GatewayInterface.of(**tables, profile="extended")
@@ -196,22 +185,20 @@ def test_lengths_are_checked_where_the_profile_has_them(
     with pytest.raises(InvalidPaymentError, match="shopper_id is longer than 64"):
         prepare_payment(
             card_payment(shopper_id="x" * 65),
-            credentials=credentials,
-            interface=extended,
+            account=replace(account, interface=extended),
             today=TODAY,
         )
 
 
 @pytest.mark.parametrize("payment", [card_payment(), apm_payment(), hosted_payment()])
 def test_nothing_of_a_shopper_shows_outside_the_body(
-    interface: GatewayInterface,
-    credentials: Credentials,
+    account: OurAccount,
     caplog: pytest.LogCaptureFixture,
     payment: Payment,
 ) -> None:
     """Not in a repr, a str, a log line or a masked body."""
     caplog.set_level(logging.DEBUG)
-    prepared = prepare_payment(payment, credentials=credentials, interface=interface, today=TODAY)
+    prepared = prepare_payment(payment, account=account, today=TODAY)
     logging.getLogger("recon").info("%s %r", payment, prepared)
     masked = prepared.masked(prepared.body).decode()
 

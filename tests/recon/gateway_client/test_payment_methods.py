@@ -1,15 +1,16 @@
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
 from recon.gateway_client import (
-    Credentials,
     GatewayInterface,
     InterfaceError,
     InvalidPaymentError,
     MethodsRequest,
+    OurAccount,
     prepare_methods,
     read_methods_reply,
 )
@@ -36,14 +37,14 @@ def request_of(**changes: Any) -> MethodsRequest:
 
 
 def test_the_best_methods_are_asked_for_and_read(
-    extended: GatewayInterface, credentials: Credentials
+    extended: GatewayInterface, account: OurAccount
 ) -> None:
     """A form; the reply's order is kept, names come as text or in objects."""
-    prepared = prepare_methods(request_of(), credentials=credentials, interface=extended)
+    prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
     sent = parse_qs(prepared.body.decode())
     listed = ["card", {"payment_method": "konbini"}, {"other": 1}, None]
     reply = {"payment_methods": listed, "encryption_data": prepared.signature}
-    answer = read_methods_reply(prepared, raw_of(reply), policy="enforce")
+    answer = read_methods_reply(prepared, raw_of(reply))
 
     assert (prepared.path, sent["shopper_country"]) == ("/v1/optimise", ["JP"])
     assert "ana@example.test" not in repr((prepared, request_of()))
@@ -59,29 +60,27 @@ def test_the_best_methods_are_asked_for_and_read(
     ],
 )
 def test_an_answer_without_proof_offers_nothing(
-    extended: GatewayInterface, credentials: Credentials, reply: object, status: int
+    extended: GatewayInterface, account: OurAccount, reply: object, status: int
 ) -> None:
     """Unsigned, refused or unreadable: no methods, and why."""
-    prepared = prepare_methods(request_of(), credentials=credentials, interface=extended)
+    prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
     raw = raw_of(json.loads(json.dumps(reply)) if isinstance(reply, dict) else reply, status=status)
-    answer = read_methods_reply(prepared, raw, policy="enforce")
+    answer = read_methods_reply(prepared, raw)
 
     assert answer.methods == ()
     assert answer.reason
 
 
-def test_the_base_profile_does_not_ask_for_methods(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_the_base_profile_does_not_ask_for_methods(account: OurAccount) -> None:
     """The API document shows nothing of the operation."""
     with pytest.raises(InterfaceError, match="extended"):
-        prepare_methods(request_of(), credentials=credentials, interface=interface)
+        prepare_methods(request_of(), account=account)
 
 
 @pytest.mark.parametrize("changes", [{"amount": "0"}, {"currency": "yen"}])
 def test_a_malformed_question_for_methods_is_not_sent(
-    extended: GatewayInterface, credentials: Credentials, changes: dict[str, str]
+    extended: GatewayInterface, account: OurAccount, changes: dict[str, str]
 ) -> None:
     """Amount and currency are signed: both must be right."""
     with pytest.raises(InvalidPaymentError, match="nothing was sent"):
-        prepare_methods(request_of(**changes), credentials=credentials, interface=extended)
+        prepare_methods(request_of(**changes), account=replace(account, interface=extended))

@@ -1,14 +1,15 @@
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
 from recon.gateway_client import (
-    Credentials,
     FindingKind,
     GatewayInterface,
     NotSentError,
+    OurAccount,
     Payment,
     PaymentReply,
     PreparedPayment,
@@ -22,7 +23,7 @@ from recon.gateway_client import (
     read_payment_reply,
 )
 from tests.recon.gateway_client.fuzzed import bent_bytes
-from tests.recon.gateway_client.played import raw_of
+from tests.recon.gateway_client.played import raw_of, under
 from tests.recon.gateway_client.sample_payments import (
     CARD,
     PRIVATE,
@@ -38,7 +39,7 @@ Read = Callable[..., PaymentReply]
 
 
 @pytest.fixture
-def read(interface: GatewayInterface, credentials: Credentials) -> Read:
+def read(account: OurAccount) -> Read:
     """Reads the reply to a payment with the shipped interface."""
 
     def reader(
@@ -48,14 +49,12 @@ def read(interface: GatewayInterface, credentials: Credentials) -> Read:
         status: int = 200,
         policy: ReplyPolicy = "enforce",
         base_url: str = "https://gateway.example.test/api",
-        interface: GatewayInterface = interface,
+        by: GatewayInterface = account.interface,
     ) -> PaymentReply:
-        prepared: PreparedPayment = prepare_payment(
-            payment, credentials=credentials, interface=interface, today=TODAY
-        )
-        return read_payment_reply(
-            prepared, raw_of(reply, status=status), policy=policy, base_url=base_url
-        )
+        ours = replace(account, interface=by)
+        prepared: PreparedPayment = prepare_payment(payment, account=ours, today=TODAY)
+        raw = raw_of(reply, status=status)
+        return read_payment_reply(under(prepared, policy), raw, base_url=base_url)
 
     return reader
 
@@ -139,13 +138,11 @@ def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, bod
 @settings(max_examples=400)
 @given(body=bent_bytes(result_of()))
 def test_a_result_that_was_tampered_with_is_never_done_as_another(
-    interface: GatewayInterface, credentials: Credentials, body: bytes
+    account: OurAccount, body: bytes
 ) -> None:
     """What the signature covers is what was signed, or the payment is not done."""
-    prepared = prepare_payment(
-        card_payment(), credentials=credentials, interface=interface, today=TODAY
-    )
-    reply = read_payment_reply(prepared, raw_of(body), policy="enforce")
+    prepared = prepare_payment(card_payment(), account=account, today=TODAY)
+    reply = read_payment_reply(prepared, raw_of(body))
 
     if reply.outcome in {ReplyOutcome.DONE, ReplyOutcome.PENDING, ReplyOutcome.FAILED}:
         assert reply.record is not None
@@ -348,7 +345,7 @@ def test_a_hosted_page_of_a_brand_may_lie_on_a_host_of_its_own(
     tables = tables | {"profiles": tables["profiles"] | mine}
     there = b"https://pay.example.test/v1/checkout"
     body = page_of().replace(b'"/v1/checkout"', b'"' + there + b'"')
-    known = read(hosted_payment(), body, interface=GatewayInterface.of(**tables))
+    known = read(hosted_payment(), body, by=GatewayInterface.of(**tables))
 
     assert known.outcome is ReplyOutcome.PENDING
     assert read(hosted_payment(), body).outcome is ReplyOutcome.UNKNOWN

@@ -7,10 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from recon.gateway_client import (
-    Credentials,
-    GatewayInterface,
     InvalidBatchError,
     Operation,
+    OurAccount,
     PayoutRow,
     PreparedRequest,
     prepare,
@@ -20,9 +19,9 @@ from tests.recon.gateway_client.sample_payouts import PAYOUT, PRIVATE, REQUEST_I
 
 
 @pytest.fixture
-def prepared(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+def prepared(account: OurAccount) -> PreparedRequest:
     """The payout with every field, ready to send."""
-    return prepare(Operation.PAYOUT, [payout_with()], credentials=credentials, interface=interface)
+    return prepare(Operation.PAYOUT, [payout_with()], account=account)
 
 
 def test_a_payout_goes_out_as_the_document_lists_it(prepared: PreparedRequest) -> None:
@@ -50,10 +49,10 @@ def test_the_request_id_is_the_callers_own() -> None:
 
 
 def test_the_same_payout_gives_the_same_bytes(
-    prepared: PreparedRequest, interface: GatewayInterface, credentials: Credentials
+    prepared: PreparedRequest, account: OurAccount
 ) -> None:
     """A journal can rebuild what was sent."""
-    again = prepare("payout", [payout_with()], credentials=credentials, interface=interface)
+    again = prepare("payout", [payout_with()], account=account)
 
     assert again == prepared
 
@@ -78,24 +77,22 @@ def test_the_same_payout_gives_the_same_bytes(
     ],
 )
 def test_a_payout_that_must_not_be_sent_is_refused_by_field(
-    interface: GatewayInterface, credentials: Credentials, changes: dict[str, Any], field: str
+    account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
     """The field is named, its value never."""
     with pytest.raises(InvalidBatchError, match="nothing was sent") as caught:
-        prepare("payout", [payout_with(**changes)], credentials=credentials, interface=interface)
+        prepare("payout", [payout_with(**changes)], account=account)
 
     assert field in {problem.field.rpartition(".")[2] for problem in caught.value.problems}
     assert "DE8937" not in str(caught.value)
 
 
-def test_two_payouts_never_share_a_request(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_two_payouts_never_share_a_request(account: OurAccount) -> None:
     """A batch of payouts has exactly one row."""
     rows = [payout_with(), payout_with(request_id="6f0b5bb2-10f0-4d31-a7b3-1f4f5f7c9d55")]
 
     with pytest.raises(InvalidBatchError, match="2 rows; 1 to 1"):
-        prepare("payout", rows, credentials=credentials, interface=interface)
+        prepare("payout", rows, account=account)
 
 
 def test_an_amount_in_binary_is_refused_before_it_loses_digits() -> None:

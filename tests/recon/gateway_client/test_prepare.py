@@ -10,9 +10,9 @@ from pydantic import SecretStr
 from recon.gateway_client import (
     CancelRow,
     CaptureRow,
-    Credentials,
     GatewayInterface,
     InvalidBatchError,
+    OurAccount,
     PreparedRequest,
     RefundRow,
     ReviewRow,
@@ -31,11 +31,9 @@ REFUND = RefundRow(
 )
 
 
-def test_the_same_rows_give_the_same_bytes(
-    interface: GatewayInterface, credentials: Credentials, captures: PreparedRequest
-) -> None:
+def test_the_same_rows_give_the_same_bytes(account: OurAccount, captures: PreparedRequest) -> None:
     """Canonical: the journal's hash names exactly what is sent."""
-    again = prepare("capture", captures.rows, credentials=credentials, interface=interface)
+    again = prepare("capture", captures.rows, account=account)
 
     assert again == captures
     assert again.body_sha256 == hashlib.sha256(again.body).hexdigest()
@@ -78,32 +76,27 @@ def test_the_same_rows_give_the_same_bytes(
     ],
 )
 def test_a_row_that_must_not_be_sent_is_named(
-    interface: GatewayInterface, credentials: Credentials, changes: dict[str, Any], field: str
+    account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
     """Row, field and reason; the whole batch stays here."""
     with pytest.raises(InvalidBatchError, match="nothing was sent") as caught:
         prepare(
             "refund",
             [replace(REFUND, transaction_id="T0"), replace(REFUND, **changes)],
-            credentials=credentials,
-            interface=interface,
+            account=account,
         )
 
     assert {(problem.position, problem.field) for problem in caught.value.problems} == {(1, field)}
 
 
-def test_a_transaction_stands_in_a_batch_once(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_a_transaction_stands_in_a_batch_once(account: OurAccount) -> None:
     """Two rows of one transaction could not be told apart in a reply."""
     with pytest.raises(InvalidBatchError, match="more than once"):
-        prepare("capture", [CAPTURE, CAPTURE], credentials=credentials, interface=interface)
+        prepare("capture", [CAPTURE, CAPTURE], account=account)
 
 
 @pytest.mark.parametrize(("count", "operation"), [(0, "capture"), (51, "capture"), (101, "review")])
-def test_a_batch_has_the_documented_bounds(
-    interface: GatewayInterface, credentials: Credentials, count: int, operation: str
-) -> None:
+def test_a_batch_has_the_documented_bounds(account: OurAccount, count: int, operation: str) -> None:
     """50 rows, 100 for review, never none."""
     kind = CaptureRow if operation == "capture" else ReviewRow
     rows = [
@@ -112,17 +105,15 @@ def test_a_batch_has_the_documented_bounds(
     ]
 
     with pytest.raises(InvalidBatchError, match=f"{count} rows"):
-        prepare(operation, rows, credentials=credentials, interface=interface)
+        prepare(operation, rows, account=account)
 
 
-def test_a_row_of_another_operation_is_refused(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_a_row_of_another_operation_is_refused(account: OurAccount) -> None:
     """A cancel never leaves as a capture."""
     row = CancelRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
 
     with pytest.raises(InvalidBatchError, match="CancelRow, not a CaptureRow"):
-        prepare("capture", [row], credentials=credentials, interface=interface)
+        prepare("capture", [row], account=account)
 
 
 @pytest.mark.parametrize(("merchant", "key"), [("", "k"), ("1,2", "k"), ("100042", "")])
@@ -134,13 +125,12 @@ def test_nothing_is_signed_without_ids_and_a_key(
         prepare(
             "capture",
             [CAPTURE],
-            credentials=Credentials(merchant, "1", SecretStr(key)),
-            interface=interface,
+            account=OurAccount(merchant, "1", SecretStr(key), interface),
         )
 
 
 def test_our_reference_is_sent_only_under_a_profile_that_sends_it(
-    tables: dict[str, Any], credentials: Credentials
+    tables: dict[str, Any], account: OurAccount
 ) -> None:
     """base: not in the document. extended: refund_reference."""
     sent = {
@@ -148,8 +138,7 @@ def test_our_reference_is_sent_only_under_a_profile_that_sends_it(
             prepare(
                 "refund",
                 [REFUND],
-                credentials=Credentials("100042", "100042001", credentials.sign_key),
-                interface=GatewayInterface.of(**tables, profile=profile),
+                account=replace(account, interface=GatewayInterface.of(**tables, profile=profile)),
             ).body
         )["refund_orders"][0].get("refund_reference")
         for profile in ("base", "extended")

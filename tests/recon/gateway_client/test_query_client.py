@@ -2,6 +2,7 @@ import asyncio
 import json
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -11,10 +12,10 @@ from hypothesis import strategies as st
 
 from recon.gateway_client import (
     AddressNotRegisteredError,
-    Credentials,
     GatewayClientError,
     GatewayInterface,
     MerchantRefusedError,
+    OurAccount,
     QueryAnswers,
     QueryClient,
     QueryLimits,
@@ -76,12 +77,9 @@ class Asker:
     LEAST = 0.001
     """Of a wait that is not the pace's own."""
 
-    def __init__(
-        self, player: Player, interface: GatewayInterface, credentials: Credentials
-    ) -> None:
+    def __init__(self, player: Player, account: OurAccount) -> None:
         self.player = player
-        self.interface = interface
-        self.credentials = credentials
+        self.account = account
         self.waits: list[float] = []
         self.pace = (0.0, 0)
         self.now = 0.0
@@ -102,25 +100,16 @@ class Asker:
             in_flight=in_flight,
             patience_seconds=patience,
         )
-        pace = AccountPace(
-            calls_per_second=limits.calls_per_second,
-            in_flight=limits.in_flight,
-            patience_seconds=limits.patience_seconds,
-            ends_in_seconds=ends_in,
-            seconds=lambda: self.now,
-        )
-        return asyncio.run(self._ask(play, keys, trades=trades, limits=limits, pace=pace))
+        pace = AccountPace(limits, ends_in_seconds=ends_in, seconds=lambda: self.now)
+        return asyncio.run(self._ask(play, keys, trades=trades, pace=pace))
 
     async def _ask(
-        self, play: Play, keys: list[str], *, trades: bool, limits: QueryLimits, pace: AccountPace
+        self, play: Play, keys: list[str], *, trades: bool, pace: AccountPace
     ) -> QueryAnswers:
         async with self.player.playing(play):
             client = QueryClient(
                 Transport(base_url=self.player.base_url, clock=lambda: NOW, deadline_seconds=2),
-                credentials=self.credentials,
-                interface=self.interface,
-                policy="enforce",
-                limits=limits,
+                account=self.account,
                 randomness=random.Random(7),
                 sleep=self._sleep,
                 pace=pace,
@@ -139,9 +128,9 @@ class Asker:
 
 
 @pytest.fixture
-def ask(player: Player, interface: GatewayInterface, credentials: Credentials) -> Asker:
+def ask(player: Player, account: OurAccount) -> Asker:
     """Asks under the shipped profile."""
-    return Asker(player, interface, credentials)
+    return Asker(player, account)
 
 
 def keys_of(count: int) -> list[str]:
@@ -467,10 +456,11 @@ def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None
 
 
 def test_refunds_are_searched_in_groups_within_both_bounds(
-    player: Player, tables: dict[str, Any], credentials: Credentials
+    player: Player, tables: dict[str, Any], account: OurAccount
 ) -> None:
     """100 keys and 1,000 characters; a key in silence is asked alone before it has no refund."""
     interface = GatewayInterface.of(**tables, profile="extended")
+    account = replace(account, interface=interface)
     keys = [f"recon-{n:026d}" for n in range(60)]
     asked: list[list[str]] = []
 
@@ -486,10 +476,8 @@ def test_refunds_are_searched_in_groups_within_both_bounds(
         async with player.playing(play):
             client = QueryClient(
                 Transport(base_url=player.base_url, clock=lambda: NOW),
-                credentials=credentials,
-                interface=interface,
-                policy="enforce",
-                limits=QueryLimits(calls_per_second=10_000),
+                account=account,
+                pace=AccountPace(QueryLimits(calls_per_second=10_000)),
             )
             async with client:
                 return await client.refunds(references=[*keys, "not,sent", ""])

@@ -10,8 +10,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from recon.gateway_client import (
-    Credentials,
-    GatewayInterface,
+    OurAccount,
     QueryAnswers,
     QueryClient,
     QueryLimits,
@@ -58,25 +57,20 @@ class Troubled:
 
 
 @pytest.fixture
-def ask(
-    player: Player, interface: GatewayInterface, credentials: Credentials
-) -> Callable[..., QueryAnswers]:
+def ask(player: Player, account: OurAccount) -> Callable[..., QueryAnswers]:
     """Asks a troubled gateway in its own quick time."""
 
     def asked(gateway: Troubled, clock: QuickTime, *, keys: int, rate: float) -> QueryAnswers:
         async def run() -> QueryAnswers:
-            limits = QueryLimits(in_flight=4)
+            limits = QueryLimits(calls_per_second=rate, in_flight=4)
             async with (
                 player.playing(gateway),
                 QueryClient(
                     Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=5),
-                    credentials=credentials,
-                    interface=interface,
-                    policy="enforce",
-                    limits=limits,
+                    account=account,
                     randomness=random.Random(11),
                     sleep=clock.sleep,
-                    pace=AccountPace(calls_per_second=rate, in_flight=4, seconds=clock.seconds),
+                    pace=AccountPace(limits, seconds=clock.seconds),
                 ) as client,
             ):
                 return await client.query(order_nos=keys_of(keys))

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recon.gateway_client import (
-    Credentials,
     FindingKind,
     FraudCheck,
-    GatewayInterface,
+    OurAccount,
     RiskFacts,
     RiskReason,
 )
@@ -32,9 +31,9 @@ ROW = {
 
 
 @pytest.fixture(scope="session")
-def context(interface: GatewayInterface, credentials: Credentials) -> ReplyContext:
+def context(account: OurAccount) -> ReplyContext:
     """An enforcing reader of a query by order number."""
-    return query_context(interface, credentials)
+    return query_context(account)
 
 
 def read(context: ReplyContext, *rows: object, **head: object) -> GroupAnswer[OrderRecord]:

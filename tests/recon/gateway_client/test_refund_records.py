@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -6,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.gateway_client import Credentials, FindingKind, GatewayInterface
+from recon.gateway_client import FindingKind, GatewayInterface, OurAccount
 from recon.gateway_client.query_records import (
     REFUND_QUERY,
     GroupAnswer,
@@ -35,10 +36,10 @@ ROW: dict[str, Any] = {
 
 
 @pytest.fixture(scope="session")
-def context(tables: dict[str, Any], credentials: Credentials) -> ReplyContext:
+def context(tables: dict[str, Any], account: OurAccount) -> ReplyContext:
     """An enforcing reader of a search by our own reference, profile extended."""
     interface = GatewayInterface.of(**tables, profile="extended")
-    return query_context(interface, credentials, operation=REFUND_QUERY)
+    return query_context(replace(account, interface=interface), operation=REFUND_QUERY)
 
 
 def read(context: ReplyContext, *rows: object, **head: object) -> GroupAnswer[RefundRecord]:

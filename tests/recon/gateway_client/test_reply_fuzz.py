@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -20,9 +21,9 @@ from pydantic import SecretStr
 
 from recon.gateway_client import (
     CancelSubscriptionRow,
-    Credentials,
     FindingKind,
     GatewayInterface,
+    OurAccount,
     Payment,
     PreparedRequest,
     RawReply,
@@ -45,7 +46,7 @@ from recon.gateway_client.query_records import (
     read_group,
 )
 from tests.recon.gateway_client.fuzzed import BESIDE, TOKENS, bent_rows, replies
-from tests.recon.gateway_client.played import NOW, Player, pieces, query_context, success_of
+from tests.recon.gateway_client.played import NOW, Player, pieces, query_context, success_of, under
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
@@ -128,15 +129,14 @@ def is_believable(row: dict[str, Any]) -> bool:
 class Subjects:
     """Each reader of replies with the replies it is made for."""
 
-    def __init__(self, interface: GatewayInterface, credentials: Credentials) -> None:
-        self.interface = interface
-        self.credentials = credentials
+    def __init__(self, account: OurAccount) -> None:
+        self.account = account
 
     def batch(self, prepared: PreparedRequest, *good: dict[str, Any]) -> Subject:
         """A batch: every row gets exactly one outcome."""
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            reply = read_batch_reply(prepared, raw, policy=policy)
+            reply = read_batch_reply(under(prepared, policy), raw)
             assert [row.position for row in reply.rows] == list(range(len(prepared.rows)))
             return reply
 
@@ -145,27 +145,21 @@ class Subjects:
     def subscription(self) -> Subject:
         """A batch of one that answers with its own fields."""
         row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold")
-        prepared = prepare(
-            "cancelsubscription", [row], credentials=self.credentials, interface=self.interface
-        )
+        prepared = prepare("cancelsubscription", [row], account=self.account)
         good = {"recurring_id": "R1", "contract_name": "Gold", "cancel_status": "1"}
         return self.batch(prepared, good | {"encryption_data": prepared.signature})
 
     def payout(self) -> Subject:
         """A batch of one with a large record."""
-        prepared = prepare(
-            "payout", [payout_with()], credentials=self.credentials, interface=self.interface
-        )
+        prepared = prepare("payout", [payout_with()], account=self.account)
         return self.batch(prepared, record_of(prepared))
 
     def payment(self, payment: Payment, *good: bytes) -> Subject:
         """A payment of any kind."""
-        prepared = prepare_payment(
-            payment, credentials=self.credentials, interface=self.interface, today=TODAY
-        )
+        prepared = prepare_payment(payment, account=self.account, today=TODAY)
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            return read_payment_reply(prepared, raw, policy=policy)
+            return read_payment_reply(under(prepared, policy), raw)
 
         return read, replies(*good, {"code": "I0013", "message": "m", "source": "s"})
 
@@ -177,9 +171,7 @@ class Subjects:
         good["refunds_list"] = good["orders_list"]
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            context = query_context(
-                self.interface, self.credentials, operation=operation, policy=policy
-            )
+            context = query_context(replace(self.account, policy=policy), operation=operation)
             keys = ["SO1", "SO2"]
             answer = read_group(keys, raw=raw, context=context, kind=KeyKind.ORDER_NO)
             answered = {*answer.not_found, *answer.failed, *answer.missing}
@@ -194,13 +186,11 @@ class Subjects:
 
     def methods(self) -> Subject:
         """The best payment methods."""
-        prepared = prepare_methods(
-            request_of(), credentials=self.credentials, interface=self.interface
-        )
+        prepared = prepare_methods(request_of(), account=self.account)
         good = {"payment_methods": ["card", {"payment_method": "x"}]}
 
         def read(raw: RawReply, policy: ReplyPolicy) -> object:
-            return read_methods_reply(prepared, raw, policy=policy)
+            return read_methods_reply(under(prepared, policy), raw)
 
         return read, replies(good | {"encryption_data": prepared.signature})
 
@@ -210,8 +200,8 @@ def subjects(
     tables: dict[str, Any], captures: PreparedRequest, refunds: PreparedRequest
 ) -> dict[str, Subject]:
     """Every reader, under the profile that has them all."""
-    credentials = Credentials("100042", "100042001", SecretStr("sandbox"))
-    made = Subjects(GatewayInterface.of(**tables, profile="extended"), credentials)
+    extended = GatewayInterface.of(**tables, profile="extended")
+    made = Subjects(OurAccount("100042", "100042001", SecretStr("sandbox"), extended))
     return {
         "capture": made.batch(captures, success_of(captures)),
         "refund": made.batch(refunds, success_of(refunds)),

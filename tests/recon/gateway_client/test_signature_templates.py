@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from recon.gateway_client import (
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
-    Credentials,
     GatewayInterface,
+    OurAccount,
     RefundRow,
     ReviewRow,
     Row,
@@ -22,7 +23,6 @@ from recon.gateway_client import (
     prepare_payment,
 )
 from recon.gateway_client.documents import element_texts, xml_root
-from recon.gateway_client.interface import sign
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
@@ -104,10 +104,10 @@ def row_of(operation: str, *, transaction_id: str) -> Row:
     return row
 
 
-def signatures(interface: GatewayInterface, credentials: Credentials) -> dict[str, str]:
+def signatures(account: OurAccount) -> dict[str, str]:
     """The signature of each operation as its request carries it."""
     found = {
-        operation: sign(operation, fields={}, credentials=credentials, interface=interface)
+        operation: account.sign(operation, fields={})
         for operation in ("retrievalTrans", "retrievalRefund")
     }
     rows: dict[str, list[Row]] = {
@@ -119,20 +119,14 @@ def signatures(interface: GatewayInterface, credentials: Credentials) -> dict[st
         CancelSubscriptionRow(recurring_id="R1", contract_name=" Gold plan")
     ]
     for operation, batch in rows.items():
-        prepared = prepare(operation, batch, credentials=credentials, interface=interface)
+        prepared = prepare(operation, batch, account=account)
         found[operation] = prepared.signature
     for payment in (card_payment(), apm_payment(), hosted_payment()):
-        found[payment.operation] = prepare_payment(
-            payment, credentials=credentials, interface=interface, today=TODAY
-        ).signature
-    found["optimise"] = prepare_methods(
-        request_of(), credentials=credentials, interface=interface
-    ).signature
+        found[payment.operation] = prepare_payment(payment, account=account, today=TODAY).signature
+    found["optimise"] = prepare_methods(request_of(), account=account).signature
     root = xml_root(result_of(), root="respon")
     texts = element_texts(root, repeated="risk_reasons")
-    found["payment_reply"] = sign(
-        "payment_reply", fields=texts, credentials=credentials, interface=interface
-    )
+    found["payment_reply"] = account.sign("payment_reply", fields=texts)
     return found
 
 
@@ -158,11 +152,11 @@ def test_every_template_has_a_worked_example(tables: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("operation", EXAMPLES)
 def test_each_operation_signs_the_bytes_of_its_example(
-    tables: dict[str, Any], credentials: Credentials, operation: str
+    tables: dict[str, Any], account: OurAccount, operation: str
 ) -> None:
     """Concatenated in the template's order without spaces, the key last, SHA-256 in lower case."""
     plain, expected = EXAMPLES[operation]
     interface = GatewayInterface.of(**tables, profile="extended")
 
     assert hashlib.sha256(plain.encode()).hexdigest() == expected
-    assert signatures(interface, credentials)[operation] == expected
+    assert signatures(replace(account, interface=interface))[operation] == expected

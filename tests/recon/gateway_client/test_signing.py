@@ -1,25 +1,22 @@
 import ast
 import hashlib
 import hmac
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import recon.gateway_client
-from recon.gateway_client import Credentials, GatewayInterface
-from recon.gateway_client.interface import same_signature, sign
+from recon.gateway_client import GatewayInterface, OurAccount
+from recon.gateway_client.interface import same_signature
 
 
-def signed_with(interface: GatewayInterface, credentials: Credentials, **changes: object) -> str:
+def signed_with(interface: GatewayInterface, account: OurAccount, **changes: object) -> str:
     """A refund of two transactions under changed rules."""
     rules = interface.signature.model_copy(update=changes)
-    return sign(
-        "refund",
-        fields={},
-        rows=[{"transaction_id": " T 1"}, {"transaction_id": "T2"}],
-        credentials=credentials,
-        interface=interface.model_copy(update={"signature": rules}),
-    )
+    changed = replace(account, interface=interface.model_copy(update={"signature": rules}))
+    rows = [{"transaction_id": " T 1"}, {"transaction_id": "T2"}]
+    return changed.sign("refund", fields={}, rows=rows)
 
 
 @pytest.mark.parametrize(
@@ -33,25 +30,23 @@ def signed_with(interface: GatewayInterface, credentials: Credentials, **changes
 )
 def test_a_signature_is_the_template_then_the_key(
     interface: GatewayInterface,
-    credentials: Credentials,
+    account: OurAccount,
     changes: dict[str, object],
     message: str,
 ) -> None:
     """Concatenated without delimiter, missing fields as nothing, key last, SHA-256."""
     expected = hashlib.sha256(message.encode()).hexdigest()
 
-    assert signed_with(interface, credentials, **changes) == expected
-    upper = signed_with(interface, credentials, **changes, hex_case="upper")
+    assert signed_with(interface, account, **changes) == expected
+    upper = signed_with(interface, account, **changes, hex_case="upper")
     assert upper == expected.upper()
 
 
-def test_an_hmac_takes_the_key_as_its_key(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_an_hmac_takes_the_key_as_its_key(interface: GatewayInterface, account: OurAccount) -> None:
     """The newer family."""
     expected = hmac.new(b"sandbox", b"100042100042001T1T2", hashlib.sha256).hexdigest()
 
-    assert signed_with(interface, credentials, algorithm="hmac-sha256") == expected
+    assert signed_with(interface, account, algorithm="hmac-sha256") == expected
 
 
 @pytest.mark.parametrize(
@@ -77,6 +72,6 @@ def test_no_signature_is_compared_by_equality() -> None:
     assert compared == []
 
 
-def test_the_key_never_shows(credentials: Credentials) -> None:
+def test_the_key_never_shows(account: OurAccount) -> None:
     """Not in a repr."""
-    assert "sandbox" not in repr(credentials)
+    assert "sandbox" not in repr(account)

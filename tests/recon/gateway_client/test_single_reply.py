@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -9,10 +10,10 @@ import pytest
 from recon.gateway_client import (
     BatchReply,
     CancelSubscriptionRow,
-    Credentials,
     FindingKind,
     GatewayInterface,
     InvalidBatchError,
+    OurAccount,
     PreparedRequest,
     ReplyOutcome,
     prepare,
@@ -31,23 +32,21 @@ def read() -> Read:
     """Reads a reply with the shipped interface."""
 
     def reader(prepared: PreparedRequest, reply: object, *, status: int = 200) -> BatchReply:
-        return read_batch_reply(prepared, raw_of(reply, status=status), policy="enforce")
+        return read_batch_reply(prepared, raw_of(reply, status=status))
 
     return reader
 
 
 @pytest.fixture
-def payout(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+def payout(account: OurAccount) -> PreparedRequest:
     """One payout, ready to send."""
-    return prepare("payout", [payout_with()], credentials=credentials, interface=interface)
+    return prepare("payout", [payout_with()], account=account)
 
 
 @pytest.fixture
-def subscription(interface: GatewayInterface, credentials: Credentials) -> PreparedRequest:
+def subscription(account: OurAccount) -> PreparedRequest:
     """One cancellation of a subscription, ready to send."""
-    return prepare(
-        "cancelsubscription", [SUBSCRIPTION], credentials=credentials, interface=interface
-    )
+    return prepare("cancelsubscription", [SUBSCRIPTION], account=account)
 
 
 def test_a_completed_payout_is_done_with_its_record(payout: PreparedRequest, read: Read) -> None:
@@ -140,8 +139,7 @@ def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
     ],
 )
 def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(
-    interface: GatewayInterface,
-    credentials: Credentials,
+    account: OurAccount,
     read: Read,
     payer: str,
     figures: dict[str, Any],
@@ -149,7 +147,7 @@ def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(
 ) -> None:
     """Amount, fee, what leaves and what arrives add up to the cent; else it is named and open."""
     rows = [payout_with(fee_paid_by=payer)]
-    prepared = prepare("payout", rows, credentials=credentials, interface=interface)
+    prepared = prepare("payout", rows, account=account)
 
     reply = read(prepared, record_of(prepared, **figures))
 
@@ -207,8 +205,7 @@ A_SOURCE = FROM_DOLLARS | {"source_amount": "290.00"}
     ],
 )
 def test_a_payout_from_another_currency_is_done_with_the_fee_in_either(
-    interface: GatewayInterface,
-    credentials: Credentials,
+    account: OurAccount,
     read: Read,
     sent: dict[str, str],
     figures: dict[str, Any],
@@ -216,7 +213,7 @@ def test_a_payout_from_another_currency_is_done_with_the_fee_in_either(
 ) -> None:
     """Each side in its own currency; the fee is exact where it is in that of who bears it."""
     rows = [payout_with(**sent)]
-    prepared = prepare("payout", rows, credentials=credentials, interface=interface)
+    prepared = prepare("payout", rows, account=account)
 
     reply = read(prepared, record_of(prepared, **figures))
 
@@ -286,13 +283,12 @@ def test_a_signed_refusal_before_processing_rejects_a_payout(
     [("base", "application/xml"), ("extended", "application/json")],
 )
 def test_a_subscription_is_cancelled_in_json_text_under_the_profiles_type(
-    tables: dict[str, Any], credentials: Credentials, profile: str, content_type: str
+    tables: dict[str, Any], account: OurAccount, profile: str, content_type: str
 ) -> None:
     """base: as the document's samples; extended: as its newer pages."""
     interface = GatewayInterface.of(**tables, profile=profile)
-    prepared = prepare(
-        "cancelsubscription", [SUBSCRIPTION], credentials=credentials, interface=interface
-    )
+    account = replace(account, interface=interface)
+    prepared = prepare("cancelsubscription", [SUBSCRIPTION], account=account)
 
     assert prepared.content_type == content_type
     assert list(json.loads(prepared.body).items()) == [
@@ -305,7 +301,7 @@ def test_a_subscription_is_cancelled_in_json_text_under_the_profiles_type(
 
 
 def test_a_subscription_can_be_cancelled_in_real_xml(
-    tables: dict[str, Any], credentials: Credentials
+    tables: dict[str, Any], account: OurAccount
 ) -> None:
     """For a gateway that means its declared type."""
     mine = {"single": {"cancelsubscription": {"body": "xml"}}}
@@ -314,8 +310,7 @@ def test_a_subscription_can_be_cancelled_in_real_xml(
     body = prepare(
         "cancelsubscription",
         [row],
-        credentials=credentials,
-        interface=GatewayInterface.of(**tables),
+        account=replace(account, interface=GatewayInterface.of(**tables)),
     ).body
 
     assert b"<recurring_id>R1</recurring_id>" in body
@@ -352,11 +347,9 @@ def test_the_cancellation_of_a_subscription_is_believed_only_when_it_is_ours(
     assert [row.outcome for row in read(subscription, reply).rows] == [outcome]
 
 
-def test_a_contract_name_that_breaks_lines_is_not_sent(
-    interface: GatewayInterface, credentials: Credentials
-) -> None:
+def test_a_contract_name_that_breaks_lines_is_not_sent(account: OurAccount) -> None:
     """Control characters have no place in an id."""
     row = CancelSubscriptionRow(recurring_id="R1", contract_name="a\nb")
 
     with pytest.raises(InvalidBatchError, match="contract_name"):
-        prepare("cancelsubscription", [row], credentials=credentials, interface=interface)
+        prepare("cancelsubscription", [row], account=account)

@@ -6,11 +6,11 @@ import pytest
 
 from recon.gateway_client import (
     CaptureRow,
-    Credentials,
     GatewayInterface,
     InterfaceError,
     InvalidBatchError,
     InvalidPaymentError,
+    OurAccount,
     prepare,
     prepare_payment,
 )
@@ -49,20 +49,21 @@ def test_as_shipped_a_currency_has_two_decimals_or_its_own_if_more(
 )
 def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
     tables: dict[str, dict[str, Any]],
-    credentials: Credentials,
+    account: OurAccount,
     amounts: dict[str, object],
     currency: str,
     written: str,
 ) -> None:
     """An amount goes out as it is configured, any other number of decimals does not."""
     interface = interface_with(tables, **amounts)
+    account = replace(account, interface=interface)
     row = replace(ROW, currency=currency, amount=Decimal(written))
-    prepared = prepare("capture", [row], credentials=credentials, interface=interface)
+    prepared = prepare("capture", [row], account=account)
     assert f'"amount":"{written}"'.encode() in prepared.body
 
     longer = replace(row, amount=Decimal(f"{written}{'' if '.' in written else '.'}0"))
     with pytest.raises(InvalidBatchError, match="amount has"):
-        prepare("capture", [longer], credentials=credentials, interface=interface)
+        prepare("capture", [longer], account=account)
 
 
 @pytest.mark.parametrize(
@@ -78,11 +79,11 @@ def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
     ],
 )
 def test_a_payout_of_another_form_is_not_sent(
-    interface: GatewayInterface, credentials: Credentials, changes: dict[str, Any], field: str
+    account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
     """Refused before a byte leaves, by field."""
     with pytest.raises(InvalidBatchError) as caught:
-        prepare("payout", [payout_with(**changes)], credentials=credentials, interface=interface)
+        prepare("payout", [payout_with(**changes)], account=account)
 
     assert field in {problem.field for problem in caught.value.problems}
 
@@ -99,13 +100,11 @@ def test_a_payout_of_another_form_is_not_sent(
     ],
 )
 def test_a_payment_of_another_form_is_not_sent(
-    interface: GatewayInterface, credentials: Credentials, changes: dict[str, Any], field: str
+    account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
     """Every amount of it, by field."""
     with pytest.raises(InvalidPaymentError, match=field):
-        prepare_payment(
-            card_payment(**changes), credentials=credentials, interface=interface, today=TODAY
-        )
+        prepare_payment(card_payment(**changes), account=account, today=TODAY)
 
 
 @pytest.mark.parametrize(

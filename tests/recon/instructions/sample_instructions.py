@@ -7,10 +7,9 @@ from pydantic import SecretStr
 
 from recon.gateway_client import (
     BatchReply,
-    Credentials,
-    GatewayInterface,
     NotSentError,
     Operation,
+    OurAccount,
     PreparedRequest,
     ReplyOutcome,
     UnknownOutcomeError,
@@ -56,8 +55,7 @@ def request_of(rows: Sequence[Cleared], *, body: bytes = b"", sha: str = "") -> 
         body=body,
         body_sha256=sha,
         signature="",
-        credentials=Credentials("100042", "100042001", SecretStr("sandbox")),
-        interface=GatewayInterface.bundled(),
+        account=OurAccount("100042", "100042001", SecretStr("sandbox")),
         private=frozenset({IBAN}),
         operation=Operation.CAPTURE,
         rows=sent,

@@ -4,19 +4,19 @@ import pytest
 from pydantic import SecretStr
 
 from recon.config.settings import GATEWAY_FILES, load_tables
-from recon.gateway_client import Credentials, GatewayInterface
+from recon.gateway_client import GatewayInterface, OurAccount
 from recon.notifications.receiver import MessageRefusal, VerifiedMessage, kept_fields, read_message
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
 
 INTERFACE = GatewayInterface.of(
     **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
 )
-OURS = Credentials(MERCHANT, ACCOUNT, SecretStr("sandbox"))
+OURS = OurAccount(MERCHANT, ACCOUNT, SecretStr("sandbox"), INTERFACE)
 
 
 def read(pairs: dict[str, str]) -> VerifiedMessage | MessageRefusal:
     """One message to our account."""
-    return read_message(pairs, credentials=OURS, interface=INTERFACE)
+    return read_message(pairs, account=OURS)
 
 
 def test_a_payment_and_a_refund_tell_their_own_amount() -> None:

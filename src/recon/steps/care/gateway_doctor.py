@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice, product
 from types import MappingProxyType
@@ -30,7 +30,7 @@ from recon.gateway_client.errors import (
     UnknownOutcomeError,
     UnsignedError,
 )
-from recon.gateway_client.interface import SignatureRules, SignatureState, WireAmounts, sign
+from recon.gateway_client.interface import SignatureRules, SignatureState, WireAmounts
 from recon.gateway_client.messages import request_body
 from recon.gateway_client.query_records import QUERY
 from recon.gateway_client.replies import ReplyContext, envelope_of
@@ -114,7 +114,7 @@ async def probe(
         signature = _signature(account, rule=rule, fields={**fields, "orders": joined})
     except UnsignedError as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
-    message = account.credentials.message(
+    message = account.message(
         {**fields, **question.more},
         signature=signature if question.is_signed else NOBODYS_SIGNATURE,
     )
@@ -124,17 +124,12 @@ async def probe(
     except (NotSentError, UnknownOutcomeError) as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     try:
-        reply = json_object(account.credentials.without_key(raw.body))
+        reply = json_object(account.without_key(raw.body))
     except UnreadableReplyError as error:
         sentence = f"HTTP {raw.status}, and the reply is {error}"
         return Probe("silent", sentence, SignatureState.ABSENT)
-    context = ReplyContext(
-        operation=QUERY,
-        signature=signature,
-        credentials=account.credentials,
-        interface=account.interface,
-        policy="enforce",
-    )
+    strict = replace(account, policy="enforce")
+    context = ReplyContext(operation=QUERY, signature=signature, account=strict)
     envelope = envelope_of(reply, context=context)
     status = envelope.return_status
     words = account.interface.status_map.query_return_status
@@ -152,7 +147,7 @@ async def probe(
 
 def _signature(account: GatewayAccount, *, rule: SignatureRules, fields: Mapping[str, str]) -> str:
     interface = account.interface.model_copy(update={"signature": rule})
-    return sign(QUERY, fields=fields, credentials=account.credentials, interface=interface)
+    return replace(account, interface=interface).sign(QUERY, fields=fields)
 
 
 def _rows(
