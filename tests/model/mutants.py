@@ -287,7 +287,7 @@ def _quarantine_by_the_wall(patch: pytest.MonkeyPatch) -> None:
 
 def _earlier_answers_count(patch: pytest.MonkeyPatch) -> None:
     """What was asked before the doubt is evidence of it too."""
-    patch.setattr(doubt.evidence_rows, "last_change", lambda *_: 0)
+    patch.setattr(doubt.case_rows, "last_change", lambda *_: 0)
 
 
 def _one_wait_for_all_answers(patch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ sent; when any of them changes, the list is another one and earlier words for it
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from itertools import groupby
 
 from recon.config.approvers import Approver, folded, has_left, person_key
 from recon.instructions.instruction import REPEAT, Instruction
@@ -20,6 +20,13 @@ from recon.model.words import InstructionKind
 
 DIGEST_CHARACTERS = 16
 LARGEST_SHOWN = 10
+DECIDE = (
+    *("instruction_id", "natural_key", "merchant_id", "account_id", "kind", "order_no"),
+    *("transaction_id", "currency", "amount", "payment_amount", "reason", "request_id", "state"),
+    *("hold", "review_flag", "recurring_id", "contract_name", "gateway_request_id", "payee"),
+    *("payee_digest", "repeats", "sealed"),
+)
+"""Every field that decides what would be sent, and why it waits."""
 ASKED_BY_HAND = r"asked for by hand by (.+?): "
 """How the hold of an instruction begins that a person asked for at the command line."""
 
@@ -45,15 +52,16 @@ class ApprovalList:
 
         Amounts of two currencies are never compared: they stand by currency, largest first.
         """
-        ranks = ((rank, item) for items in self._by_currency() for rank, item in enumerate(items))
-        foremost = sorted(ranks, key=lambda ranked: (ranked[0], ranked[1].currency))
-        shown = (item for _, item in foremost[:LARGEST_SHOWN])
-        return tuple(sorted(shown, key=_by_size))
-
-    def _by_currency(self) -> list[list[Instruction]]:
-        """The instructions of each currency, largest first."""
-        ordered = sorted(self.items, key=_by_size)
-        return [list(items) for _, items in groupby(ordered, key=lambda item: item.currency)]
+        ordered = sorted(
+            self.items, key=lambda item: (item.currency, -item.amount, item.instruction_id)
+        )
+        ranks: Counter[str] = Counter()
+        foremost: list[tuple[int, str, int]] = []
+        for place, item in enumerate(ordered):
+            foremost.append((ranks[item.currency], item.currency, place))
+            ranks[item.currency] += 1
+        places = sorted(place for *_, place in sorted(foremost)[:LARGEST_SHOWN])
+        return tuple(ordered[place] for place in places)
 
     @property
     def repeats(self) -> tuple[Instruction, ...]:
@@ -69,42 +77,9 @@ class ApprovalList:
 def list_of(instructions: Iterable[Instruction]) -> ApprovalList:
     """The list of these instructions with its digest."""
     items = tuple(sorted(instructions, key=lambda item: item.instruction_id))
-    lines = ["\x1f".join(_decides(item)) for item in items]
+    lines = ["\x1f".join(str(getattr(item, name)) for name in DECIDE) for item in items]
     digest = hashlib.sha256("\x1e".join(lines).encode()).hexdigest()
     return ApprovalList(digest[:DIGEST_CHARACTERS], items)
-
-
-def _by_size(item: Instruction) -> tuple[str, int, str]:
-    """Its place by currency, the largest first."""
-    return (item.currency, -item.amount, item.instruction_id)
-
-
-def _decides(item: Instruction) -> Sequence[str]:
-    """Every field that decides what would be sent, and why it waits."""
-    return (
-        item.instruction_id,
-        item.natural_key,
-        item.merchant_id,
-        item.account_id,
-        item.kind.value,
-        item.order_no,
-        item.transaction_id,
-        item.currency,
-        str(item.amount),
-        str(item.payment_amount),
-        item.reason,
-        item.request_id,
-        item.state.value,
-        item.hold,
-        item.review_flag,
-        item.recurring_id,
-        item.contract_name,
-        item.gateway_request_id,
-        item.payee,
-        item.payee_digest,
-        item.repeats,
-        item.sealed,
-    )
 
 
 Decides = Callable[[Approver], str]

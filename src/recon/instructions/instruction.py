@@ -4,9 +4,12 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from recon.model.words import InstructionKind, InstructionState
+
+if TYPE_CHECKING:
+    from recon.instructions.planning import Action
 
 ROWS_PER_BATCH_MAX = 50
 NOT_SENT_TRIES_MAX = 3
@@ -37,47 +40,53 @@ FOLLOWS: Mapping[InstructionState, frozenset[InstructionState]] = {
 """The protocol; terminal states lead nowhere, a contradiction later opens a case instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """One row of the journal. Amounts are minor units of the currency."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What an instruction, or a row that asks for one, says."""
 
-    instruction_id: str
-    natural_key: str
     merchant_id: str
     account_id: str
     kind: InstructionKind
     order_no: str
     transaction_id: str
     currency: str
-    amount: int
-    """What moves: captured, refunded or cancelled."""
-    payment_amount: int
-    """The payment's own amount, which the gateway wants beside a refund or cancel."""
     reason: str
     request_id: str
     file_id: int | None
     line: int
-    state: InstructionState
-    hold: str
-    attempts: int
-    baseline_status: str
-    approved_by: str
-    in_doubt_since: datetime | None
     review_flag: str = ""
     recurring_id: str = ""
     contract_name: str = ""
-    gateway_request_id: str = ""
-    """Under which the gateway knows a payout; made when it was planned, kept for ever."""
     payee: str = ""
     """Of a payout, as people may see it, such as `DE…3000`, or `DE…3000, from 300.00 USD`."""
     payee_digest: str = ""
     """The same for every payout to this payee."""
+    sealed: str = field(default="", repr=False)
+    """A payout's details, encrypted; "" once it is final."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction(Asked):
+    """One row of the journal. Amounts are minor units of the currency."""
+
+    instruction_id: str
+    natural_key: str
+    amount: int
+    """What moves: captured, refunded or cancelled."""
+    payment_amount: int
+    """The payment's own amount, which the gateway wants beside a refund or cancel."""
+    state: InstructionState
+    hold: str
+    attempts: int = 0
+    baseline_status: str = ""
+    approved_by: str = ""
+    in_doubt_since: datetime | None = None
+    gateway_request_id: str = ""
+    """Under which the gateway knows a payout; made when it was planned, kept for ever."""
     repeats: str = ""
     """Ids of the instructions of the same intention that people see beside it, with spaces."""
     again_for: str = ""
     """The first instruction, where this capture is planned a second time."""
-    sealed: str = field(default="", repr=False)
-    """A payout's details, encrypted; "" once it is final."""
     message: str = ""
     """What was last said of it, by the gateway or by whoever moved it."""
     refund_reference_id: str = ""
@@ -171,31 +180,6 @@ What = tuple[str, str, InstructionKind, str, str, int]
 """Merchant, account, kind, subject, currency and minor units."""
 
 
-class Instructed(Protocol):
-    """An instruction, or a row that asks for one."""
-
-    @property
-    def merchant_id(self) -> str: ...  # noqa: D102 - as an instruction has them
-    @property
-    def account_id(self) -> str: ...  # noqa: D102
-    @property
-    def kind(self) -> InstructionKind: ...  # noqa: D102
-    @property
-    def order_no(self) -> str: ...  # noqa: D102
-    @property
-    def transaction_id(self) -> str: ...  # noqa: D102
-    @property
-    def recurring_id(self) -> str: ...  # noqa: D102
-    @property
-    def payee_digest(self) -> str: ...  # noqa: D102
-    @property
-    def currency(self) -> str: ...  # noqa: D102
-    @property
-    def amount(self) -> int: ...  # noqa: D102
-    @property
-    def request_id(self) -> str: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True)
 class Intention:
     """One intended movement, without who asked for it."""
@@ -216,9 +200,13 @@ class Intention:
     """The one transaction that the gateway shows for the order; "" where it is not known."""
 
     @classmethod
-    def of(cls, item: Instructed, *, shown: str = "") -> "Intention":
+    def of(cls, item: "Instruction | Action", *, shown: str = "") -> "Intention":
         """What is meant by an instruction, or by a row that asks for one."""
-        subject = _subject(item)
+        subject = ""
+        if item.kind is InstructionKind.PAYOUT:
+            subject = f"payee {item.payee_digest}"
+        elif item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
+            subject = f"subscription {item.recurring_id}"
         return cls(
             merchant_id=item.merchant_id,
             account_id=item.account_id,
@@ -297,7 +285,9 @@ def unagreed(
         if other.instruction_id != wanted.instruction_id
         and other.may_have_taken_effect
         and own.may_be(Intention.of(other), ids_unique=ids_unique)
-        and not _approved_beside(wanted, other)
+        # Nor where people let one of them go and saw the other named.
+        and other.instruction_id not in wanted.repeats.split()
+        and wanted.instruction_id not in other.repeats.split()
     )
 
 
@@ -315,19 +305,3 @@ def told_repeats(repeats: Iterable[Instruction]) -> str:
 def named(repeats: Iterable[str]) -> str:
     """Instruction ids as an instruction keeps them."""
     return " ".join(repeats)
-
-
-def _approved_beside(instruction: Instruction, other: Instruction) -> bool:
-    """People let one of them go and saw the other named."""
-    return (
-        other.instruction_id in instruction.repeats.split()
-        or instruction.instruction_id in other.repeats.split()
-    )
-
-
-def _subject(item: Instructed) -> str:
-    if item.kind is InstructionKind.PAYOUT:
-        return f"payee {item.payee_digest}"
-    if item.kind is InstructionKind.CANCEL_SUBSCRIPTION:
-        return f"subscription {item.recurring_id}"
-    return ""

@@ -18,7 +18,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from itertools import count
 
@@ -26,6 +26,7 @@ from recon.config.limits import CurrencyLimits
 from recon.instructions.instruction import (
     MOVES_MONEY,
     REPEAT,
+    Asked,
     Instruction,
     Intention,
     ids_differ,
@@ -317,35 +318,18 @@ REQUEST_IDS = uuid.UUID("5f0c6c1e-2f0b-5d0e-9c3a-7a4b1d6e8f20")
 """Name space of the ids under which the gateway knows our payouts; each is made once and kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action(Asked):
     """One row of an order file that asks for something."""
 
     action_id: int
-    file_id: int
     file_name: str
-    line: int
-    merchant_id: str
-    account_id: str
-    order_no: str
-    transaction_id: str
-    kind: InstructionKind
-    currency: str
     order_amount: int
     action_amount: int | None
-    reason: str
-    request_id: str
     strict: bool = False
     """From an instruction file: its request id stands for one instruction, whatever it says."""
-    review_flag: str = ""
-    recurring_id: str = ""
-    contract_name: str = ""
-    payee: str = ""
-    """As people may see it, such as `DE…3000`."""
-    payee_digest: str = ""
     content_digest: str = ""
     """Of all that a payout says beside its amount; keyed."""
-    sealed: str = field(default="", repr=False)
     row: OrderRow | None = None
     """What its row says beside it; None where it stands in no order row."""
 
@@ -439,9 +423,9 @@ class _Planning:
         self.actions = actions
         self._known = known
         self._ids_unique = ids_unique
-        self._taken: set[tuple[int, str]] = set()
+        self._taken: set[tuple[int | None, str]] = set()
         """File and instruction: a second equal row of a file is not the first one again."""
-        self._asked: dict[tuple[int, InstructionKind, str], list[Intention]] = defaultdict(list)
+        self._asked = defaultdict[tuple[int | None, str, str], list[Intention]](list)
         """File, kind and order -> what the file's rows mean."""
         for action in actions:
             key = (action.file_id, action.kind, action.order_no)
@@ -617,34 +601,16 @@ def _instruction_of(
     action: Action, *, natural_key: str, instruction_id: str, hold: _Hold, approved: bool
 ) -> Instruction:
     return Instruction(
+        **{name.name: getattr(action, name.name) for name in fields(Asked)},
         instruction_id=instruction_id,
         natural_key=natural_key,
-        merchant_id=action.merchant_id,
-        account_id=action.account_id,
-        kind=action.kind,
-        order_no=action.order_no,
-        transaction_id=action.transaction_id,
-        currency=action.currency,
         amount=action.amount,
         payment_amount=action.order_amount,
-        reason=action.reason,
-        request_id=action.request_id,
-        file_id=action.file_id,
-        line=action.line,
         state=InstructionState.APPROVED if approved else InstructionState.PLANNED,
         hold=hold.because,
-        attempts=0,
-        baseline_status="",
         approved_by=RULE_APPROVER if approved else "",
-        in_doubt_since=None,
-        review_flag=action.review_flag,
-        recurring_id=action.recurring_id,
-        contract_name=action.contract_name,
         gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
-        payee=action.payee,
-        payee_digest=action.payee_digest,
         repeats=named(repeat.instruction_id for repeat in hold.repeats[:REPEATS_NAMED_MAX]),
-        sealed=action.sealed,
     )
 
 
@@ -682,9 +648,19 @@ def plan_again(
     """
     again = []
     for first in ended:
-        if not _may_come_again(first) or first.instruction_id in have_second:
+        may_come_again = (
+            first.kind is InstructionKind.CAPTURE
+            and first.state is InstructionState.RESOLVED_NOT_APPLIED
+            and first.amount == first.payment_amount
+            and not first.again_for
+        )
+        if not may_come_again or first.instruction_id in have_second:
             continue
-        hold = _hold(first, auto_approve=auto_approve, allowance=allowance)
+        hold = BY_PEOPLE.format(first=first.instruction_id)
+        if first.approved_by == RULE_APPROVER:
+            hold = ""
+            if auto_approve:
+                hold = allowance.hold_on(first.kind, currency=first.currency, amount=first.amount)
         approved = auto_approve and not hold
         again.append(
             replace(
@@ -706,20 +682,3 @@ def plan_again(
             )
         )
     return tuple(again)
-
-
-def _may_come_again(first: Instruction) -> bool:
-    return (
-        first.kind is InstructionKind.CAPTURE
-        and first.state is InstructionState.RESOLVED_NOT_APPLIED
-        and first.amount == first.payment_amount
-        and not first.again_for
-    )
-
-
-def _hold(first: Instruction, *, auto_approve: bool, allowance: RuleAllowance) -> str:
-    if first.approved_by != RULE_APPROVER:
-        return BY_PEOPLE.format(first=first.instruction_id)
-    if not auto_approve:
-        return ""
-    return allowance.hold_on(first.kind, currency=first.currency, amount=first.amount)

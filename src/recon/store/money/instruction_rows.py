@@ -53,9 +53,7 @@ origin = order_file.alias("origin")
 
 VALUES_PER_QUERY_MAX = 500
 """Ids named in one query; databases bound how many there may be."""
-_COLUMNS = tuple(instruction.c[name] for name in Instruction.__dataclass_fields__)
-_KIND, _STATE = ([*Instruction.__dataclass_fields__].index(name) for name in ("kind", "state"))
-INSTRUCTIONS = select(*_COLUMNS).order_by(
+INSTRUCTIONS = select(*(instruction.c[name] for name in Instruction.__dataclass_fields__)).order_by(
     instruction.c.planned_at, instruction.c.file_id, instruction.c.line
 )
 """Every instruction, oldest first. What a query adds stands behind its own columns."""
@@ -107,10 +105,10 @@ def read_instructions(connection: Connection, query: Select[Any]) -> list[Instru
 
 def instruction_of(row: Row[Any]) -> Instruction:
     """One journal row, by its first columns, as a domain value."""
-    cells: list[Any] = [*row[: len(_COLUMNS)]]
-    cells[_KIND] = InstructionKind(cells[_KIND])
-    cells[_STATE] = InstructionState(cells[_STATE])
-    return Instruction(*cells)
+    cells: dict[str, Any] = dict(zip(Instruction.__dataclass_fields__, row, strict=False))
+    cells["kind"] = InstructionKind(cells["kind"])
+    cells["state"] = InstructionState(cells["state"])
+    return Instruction(**cells)
 
 
 def move(
