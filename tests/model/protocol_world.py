@@ -49,6 +49,7 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.steps.files import ingest as ingest_step
 from recon.steps.ground.environment import Environment, id_source, outside_heads
 from recon.steps.money import settle as settle_step
+from recon.steps.money.settle import MoneyOfRun
 from recon.steps.night import query
 from recon.steps.night import query as query_step
 from recon.store.database.engine import Store, parse_url
@@ -501,7 +502,7 @@ class World:
         """The gateway of this world in place of the one over HTTP."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(settle_step, "GatewayOfMoney", _Always(self.gateway))
-            patch.setattr(settle_step, "send", self._sending(settle_step.send))
+            patch.setattr(MoneyOfRun, "send", self._sending(MoneyOfRun.send))
             patch.setattr(query, "asking", self.gateway.asking)
             patch.setattr(asyncio, "run", self.runner.run)
             patch.setattr(asyncio, "Runner", partial(nullcontext, self.runner))

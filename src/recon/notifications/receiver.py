@@ -293,7 +293,7 @@ class Receiver:
                 "body_sha256": hashlib.sha256(body).hexdigest(),
                 "fields": read.fields,
             }
-            keep_case(connection, owner, case=case, at=now)
+            keep_case(connection, account, case=case, at=now)
         if kept is Kept.BESIDE_OTHERS:
             return Acknowledgement(ACKNOWLEDGED, "success")
         return Acknowledgement(STATUS_OF[read.problem], f"{read.problem}: {read.reason}")

@@ -15,9 +15,8 @@ from recon.files.typing.table_schema import Grammar
 from recon.files.typing.text_cells import is_fit
 from recon.instructions.eligibility import Baseline, Cleared, ShownPayment
 from recon.instructions.instruction import Instruction
-from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.planning import HOLD_CHARACTERS, Action, Plan, plan
-from recon.instructions.queries import KeyAnswers, ask
+from recon.instructions.queries import ask
 from recon.model.errors import AmountError, FolderError, NightHeldError, ReconError, UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
@@ -28,15 +27,7 @@ from recon.steps.ground.identity import key_of
 from recon.steps.ground.kept_answers import Replies, keep, note_asked, reply_rows, seal, this_moment
 from recon.steps.money.doubt import note_refund_numbers
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
-from recon.steps.money.settle import (
-    WITHDRAW_IT,
-    PaymentOf,
-    journal_of,
-    payment_reader,
-    payments_by_order,
-    queue_of,
-    send,
-)
+from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
 from recon.store.database.night_lock import account_lock
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
@@ -74,7 +65,8 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
         FolderError: there is no folder to note the history's head in; nothing was stored or sent.
         NightHeldError: a night is at work on the account.
     """
-    environment.settings.account(request.merchant_id, account_id=request.account_id)
+    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    reports = environment.settings.account(**of_account).reports
     if not request.by.strip():
         msg = "say who asks for it (--as)"
         raise UsageError(msg)
@@ -89,8 +81,14 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
         msg = f"{stopped}; nothing was stored or sent"
         raise UsageError(msg)
     request = replace(request, by=_asker(request.by, environment=environment))
-    run = _run_of(request, environment=environment)
-    _make_reports(run, environment=environment)
+    try:
+        make_folder(reports)  # in which the history's head is noted before anything is sent
+    except OSError as error:
+        msg = (
+            f"the reports folder {reports} cannot be made ({error.strerror}); nothing was "
+            "stored or sent: correct `reports` in merchants.toml, or make the folder"
+        )
+        raise FolderError(msg) from error
     with ExitStack() as held:
         try:
             held.enter_context(account_lock(environment.store, run))
@@ -101,7 +99,14 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
                 "stored or sent: try again when it has ended"
             )
             raise NightHeldError(msg) from error
-        return _carry_out(request, run=run, environment=environment)
+        return _carry_out(request, environment=environment)
+
+
+def _refuse_living_night(environment: Environment, **account: str) -> None:
+    """A night that lost its lock and lives may still have a request on the wire."""
+    with environment.store.reading() as connection:
+        if runs.living(connection, **account) is not None:
+            raise NightHeldError
 
 
 def _asker(name: str, *, environment: Environment) -> str:
@@ -126,43 +131,34 @@ def _asker(name: str, *, environment: Environment) -> str:
     raise UsageError(msg)
 
 
-def _make_reports(run: Run, *, environment: Environment) -> None:
-    """The folder in which the head of the history is noted before anything is sent."""
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    try:
-        make_folder(account.reports)
-    except OSError as error:
-        msg = (
-            f"the reports folder {account.reports} cannot be made ({error.strerror}); nothing was "
-            "stored or sent: correct `reports` in merchants.toml, or make the folder"
-        )
-        raise FolderError(msg) from error
-
-
-def _refuse_living_night(environment: Environment, run: Run) -> None:
-    """A night that lost its lock and lives may still have a request on the wire."""
-    with environment.store.reading() as connection:
-        if runs.living(connection, run) is not None:
-            raise NightHeldError
-
-
-def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> Instruction:
+def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
+    now = environment.clock()
+    # A value only: no night has this run, so it never counts as one.
+    run = Run(
+        run_id=f"{BY_HAND}{environment.new_id()[:12]}",
+        merchant_id=request.merchant_id,
+        account_id=request.account_id,
+        business_date=now.date(),
+        mode=Mode.LIVE,
+        status="finished",
+        step="by hand",
+        owner=this_process(),
+        started_at=now,
+        as_of=now,
+        verdict="",
+        workbook="",
+        problem="",
+    )
     note_refund_numbers(run, environment=environment)
-    baseline = _ask(request, run=run, environment=environment)
+    money = MoneyOfRun(run, environment=environment)
+    baseline = _ask(request, run=run, money=money, environment=environment)
     payment = _payment(request, baseline=baseline)
-    instruction = _planned(request, payment=payment, run=run, environment=environment)
-    account = (run.merchant_id, run.account_id)
-    gateway = GatewayOfMoney.of(environment.settings, account=account, clock=environment.clock)
+    instruction = _planned(request, payment=payment, run=run, money=money, environment=environment)
     # What waits for another person is judged again, with all that holds then, by its night.
     is_approved = instruction.state is InstructionState.APPROVED
     restored = restored_since(run, environment=environment) if is_approved else ""
-    queued = queue_of(
-        [instruction],
-        run=run,
-        baselines={request.order_no: baseline},
-        gate=Gate(restored, ""),
-        gateway=gateway,
-        environment=environment,
+    queued = money.queue_of(
+        [instruction], baselines={request.order_no: baseline}, gate=Gate(restored, "")
     )
     for refused in queued.refused:
         reason = refused.reason.removesuffix(WITHDRAW_IT)
@@ -173,23 +169,21 @@ def _carry_out(request: HandRequest, *, run: Run, environment: Environment) -> I
             connection, run, plan=Plan((instruction,), ()), at=environment.clock()
         )
     if is_approved:
-        _send(queued.cleared[0], run=run, gateway=gateway, environment=environment)
+        _send(queued.cleared[0], money=money, environment=environment)
     with environment.store.reading() as connection:
         return instruction_rows.of_id(connection, instruction.instruction_id) or instruction
 
 
-def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: Environment) -> None:
+def _send(judged: Cleared, *, money: MoneyOfRun, environment: Environment) -> None:
     """Send it; what did not leave says so in `recon status` and waits for the next night.
 
     Raises:
         ReconError: it may have left, and what became of it could not be kept.
     """
     instruction_id = judged.instruction.instruction_id
-    sending = (gateway, journal_of(run, environment=environment))
     failed: ReconError | None = None
-    reason = ""
     try:
-        sent = send([judged], run=run, sending=sending, environment=environment)
+        sent = money.send([judged])
         reason = sent.stop_reason or sent.left_out.get(instruction_id, "")
     except ReconError as error:
         failed, reason = error, str(error)
@@ -206,37 +200,14 @@ def _send(judged: Cleared, *, run: Run, gateway: GatewayOfMoney, environment: En
         raise failed
 
 
-def _ids_unique(run: Run, *, environment: Environment) -> bool:
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    return account.instructions.are_unique
-
-
-def _run_of(request: HandRequest, *, environment: Environment) -> Run:
-    """A value only: no night has this run, so it never counts as one."""
-    now = environment.clock()
-    return Run(
-        run_id=f"{BY_HAND}{environment.new_id()[:12]}",
-        merchant_id=request.merchant_id,
-        account_id=request.account_id,
-        business_date=now.date(),
-        mode=Mode.LIVE,
-        status="finished",
-        step="by hand",
-        owner=this_process(),
-        started_at=now,
-        as_of=now,
-        verdict="",
-        workbook="",
-        problem="",
-    )
-
-
-def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baseline:
+def _ask(
+    request: HandRequest, *, run: Run, money: MoneyOfRun, environment: Environment
+) -> Baseline:
     """What the gateway says of the order now; kept as evidence like a night's answers."""
-    asked = this_moment(environment)
+    asked, order_no = this_moment(environment), request.order_no
     replies = asyncio.run(
         ask(
-            [request.order_no],
+            [order_no],
             account=(run.merchant_id, run.account_id),
             settings=environment.settings,
             clock=environment.clock,
@@ -245,17 +216,12 @@ def _ask(request: HandRequest, *, run: Run, environment: Environment) -> Baselin
     )
     shown, dated = replies.observations, replies.gateway_at
     kept = Replies(BASELINE, run.account_id, replies.answers, shown, asked, dated)
-    note_asked(run, phase=BASELINE, keys=[request.order_no], environment=environment)
+    note_asked(run, phase=BASELINE, keys=[order_no], environment=environment)
     keep(run, reply_rows(run, kept), environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
-        payment_of = payment_reader(connection, run, environment=environment)
-    return _baseline(replies, order_no=request.order_no, payment_of=payment_of)
-
-
-def _baseline(answers: KeyAnswers, *, order_no: str, payment_of: PaymentOf) -> Baseline:
-    payments = payments_by_order(answers.observations, payment_of=payment_of)
-    answer, reason = answers.answers[order_no]
+        payments = money.payments(connection, shown)
+    answer, reason = replies.answers[order_no]
     if answer is not KeyAnswer.FOUND:
         reasons = {
             KeyAnswer.NOT_FOUND: "the gateway does not know it",
@@ -282,21 +248,22 @@ def _payment(request: HandRequest, *, baseline: Baseline) -> ShownPayment:
     raise UsageError(msg)
 
 
-def _amount(request: HandRequest, *, payment: ShownPayment) -> int:
-    if not request.amount:
-        return payment.amount
-    try:
-        return parse_minor_units(request.amount, currency=payment.currency)
-    except AmountError as error:
-        msg = f"--amount {error}; nothing was stored or sent"
-        raise UsageError(msg) from error
-
-
 def _planned(
-    request: HandRequest, *, payment: ShownPayment, run: Run, environment: Environment
+    request: HandRequest,
+    *,
+    payment: ShownPayment,
+    run: Run,
+    money: MoneyOfRun,
+    environment: Environment,
 ) -> Instruction:
     """The instruction of a request; held when the journal already has its like."""
-    amount = _amount(request, payment=payment)
+    amount = payment.amount
+    if request.amount:
+        try:
+            amount = parse_minor_units(request.amount, currency=payment.currency)
+        except AmountError as error:
+            msg = f"--amount {error}; nothing was stored or sent"
+            raise UsageError(msg) from error
     action = Action(
         action_id=0,
         file_id=0,
@@ -320,7 +287,7 @@ def _planned(
         known=known,
         new_id=environment.new_id,
         auto_approve=True,
-        ids_unique=_ids_unique(run, environment=environment),
+        ids_unique=money.ids_unique,
     )
     if not made.new:
         msg = (
@@ -328,17 +295,11 @@ def _planned(
             f"(instruction {made.links[0][1]}); nothing was stored or sent"
         )
         raise UsageError(msg)
-    return _as_asked(made.new[0], request=request, environment=environment)
-
-
-def _as_asked(
-    planned: Instruction, *, request: HandRequest, environment: Environment
-) -> Instruction:
     by = request.by.strip()[:NAME_CHARACTERS_MAX]
-    own = replace(planned, file_id=None, line=0)
-    if planned.hold:
+    own = replace(made.new[0], file_id=None, line=0)
+    if own.hold:
         # Whoever asked for it does not approve it.
-        return replace(own, hold=f"asked for by hand by {by}: {planned.hold}"[:HOLD_CHARACTERS])
+        return replace(own, hold=f"asked for by hand by {by}: {own.hold}"[:HOLD_CHARACTERS])
     if environment.settings.is_sandbox:
         return replace(own, state=InstructionState.APPROVED, approved_by=f"by hand: {by}")
     return replace(

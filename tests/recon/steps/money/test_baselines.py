@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,15 +22,16 @@ ROW = {
 }
 
 
-def _payment_of(row: Any) -> ShownPayment:
-    return ShownPayment(
+def _shown(row: Any, **more: str) -> tuple[str, ShownPayment]:
+    return row["order_no"], ShownPayment(
         *(row["transaction_id"], GatewayState.PAID),
         *(row["payment_status"], row["currency"], row["amount"], row["transaction_date"]),
+        **more,
     )
 
 
 def _closed(*rows: dict[str, Any]) -> dict[str, list[str]]:
-    found = payments_by_order(rows, payment_of=_payment_of)
+    found = payments_by_order(map(_shown, rows))
     return {order: [one.closed_because for one in payments] for order, payments in found.items()}
 
 
@@ -47,9 +47,7 @@ def test_answers_about_two_orders_that_contradict_each_other_close_the_payment()
 def test_the_same_answer_about_two_orders_closes_nothing() -> None:
     """A payment that is shown twice alike is one payment; a case of it still closes it."""
     assert _closed(ROW, ROW | {"order_no": "A-2"}) == {"A-1": [""], "A-2": [""]}
-    found = payments_by_order(
-        [ROW], payment_of=lambda row: replace(_payment_of(row), closed_because="a case")
-    )
+    found = payments_by_order([_shown(ROW, closed_because="a case")])
     assert [one.closed_because for one in found["A-1"]] == ["a case"]
 
 
