@@ -222,10 +222,23 @@ def _same_for_all(
 def _rows(
     prepared: PreparedRequest, *, outcome: ReplyOutcome, code: str, text: str
 ) -> tuple[RowOutcome, ...]:
-    return tuple(
-        RowOutcome(position, *ids_of(row), outcome, code, text)
-        for position, row in enumerate(prepared.rows)
-    )
+    rows = (_row(sent, outcome, code=code, text=text) for sent in prepared.rows)
+    return tuple(replace(row, position=position) for position, row in enumerate(rows))
+
+
+def _row(
+    sent: Row,
+    outcome: ReplyOutcome,
+    *,
+    code: str,
+    text: str,
+    reference: str = "",
+    payout: PayoutRecord | None = None,
+) -> RowOutcome:
+    """What a row came to; a payout has no id but the gateway's."""
+    own, order_no = ids_of(sent)
+    transaction_id = own or (payout.transaction_id if payout else "")
+    return RowOutcome(0, transaction_id, order_no, outcome, code, text, reference, payout)
 
 
 def _by_rows(prepared: PreparedRequest, *, message: _Message) -> BatchReply:
@@ -324,12 +337,9 @@ def _single(sent: Row, *, answer: Mapping[str, Any], prepared: PreparedRequest) 
     reference, finding, is_ours = _refund_reference(sent, answer=answer, is_due=word == "accepted")
     if finding is not None and not is_ours:
         return _unknown(sent, finding.kind, finding.message, code=code)
-    own, order_no = ids_of(sent)
-    transaction_id = own or (payout.transaction_id if payout else "")
-    outcome = RowOutcome(
-        0, transaction_id, order_no, ReplyOutcome(word), code, text, reference, payout
-    )
-    return outcome, () if finding is None else (finding,)
+    outcome = ReplyOutcome(word)
+    row = _row(sent, outcome, code=code, text=text, reference=reference, payout=payout)
+    return row, () if finding is None else (finding,)
 
 
 def _refund_reference(
@@ -359,12 +369,8 @@ def _unknown(
     code: str = "",
     payout: PayoutRecord | None = None,
 ) -> Judged:
-    own, order_no = ids_of(sent)
-    transaction_id = own or (payout.transaction_id if payout else "")
-    outcome = RowOutcome(
-        0, transaction_id, order_no, ReplyOutcome.UNKNOWN, code, why, payout=payout
-    )
-    return outcome, (ReplyFinding(kind, why, own, order_no),)
+    row = _row(sent, ReplyOutcome.UNKNOWN, code=code, text=why, payout=payout)
+    return row, (ReplyFinding(kind, why, *ids_of(sent)),)
 
 
 def differing_fields(

@@ -9,7 +9,7 @@ journal names what was sent.
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -121,18 +121,6 @@ ROW_TYPES: dict[Operation, type[Row]] = {
 }
 
 
-def wire_row(row: Row, *, fields: Iterable[str]) -> dict[str, Any]:
-    """The named fields of a row as the wire writes them: text, amounts without exponent, objects.
-
-    A field of a payout that was not given is left out.
-    """
-    values = ((name, getattr(row, name)) for name in fields)
-    spares_blanks = isinstance(row, PayoutRow)
-    return {
-        name: wire_value(value) for name, value in values if not (spares_blanks and is_blank(value))
-    }
-
-
 def is_refund_number(text: str, *, transaction_id: str) -> bool:
     """Whether a refund_reference_id is the transaction's, a hyphen and two digits (4.7)."""
     prefix, hyphen, number = text.rpartition("-")
@@ -142,11 +130,6 @@ def is_refund_number(text: str, *, transaction_id: str) -> bool:
 def ids_of(row: Row) -> tuple[str, str]:
     """The transaction_id and order_no of a row; a subscription has neither, a payout not yet."""
     return (row.transaction_id, row.order_no) if isinstance(row, BatchRow) else ("", "")
-
-
-def private_of(row: Row) -> frozenset[str]:
-    """Values of a row that must not be stored or shown in clear."""
-    return private_texts(row) if isinstance(row, PayoutRow) else frozenset()
 
 
 def fields_sent(operation: Operation, *, interface: GatewayInterface) -> tuple[str, ...]:
@@ -178,11 +161,6 @@ def check_rows(
     return tuple(problems)
 
 
-def text_pattern(field: str, *, interface: GatewayInterface) -> re.Pattern[str]:
-    """The whole-text pattern of a field, compiled once."""
-    return _compiled(getattr(interface.profile.grammar, field))
-
-
 @lru_cache(maxsize=PATTERNS_KEPT_MAX)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
@@ -190,7 +168,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def text_problem(field: str, *, text: str, interface: GatewayInterface) -> str:
     """Why this text must not be sent as this field; "" when it may."""
-    pattern = text_pattern(field, interface=interface)
+    pattern = _compiled(getattr(interface.profile.grammar, field))
     if pattern.fullmatch(text) is None:
         return f"does not have the form {pattern.pattern}"
     longest = interface.profile.lengths.get(field)
@@ -350,7 +328,15 @@ def prepare(
         msg = f"this {operation} batch must not be sent: {few(reasons)}; nothing was sent"
         raise InvalidBatchError(msg, problems=problems)
     fields = fields_sent(operation, interface=interface)
-    wire_rows = [wire_row(row, fields=fields) for row in rows]
+    wire_rows = [
+        {
+            name: wire_value(value)
+            for name in fields
+            # A field of a payout that was not given is left out.
+            if not is_blank(value := getattr(row, name)) or not isinstance(row, PayoutRow)
+        }
+        for row in rows
+    ]
     if isinstance(described, BatchOperation):
         fields_signed, rows_signed = {}, wire_rows
         content: dict[str, Any] = {described.rows_field: wire_rows}
@@ -363,7 +349,9 @@ def prepare(
         described=described,
         account=account,
         signature=signature,
-        private=frozenset().union(*(private_of(row) for row in rows)),
+        private=frozenset().union(
+            *(private_texts(row) for row in rows if isinstance(row, PayoutRow))
+        ),
         operation=operation,
         rows=tuple(rows),
     )

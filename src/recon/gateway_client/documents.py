@@ -35,16 +35,14 @@ def json_object(body: bytes) -> dict[str, Any]:
     Raises:
         UnreadableReplyError: anything else, with the reason.
     """
-    if len(body) > REPLY_BYTES_MAX:
-        msg = f"larger than {REPLY_BYTES_MAX} bytes"
-        raise UnreadableReplyError(msg)
+    _refuse_size(body)
     try:
         value = json.loads(
             body.decode("utf-8-sig"),
             object_pairs_hook=_without_duplicates,
             parse_constant=_refuse_constant,
-            parse_float=_decimal,
-            parse_int=_integer,
+            parse_float=lambda text: Decimal(_short(text)),
+            parse_int=lambda text: int(_short(text)),
         )
     except UnreadableReplyError:
         raise
@@ -96,6 +94,12 @@ def rows_of(reply: Mapping[str, Any], *, field: str) -> tuple[list[dict[str, Any
     return rows, len(elements) - len(rows)
 
 
+def _refuse_size(body: bytes) -> None:
+    if len(body) > REPLY_BYTES_MAX:
+        msg = f"larger than {REPLY_BYTES_MAX} bytes"
+        raise UnreadableReplyError(msg)
+
+
 def _refuse_depth(value: Any) -> None:
     """Level by level; what is deeper than Python's own limit was no JSON for the parser already."""
     level = [value]
@@ -121,14 +125,6 @@ def _refuse_constant(name: str) -> Any:
     raise UnreadableReplyError(msg)
 
 
-def _decimal(text: str) -> Decimal:
-    return Decimal(_short(text))
-
-
-def _integer(text: str) -> int:
-    return int(_short(text))
-
-
 def _short(text: str) -> str:
     if len(text) > NUMBER_CHARACTERS_MAX:
         msg = f"a number of more than {NUMBER_CHARACTERS_MAX} characters"
@@ -145,9 +141,7 @@ def xml_root(body: bytes, *, root: str) -> etree._Element:
     Raises:
         UnreadableReplyError: anything else, with the reason; the reply's text is never part of it.
     """
-    if len(body) > REPLY_BYTES_MAX:
-        msg = f"larger than {REPLY_BYTES_MAX} bytes"
-        raise UnreadableReplyError(msg)
+    _refuse_size(body)
     element = _parsed(body)
     docinfo: Any = element.getroottree().docinfo  # its stubs know no doctype
     if docinfo.doctype:
@@ -233,9 +227,7 @@ def html_form(body: bytes) -> HostedForm:
     Raises:
         UnreadableReplyError: no such form or several, an input with two values, or declarations.
     """
-    if len(body) > REPLY_BYTES_MAX:
-        msg = f"larger than {REPLY_BYTES_MAX} bytes"
-        raise UnreadableReplyError(msg)
+    _refuse_size(body)
     if _DECLARES.search(body):
         msg = "a page with declarations of its own"
         raise UnreadableReplyError(msg)

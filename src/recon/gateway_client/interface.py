@@ -447,18 +447,6 @@ def _bundled(name: str) -> dict[str, Any]:
 
 
 def _read(table: type[Table], *, tables: Mapping[str, Any], file: str, profile: str) -> Table:
-    try:
-        return table.model_validate(_layered(tables, file=file, profile=profile))
-    except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
-            for problem in error.errors(include_input=False)
-        )
-        msg = f"{file}.toml, profile {profile}: {problems}"
-        raise InterfaceError(msg) from error
-
-
-def _layered(tables: Mapping[str, Any], *, file: str, profile: str) -> dict[str, Any]:
     unknown = sorted(set(tables) - set(LAYERS))
     if unknown:
         msg = f"{file}.toml has unknown layers: {', '.join(unknown)} (known: {', '.join(LAYERS)})"
@@ -470,7 +458,15 @@ def _layered(tables: Mapping[str, Any], *, file: str, profile: str) -> dict[str,
     for layer in LAYERS:
         if layer != "extended" or profile == "extended":
             merged = _overlay(merged, over=tables.get(layer, {}))
-    return merged
+    try:
+        return table.model_validate(merged)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"
+            for problem in error.errors(include_input=False)
+        )
+        msg = f"{file}.toml, profile {profile}: {problems}"
+        raise InterfaceError(msg) from error
 
 
 def _overlay(tables: Mapping[str, Any], *, over: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
@@ -67,7 +67,10 @@ def wire_value(value: object) -> Any:
     """A field as the wire writes it: text, numbers of the wire, objects without empty fields."""
     if isinstance(value, PrivateFields):
         return {
-            name: wire_number(part) if name in value.numbers else wire_value(part)
+            # Only facts about a shopper are numbers there, never our money.
+            name: (int(part) if part == int(part) else float(part))
+            if name in value.numbers
+            else wire_value(part)
             for name, part in given_fields(value)
         }
     if isinstance(value, tuple):
@@ -82,11 +85,6 @@ def text_of_field(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
-def wire_number(value: Decimal | int) -> int | float:
-    """A number of the wire; only facts about a shopper are numbers there, never our money."""
-    return int(value) if value == int(value) else float(value)
 
 
 def keeps_digits(value: object) -> bool:
@@ -191,7 +189,8 @@ def request_body(message: Mapping[str, Any], *, body: Literal["json", "form", "x
         return _json(message).encode("ascii")
     if body == "form":
         flat = {
-            name: value if _is_plain(value) else _json(value) for name, value in message.items()
+            name: value if isinstance(value, str | int) else _json(value)
+            for name, value in message.items()
         }
         return "&".join(f"{_quoted(name)}={_quoted(text)}" for name, text in flat.items()).encode()
     root = etree.Element(XML_ROOT)
@@ -209,19 +208,11 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int)
-
-
 def _fill(element: etree._Element, *, message: Mapping[str, Any]) -> None:
     for name, value in message.items():
-        for part in value if _is_list(value) else (value,):
+        for part in value if isinstance(value, list | tuple) else (value,):
             child = etree.SubElement(element, name)
             if isinstance(part, Mapping):
                 _fill(child, message=part)
             else:
                 child.text = str(part)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -270,6 +270,9 @@ def payout_record(
     }
     at = {name: instant_of(text_of(reply.get(name)) or "") for name in _INSTANT_FIELDS}
 
+    system: Any = reply
+    for place in ("beneficiary", "bank_details", "local_clearing_system"):
+        system = system.get(place) if isinstance(system, Mapping) else None
     blank = [name for name, value in (read | at).items() if value is None]
 
     def text(name: str) -> str:
@@ -288,7 +291,7 @@ def payout_record(
         fee_currency=text("fee_currency"),
         created_at=at["created_at"],
         last_updated_at=at["last_updated_at"],
-        local_clearing_system=masked_text(_clearing_system(reply)),
+        local_clearing_system=masked_text(text_of(system) or ""),
         malformed=tuple(name for name in blank if text_of(reply.get(name)) != ""),
         extra=_extra(reply, masked_text=masked_text),
     )
@@ -347,13 +350,6 @@ def instant_of(text: str) -> datetime | None:
         return datetime.fromisoformat(text)
     except ValueError:
         return None
-
-
-def _clearing_system(reply: Mapping[str, Any]) -> str:
-    beneficiary = reply.get("beneficiary")
-    details = beneficiary.get("bank_details") if isinstance(beneficiary, Mapping) else None
-    given = details.get("local_clearing_system") if isinstance(details, Mapping) else None
-    return text_of(given) or ""
 
 
 def _extra(reply: Mapping[str, Any], *, masked_text: Kept) -> dict[str, str]:

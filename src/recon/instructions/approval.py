@@ -101,7 +101,11 @@ def decides_on(
     def problem(person: Approver) -> str:
         if key(person.name) in asked:
             return f"{person.name} asked for it"
-        return problem_of_role(person) or _beyond_limits(person, wanted=wanted)
+        problems = (
+            beyond_limit(person, currency=currency, amount=amount, what="the list")
+            for currency, amount in wanted.sums.items()
+        )
+        return problem_of_role(person) or next(filter(None, problems), "")
 
     return problem
 
@@ -167,14 +171,6 @@ def _both(
 ) -> tuple[Approver, Approver]:
     first, second = (declared[person_key(name, declared=declared)] for name in people)
     return first, second
-
-
-def _beyond_limits(person: Approver, *, wanted: ApprovalList) -> str:
-    problems = (
-        beyond_limit(person, currency=currency, amount=amount, what="the list")
-        for currency, amount in wanted.sums.items()
-    )
-    return next(filter(None, problems), "")
 
 
 def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> str:

@@ -10,11 +10,11 @@ that the journal believes not to have happened. Either opens a case, whatever be
 instruction.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from recon.gateway_client.batches import is_refund_number
 from recon.instructions.instruction import Instruction
 from recon.instructions.resolution import ANSWERS_APART_MIN, Seen, by_any_clock
 from recon.model.uptime import Uptime, between
@@ -127,14 +127,11 @@ def number_of(refund_reference_id: str) -> int:
     return int(digits) if dash and digits.isascii() and digits.isdigit() else 0
 
 
-_NUMBER = re.compile(r"-(\d{2})")
-
-
 def _number(refund: Instruction) -> int:
     """Behind the transaction in the gateway's id of a refund; 0 when there is none."""
-    behind = refund.refund_reference_id.removeprefix(refund.transaction_id)
-    match = _NUMBER.fullmatch(behind)
-    return int(match[1]) if match and behind != refund.refund_reference_id else 0
+    given = refund.refund_reference_id
+    is_its = is_refund_number(given, transaction_id=refund.transaction_id)
+    return number_of(given) if is_its else 0
 
 
 def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, str]]:
@@ -159,18 +156,12 @@ def contradicted(refunds: Sequence[Instruction]) -> Iterator[tuple[Instruction, 
             between.append(refund)
             continue
         if number < last:
-            yield (
-                refund,
-                _told(refund, f"numbered it -{number:02} after -{last:02}: not in their order"),
-            )
-        elif not _explained(number - last - 1, between):
+            out_of_order = f"numbered it -{number:02} after -{last:02}: not in their order"
+            yield refund, _told(refund, out_of_order)
+        # Refunds without a number took, or may still have taken, the numbers left out.
+        elif number - last - 1 > sum(item.may_have_moved for item in between):
             yield from _skipped(refund, last=last, between=between)
         last, between = max(last, number), []
-
-
-def _explained(missing: int, between: Sequence[Instruction]) -> bool:
-    """Whether refunds without a number took, or may still have taken, the numbers left out."""
-    return missing <= sum(item.may_have_moved for item in between)
 
 
 def _skipped(

@@ -148,6 +148,8 @@ def clear_alone(
     if instruction.kind is InstructionKind.PAYOUT:
         if repeats := unagreed(instruction, others=own, transaction_id="", ids_unique=ids_unique):
             return _repeated(instruction, repeats)
+        if instruction.approved_by == rule_approver:
+            return Refused(instruction, "every payout needs approval by two people")
         own = []
     for other in own:
         if other.is_open:
@@ -155,8 +157,6 @@ def clear_alone(
             return Refused(instruction, f"{reason} yet")
         if other.may_have_taken_effect:
             return Refused(instruction, "it was done before")
-    if instruction.kind is InstructionKind.PAYOUT and instruction.approved_by == rule_approver:
-        return Refused(instruction, "every payout needs approval by two people")
     nothing = ShownPayment("", GatewayState.NONE, "", instruction.currency, instruction.amount)
     return Cleared(instruction, nothing)
 
@@ -186,7 +186,14 @@ _NO_ANSWER: Mapping[KeyAnswer, str] = {
 def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> ShownPayment | str:
     if instruction.transaction_id:
         named = [p for p in payments if p.transaction_id == instruction.transaction_id]
-        return named[0] if named else _not_shown(instruction, payments=payments)
+        if named:
+            return named[0]
+        shown = sorted({payment.transaction_id for payment in payments})
+        more = f" and {len(shown) - SHOWN_MAX} more" if len(shown) > SHOWN_MAX else ""
+        return (
+            f"the instruction names transaction {instruction.transaction_id}, the gateway shows "
+            f"{', '.join(shown[:SHOWN_MAX]) or 'none'}{more} for this order"
+        )
     if len({p.transaction_id for p in payments}) == 1:
         return payments[0]
     wanted = _WANTED[instruction.kind]
@@ -194,15 +201,6 @@ def _choose(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> Sh
     if len(fitting) == 1:
         return next(iter(fitting.values()))
     return "several payments could be meant; name the transaction_id in the order file"
-
-
-def _not_shown(instruction: Instruction, *, payments: Sequence[ShownPayment]) -> str:
-    shown = sorted({payment.transaction_id for payment in payments})
-    more = f" and {len(shown) - SHOWN_MAX} more" if len(shown) > SHOWN_MAX else ""
-    return (
-        f"the instruction names transaction {instruction.transaction_id}, the gateway shows "
-        f"{', '.join(shown[:SHOWN_MAX]) or 'none'}{more} for this order"
-    )
 
 
 def _fits_payment(
@@ -399,17 +397,16 @@ def batches(cleared: Sequence[Cleared]) -> Iterator[tuple[InstructionKind, tuple
 def planned_batches(cleared: Sequence[Cleared]) -> tuple[BatchPlan, ...]:
     """What would leave, batch by batch."""
     return tuple(
-        BatchPlan(position, kind, _sums(rows))
+        BatchPlan(position, kind, _sums([row.instruction for row in rows]))
         for position, (kind, rows) in enumerate(batches(cleared), start=1)
     )
 
 
-def _sums(rows: Sequence[Cleared]) -> dict[str, tuple[int, int]]:
+def _sums(items: Sequence[Instruction]) -> dict[str, tuple[int, int]]:
     sums: dict[str, tuple[int, int]] = {}
-    for row in rows:
-        instruction = row.instruction
-        count, amount = sums.get(instruction.currency, (0, 0))
-        sums[instruction.currency] = (count + 1, amount + instruction.amount)
+    for item in items:
+        count, amount = sums.get(item.currency, (0, 0))
+        sums[item.currency] = (count + 1, amount + item.amount)
     return dict(sorted(sums.items()))
 
 

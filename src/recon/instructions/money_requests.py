@@ -11,7 +11,6 @@ from pydantic import SecretStr
 from recon.config.settings import Settings
 from recon.gateway_client import (
     BatchReply,
-    BatchRow,
     CancelRow,
     CancelSubscriptionRow,
     CaptureRow,
@@ -137,20 +136,51 @@ class GatewayOfMoney:
         return ours.on(grounds)
 
     def _row_of(self, cleared: Cleared) -> Row:
-        instruction = cleared.instruction
-        if instruction.kind is InstructionKind.PAYOUT:
-            seal = Seal(self._account.settings.seal_key)
-            amount = self._on_wire(instruction.amount, currency=instruction.currency)
-            return _payout_row(instruction, amount=amount, seal=seal)
+        """What goes out: what moves, and a payment's own amount beside it."""
+        instruction, payment = cleared.instruction, cleared.payment
+        currency = instruction.currency
         if instruction.kind is InstructionKind.CANCEL_SUBSCRIPTION:
             return CancelSubscriptionRow(
                 recurring_id=instruction.recurring_id, contract_name=instruction.contract_name
             )
-        currency = instruction.currency
+        if instruction.kind is InstructionKind.PAYOUT:
+            seal = Seal(self._account.settings.seal_key)
+            amount = self._on_wire(instruction.amount, currency=currency)
+            if not instruction.sealed:
+                msg = "the payee's details were erased when this payout became final"
+                raise Defect(msg)
+            return PayoutRow.model_validate(
+                json.loads(seal.open(instruction.sealed))
+                | {
+                    "request_id": instruction.gateway_request_id,
+                    "payment_amount": amount,
+                    "payment_currency": currency,
+                }
+            )
         amount = self._on_wire(instruction.amount, currency=currency)
-        return _row_of(
-            cleared, amount=amount, whole=self._on_wire(cleared.payment.amount, currency=currency)
-        )
+        whole = self._on_wire(payment.amount, currency=currency)
+        ids = {
+            "transaction_id": payment.transaction_id,
+            "order_no": instruction.order_no,
+            "currency": currency,
+        }
+        match instruction.kind:
+            case InstructionKind.CAPTURE:
+                return CaptureRow(**ids, amount=amount)
+            case InstructionKind.CANCEL:
+                return CancelRow(**ids, amount=whole)
+            case InstructionKind.REVIEW:
+                flag = instruction.review_flag or FIRST_REVIEW_FLAG
+                return ReviewRow(**ids, amount=whole, review_flag=flag)
+            case _:
+                return RefundRow(
+                    **ids,
+                    amount=whole,
+                    refund_amount=amount,
+                    # It comes back in the reply and stands in the portal: ours names the row.
+                    refund_reason=instruction.reason or f"recon {instruction.instruction_id}",
+                    refund_reference=instruction.instruction_id,
+                )
 
     def _on_wire(self, minor_units: int, *, currency: str) -> Decimal:
         """An amount with the decimals that this gateway writes.
@@ -164,44 +194,3 @@ class GatewayOfMoney:
 
 def _operation(kind: InstructionKind) -> Operation:
     return Operation(kind.replace("_", ""))
-
-
-def _payout_row(instruction: Instruction, *, amount: Decimal, seal: Seal) -> PayoutRow:
-    if not instruction.sealed:
-        msg = "the payee's details were erased when this payout became final"
-        raise Defect(msg)
-    return PayoutRow.model_validate(
-        json.loads(seal.open(instruction.sealed))
-        | {
-            "request_id": instruction.gateway_request_id,
-            "payment_amount": amount,
-            "payment_currency": instruction.currency,
-        }
-    )
-
-
-def _row_of(cleared: Cleared, *, amount: Decimal, whole: Decimal) -> BatchRow:
-    """The row of one payment: what moves, and the payment's own amount."""
-    instruction = cleared.instruction
-    ids = {
-        "transaction_id": cleared.payment.transaction_id,
-        "order_no": instruction.order_no,
-        "currency": instruction.currency,
-    }
-    match instruction.kind:
-        case InstructionKind.CAPTURE:
-            return CaptureRow(**ids, amount=amount)
-        case InstructionKind.CANCEL:
-            return CancelRow(**ids, amount=whole)
-        case InstructionKind.REVIEW:
-            flag = instruction.review_flag or FIRST_REVIEW_FLAG
-            return ReviewRow(**ids, amount=whole, review_flag=flag)
-        case _:
-            return RefundRow(
-                **ids,
-                amount=whole,
-                refund_amount=amount,
-                # The reason comes back in the reply and stands in the portal: ours names the row.
-                refund_reason=instruction.reason or f"recon {instruction.instruction_id}",
-                refund_reference=instruction.instruction_id,
-            )

@@ -477,7 +477,12 @@ class _Planning:
                 )
             )
         ]
-        standing = [one for one in fitting if _says_no_more(action, one)]
+        # A row that now names the payment may be meant to send what could not be sent before.
+        standing = [
+            one
+            for one in fitting
+            if not one.is_again and action.transaction_id in {"", one.intention.transaction_id}
+        ]
         # Two payments of one order, instructed alike: each row stands for the one it names.
         standing.sort(key=lambda one: one.intention.transaction_id != action.transaction_id)
         for one in standing[:1]:
@@ -500,7 +505,15 @@ class _Planning:
             for earlier in self._known.alike(meant)
             if earlier.intention.may_be(meant, ids_unique=self._ids_unique)
         )
-        because = _repeat_sentence(repeats) if repeats else ""
+        because = ""
+        if repeats:
+            first, *more = repeats
+            others = f" and {len(more)} more" if more else ""
+            because = (
+                f"{REPEAT} of instruction {first.instruction_id} from "
+                f"{first.file_name or BY_HAND} ({first.state}){others}; two people approve it if "
+                "it is meant twice, else withdraw it"
+            )
         because = because or self._id_used(action, meant) or self._replaces(action, meant)
         before = 0 if repeats else self._before(action, meant)
         own = action.row and action.row.against(action.kind, amount=action.amount, before=before)
@@ -569,11 +582,6 @@ class _Planning:
         return ""
 
 
-def _says_no_more(action: Action, earlier: Earlier) -> bool:
-    """A row that now names the payment may be meant to send what could not be sent before."""
-    return not earlier.is_again and action.transaction_id in {"", earlier.intention.transaction_id}
-
-
 def _still_asks(own: Intention, earlier: Intention) -> bool:
     same_ids = own.request_id == earlier.request_id
     return same_ids and own.what == earlier.what and own.is_of_payment(earlier)
@@ -611,16 +619,6 @@ def _instruction_of(
         approved_by=RULE_APPROVER if approved else "",
         gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
         repeats=named(repeat.instruction_id for repeat in hold.repeats[:REPEATS_NAMED_MAX]),
-    )
-
-
-def _repeat_sentence(repeats: Sequence[Earlier]) -> str:
-    first, *more = repeats
-    others = f" and {len(more)} more" if more else ""
-    return (
-        f"{REPEAT} of instruction {first.instruction_id} from "
-        f"{first.file_name or BY_HAND} ({first.state}){others}; two people approve it if it is "
-        "meant twice, else withdraw it"
     )
 
 

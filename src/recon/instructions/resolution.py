@@ -21,7 +21,6 @@ reference are for people: the gateway's own pages can move the same.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from recon.instructions.instruction import Instruction
 from recon.model.uptime import NEVER_READ, Uptime, between
@@ -40,25 +39,15 @@ _S = GatewayState
 _K = InstructionKind
 
 
-class _Timed(Protocol):
-    @property
-    def queried_at(self) -> datetime:
-        """When the gateway said so, by the clock on the wall: for words, never for evidence."""
-        ...
-
-    @property
-    def uptime(self) -> Uptime:
-        """What clocks showed when it was asked."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
     """The payment of an instruction as one query showed it; NONE when it was not shown."""
 
     state: GatewayState
     queried_at: datetime
+    """When the gateway said so, by the clock on the wall: for words, never for evidence."""
     uptime: Uptime = NEVER_READ
+    """What clocks showed when it was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +130,10 @@ def resolve(
     since = instruction.in_doubt_since
     if since is None:
         return None
-    named = _named_refund(evidence.refunds)
-    if named is not None:
-        return named
+    for refund in reversed(evidence.refunds):
+        if refund.refund_reference_id:  # it carries our own reference: it needs no second answer
+            sentence = f"the gateway has our reference as refund {refund.refund_reference_id}"
+            return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
     if instruction.kind in NO_QUERY_SHOWS:
         sentence = f"no query shows what became of a {instruction.kind.value.replace('_', ' ')}"
         return Resolution(InstructionState.NEEDS_HUMAN, sentence)
@@ -153,8 +143,10 @@ def resolve(
     seen = [one for one in evidence.seen if had_waited(one.uptime, much=quarantined_for)]
     unseen = _unseen(seen, evidence=evidence, since=since, now=now)
     if evidence.messages:
+        # About our refund, or of a later one: a person looks, nothing is sent again.
+        hint = f"{evidence.messages[-1]}; its signature does not cover that: look the refund up"
         is_over = seen or unseen or had_waited(evidence.uptime, much=quarantined_for)
-        return _hinted(evidence) if is_over else None
+        return Resolution(InstructionState.NEEDS_HUMAN, hint) if is_over else None
     return (
         _by_message(instruction, evidence=evidence, agreed=_agreed(seen) if seen else None)
         or _missing_refund(searched)
@@ -231,21 +223,6 @@ def _by_message(
     return Resolution(InstructionState.NEEDS_HUMAN, denied)
 
 
-def _hinted(evidence: DoubtEvidence) -> Resolution:
-    """A message about our refund, or of a later one: a person looks, nothing is sent again."""
-    sentence = f"{evidence.messages[-1]}; its signature does not cover that: look the refund up"
-    return Resolution(InstructionState.NEEDS_HUMAN, sentence)
-
-
-def _named_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
-    """A refund that carries our own reference is ours: it needs no second answer."""
-    for refund in reversed(refunds):
-        if refund.refund_reference_id:
-            sentence = f"the gateway has our reference as refund {refund.refund_reference_id}"
-            return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
-    return None
-
-
 def _missing_refund(refunds: Sequence[SearchedRefund]) -> Resolution | None:
     """Two searches, far enough apart, that do not know our reference.
 
@@ -277,19 +254,17 @@ def _by_state(
         return Resolution(InstructionState.NEEDS_HUMAN, sentence)
     if instruction.kind is InstructionKind.REFUND:
         return _refund(agreed, until=refund_visible_until)
-    sentence = _evidence(seen, agreed)
-    if _is_part(instruction) and agreed.state in _APPLIED.get(instruction.kind, frozenset()):
+    sentence = (
+        f"the gateway showed {agreed.state} in two answers, the last at "
+        f"{agreed.queried_at:%Y-%m-%d %H:%M:%S} UTC ({len(seen)} answers since)"
+    )
+    if agreed.state in _APPLIED.get(instruction.kind, frozenset()):
+        if not _is_part(instruction):
+            return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
         sentence = f"{sentence}; a state does not say whether the part that we asked for moved"
-    return Resolution(_state_shown(instruction, agreed), sentence)
-
-
-def _state_shown(instruction: Instruction, agreed: Seen) -> InstructionState:
-    """What the payment's state decides; everything else is for a person."""
-    if agreed.state in _APPLIED.get(instruction.kind, frozenset()) and not _is_part(instruction):
-        return InstructionState.RESOLVED_APPLIED
-    if agreed.state in _NOT_APPLIED.get(instruction.kind, frozenset()):
-        return InstructionState.RESOLVED_NOT_APPLIED
-    return InstructionState.NEEDS_HUMAN
+    elif agreed.state in _NOT_APPLIED.get(instruction.kind, frozenset()):
+        return Resolution(InstructionState.RESOLVED_NOT_APPLIED, sentence)
+    return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 
 def _is_part(instruction: Instruction) -> bool:
@@ -308,11 +283,11 @@ def _agreed(seen: Sequence[Seen]) -> Seen | None:
     return None
 
 
-def _apart(answers: Sequence[_Timed]) -> bool:
+def _apart(answers: Sequence[SearchedRefund]) -> bool:
     return len(answers) > 1 and _are_apart(answers[0], answers[-1])
 
 
-def _are_apart(earlier: _Timed, later: _Timed) -> bool:
+def _are_apart(earlier: Seen | SearchedRefund, later: Seen | SearchedRefund) -> bool:
     """Whether two answers were asked so far from each other that they are two."""
     passed = between(earlier.uptime, later.uptime)
     return passed is not None and passed >= ANSWERS_APART_MIN
@@ -329,13 +304,6 @@ def _refund(agreed: Seen, *, until: datetime) -> Resolution | None:
     return Resolution(
         InstructionState.NEEDS_HUMAN,
         f"the gateway still shows {agreed.state} after the time in which a refund becomes visible",
-    )
-
-
-def _evidence(seen: Sequence[Seen], agreed: Seen) -> str:
-    return (
-        f"the gateway showed {agreed.state} in two answers, the last at "
-        f"{agreed.queried_at:%Y-%m-%d %H:%M:%S} UTC ({len(seen)} answers since)"
     )
 
 

@@ -65,7 +65,12 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
         first = approval_rows.open_approval(connection, wanted.digest)
-        beside = {item.instruction_id: _named(connection, item) for item in wanted.repeats}
+        beside = {
+            item.instruction_id: tuple(
+                instruction_rows.find(connection, instruction_id=item.repeats.split())
+            )
+            for item in wanted.repeats
+        }
     if first is None or _why_ended(first, environment=environment):
         return Waiting(wanted, "", None, beside)
     return Waiting(wanted, first.by, first.valid_until, beside)
@@ -99,7 +104,8 @@ def approve(
                 word=person.word,
                 valid_until=valid_until,
             )
-            _note_yes(connection, wanted, (person, valid_until), environment=environment)
+            said = Said(Kind.APPROVAL, digest, items=wanted.items, valid_until=valid_until)
+            note_endorsed(connection, said, person=person, environment=environment)
             return wanted, False
         wanted = _of_ids(connection, first.instruction_ids)
         if wanted.digest != digest:
@@ -130,7 +136,8 @@ def _second(
     decides = _decides(connection, wanted, environment=environment)
     refuse_two(person, first=first.by, environment=environment, decides=decides)
     both = f"{first.by}, {person.word.in_words}"
-    _note_yes(connection, wanted, (person, first.valid_until), environment=environment)
+    said = Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=first.valid_until)
+    note_endorsed(connection, said, person=person, environment=environment)
     values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
     moved = [
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))
@@ -165,22 +172,6 @@ def take_back(
     return f"the yes to list {digest}"
 
 
-def _note_yes(
-    connection: Connection,
-    wanted: ApprovalList,
-    who: tuple[Person, datetime],
-    *,
-    environment: Environment,
-) -> None:
-    """The desk's signature under one person's yes to exactly this list, and until when it holds."""
-    note_endorsed(
-        connection,
-        Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=who[1]),
-        person=who[0],
-        environment=environment,
-    )
-
-
 def reject(
     instruction_ids: Sequence[str], *, person: Person, reason: str, environment: Environment
 ) -> tuple[int, tuple[str, ...]]:
@@ -197,7 +188,17 @@ def reject(
         raise UsageError(msg)
     sentence = f"rejected by {person.word.in_words}: {reason.strip()}"[:400]
     with environment.store.writing() as connection:
-        items = [_waiting_one(connection, wanted) for wanted in instruction_ids]
+        items = []
+        for wanted in instruction_ids:
+            item = instruction_rows.of_id(connection, wanted)
+            if item is None or item.state is not InstructionState.PLANNED:
+                is_now = f"is {item.state}" if item else "does not exist"
+                msg = (
+                    f"instruction {wanted} {is_now}: it does not wait for approval; nothing was "
+                    "changed"
+                )
+                raise UsageError(msg)
+            items.append(item)
         note_endorsed(
             connection,
             Said(Kind.REJECTION, list_of(items).digest, items=items),
@@ -278,23 +279,13 @@ def _ended(
 
 
 def _planned(connection: Connection, only: Narrowing) -> list[Instruction]:
-    items = instruction_rows.find(
-        connection,
-        state=(InstructionState.PLANNED,),
-    )
     return [
         item
-        for item in items
+        for item in instruction_rows.find(connection, state=(InstructionState.PLANNED,))
         if only.merchant_id in {"", item.merchant_id}
         and only.account_id in {"", item.account_id}
         and (not only.instruction_ids or item.instruction_id in only.instruction_ids)
     ]
-
-
-def _named(connection: Connection, item: Instruction) -> tuple[Instruction, ...]:
-    """What an instruction repeats."""
-    wanted = item.repeats.split()
-    return tuple(instruction_rows.find(connection, instruction_id=wanted) if wanted else ())
 
 
 def _meant(connection: Connection, digest: str, *, only: Narrowing) -> ApprovalList:
@@ -317,12 +308,3 @@ def _of_ids(connection: Connection, instruction_ids: Sequence[str]) -> ApprovalL
         connection, None, column="instruction_id", values=instruction_ids
     )
     return list_of(item for (item,) in found.values())
-
-
-def _waiting_one(connection: Connection, wanted: str) -> Instruction:
-    instruction = instruction_rows.of_id(connection, wanted)
-    if instruction is None or instruction.state is not InstructionState.PLANNED:
-        is_now = f"is {instruction.state}" if instruction else "does not exist"
-        msg = f"instruction {wanted} {is_now}: it does not wait for approval; nothing was changed"
-        raise UsageError(msg)
-    return instruction

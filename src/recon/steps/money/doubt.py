@@ -25,7 +25,7 @@ from recon.instructions.contradiction import (
 from recon.instructions.eligibility import Cleared, ShownPayment
 from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
-from recon.instructions.queries import RefundAnswer, search_refunds
+from recon.instructions.queries import search_refunds
 from recon.instructions.resolution import (
     DoubtEvidence,
     Resolution,
@@ -124,7 +124,13 @@ def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionSta
     searched = _search_refunds(run, environment=environment)
     ended: dict[InstructionState, int] = {}
     settled_lines = _lines(run, environment=environment)
-    is_signed = doubts > 0 and _messages_are_signed(run, environment=environment)
+    is_signed = False
+    if doubts:
+        # Whether a message's signature covers all that it says of a payment.
+        account = gateway_account(
+            environment.settings, merchant_id=run.merchant_id, account_id=run.account_id
+        )
+        is_signed = account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS)
     with environment.store.writing() as connection:
         for item in instruction_rows.find(connection, run, state=UNDECIDED):
             resolution = _settled(connection, item, run=run, lines=settled_lines)
@@ -186,7 +192,10 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
             randomness=environment.randomness,
         )
     )
-    shown = _shown_beside(answers, known=known)
+    shown = ""  # the id of the known refund where the search showed exactly it
+    if known and (answer := answers.get(known.instruction_id)):
+        number = answer.reference_of(amount=known.amount, currency=known.currency)
+        shown = known.refund_reference_id if number == known.refund_reference_id else ""
     searched: dict[str, SearchedRefund] = {}
     with environment.store.writing() as connection:
         for wanted, answer in answers.items():
@@ -200,15 +209,6 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
                 searched[wanted] = SearchedRefund(reference, at, shown, asked)
                 case_rows.save_search(connection, wanted, search=searched[wanted])
     return searched
-
-
-def _shown_beside(answers: Mapping[str, RefundAnswer], *, known: Instruction | None) -> str:
-    """The id of the known refund when the search showed exactly it, else ""."""
-    answer = answers.get(known.instruction_id) if known else None
-    if known is None or answer is None:
-        return ""
-    reference = answer.reference_of(amount=known.amount, currency=known.currency)
-    return known.refund_reference_id if reference == known.refund_reference_id else ""
 
 
 def _lines(run: Run, *, environment: Environment) -> list[SettledLine]:
@@ -308,14 +308,6 @@ def _told(connection: Connection, item: Instruction, *, run: Run) -> tuple[str, 
     return tuple(filter(None, (skipped, *named)))
 
 
-def _messages_are_signed(run: Run, *, environment: Environment) -> bool:
-    """Whether a message's signature covers all that it says of a payment."""
-    account = gateway_account(
-        environment.settings, merchant_id=run.merchant_id, account_id=run.account_id
-    )
-    return account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS)
-
-
 def _signed(connection: Connection, item: Instruction, *, environment: Environment) -> list[Seen]:
     """States of exactly this payment in messages whose signature covers all of it."""
     payment = item.transaction_id
@@ -335,9 +327,6 @@ def _minor_units(text: str, *, currency: str) -> int | None:
         return parse_minor_units(text, currency=currency)
     except AmountError:
         return None
-
-
-_ByPayment = Mapping[str, Sequence[Instruction]]
 
 
 def note_contradictions(run: Run, *, environment: Environment) -> int:
@@ -367,14 +356,14 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
         }
         for item, reason in cases.items():
             case_rows.open_case(connection, item, reason=reason, at=environment.clock())
-        once = [_once(item, opposite) for item, opposite in against_us.items() if item not in cases]
+        once = [
+            # Until it comes again it opens no case.
+            f"{item.kind} of {item.subject}: {opposite.words}; said again, two people decide"
+            for item, opposite in against_us.items()
+            if item not in cases
+        ]
         runs.note_unverified(connection, run.run_id, sentences=once, now=environment.clock())
     return len(cases) + note_refund_numbers(run, environment=environment)
-
-
-def _once(item: Instruction, opposite: Opposite) -> str:
-    """A first opposite answer in words: until it comes again it opens no case."""
-    return f"{item.kind} of {item.subject}: {opposite.words}; said again, two people decide"
 
 
 def _shown(
@@ -382,7 +371,7 @@ def _shown(
     run: Run,
     *,
     pairs: Sequence[tuple[Instruction, str]],
-    others: _ByPayment,
+    others: Mapping[str, Sequence[Instruction]],
     environment: Environment,
 ) -> dict[Instruction, Opposite]:
     """Those whose payment tonight is in an opposite state, held against all answers."""

@@ -13,10 +13,15 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from recon.config.limits import CurrencyLimits
 from recon.desk.endorsement import Kind
 from recon.instructions.instruction import Instruction
-from recon.instructions.planning import RULE_APPROVER, TWO_PEOPLE, RuleAllowance, SendingAllowance
+from recon.instructions.planning import (
+    RULE_APPROVER,
+    TWO_PEOPLE,
+    Bounds,
+    RuleAllowance,
+    SendingAllowance,
+)
 from recon.model.business_date import BusinessCalendar, midnight
 from recon.model.errors import HistoryBrokenError, UsageError
 from recon.model.words import ControlTotal, InstructionKind, InstructionState
@@ -155,15 +160,6 @@ def restored_since(run: Run, *, environment: Environment) -> str:
     return missing_link or unagreed(file, account=account, environment=environment)
 
 
-def resolve_pending(run: Run, *, environment: Environment) -> None:
-    """Find out about a note whose process ended between it and the end of its commit.
-
-    Its link is in this database: noted for good, with the newest. It is not: it never happened.
-    """
-    if _file_of(run, environment=environment).standing().unresolved:
-        note_head(run, environment=environment)
-
-
 def link_missing(store: Store, *, reports: Path, account: tuple[str, str]) -> str:
     """What the head file beside the reports knows and this database does not; "" for nothing."""
     return problem_of(HeadFile(reports), accounts=[account], reading=store.reading)
@@ -219,21 +215,16 @@ def _file_of(run: Run, *, environment: Environment) -> HeadFile:
     )
 
 
-def accepted_at(connection: Connection) -> datetime | None:
-    """When the newest restore was accepted; None when there never was one."""
-    links = history.links_of(connection, [ENTITY], event=ACCEPTED)
-    return max((link.at for link in links), default=None)
-
-
 def by_people_only(connection: Connection, run: Run, *, calendar: BusinessCalendar) -> bool:
     """Whether the run may find files that the restored database once knew and has forgotten.
 
     So it is for every business date up to the one that was open when people accepted, and for the
     account's first whole night after that, whatever its date: it reads what lay there by then.
     """
-    moment = accepted_at(connection)
-    if moment is None:
+    moments = [link.at for link in history.links_of(connection, [ENTITY], event=ACCEPTED)]
+    if not moments:
         return False
+    moment = max(moments)
     open_then = calendar.business_date_of(moment)
     return run.business_date <= open_then or not runs.any_finished_since(
         connection, run, since=moment
@@ -252,7 +243,14 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     """
     with environment.store.writing() as connection:
         now = environment.clock()
-        _refuse_broken(connection)
+        _, problem = history.verify(connection)
+        if problem := problem or next(strayed(connection, INSTRUCTION), ""):
+            # Nobody's word makes a history whole that does not close.
+            msg = (
+                f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
+                "restore another backup, and run `recon verify` on that one"
+            )
+            raise HistoryBrokenError(msg)
         accepts = what_is_lost(connection, environment=environment)
         both = agreed(
             connection,
@@ -286,17 +284,6 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         make_folder(account.reports)
         HeadFile(account.reports).note(lambda: head, of=ACCEPTED_RESTORE, at=now)
     return len(waiting)
-
-
-def _refuse_broken(connection: Connection) -> None:
-    """Nobody's word makes a history whole that does not close."""
-    _, problem = history.verify(connection)
-    if problem := problem or next(strayed(connection, INSTRUCTION), ""):
-        msg = (
-            f"{problem}. This database was not only restored: nothing was accepted. Keep it, "
-            "restore another backup, and run `recon verify` on that one"
-        )
-        raise HistoryBrokenError(msg)
 
 
 HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
@@ -358,8 +345,10 @@ def judge(
 def gate_of(run: Run, *, environment: Environment) -> Gate:
     """What the gate says of one run, before it sends."""
     foreign = restored_since(run, environment=environment)
-    if not foreign:
-        resolve_pending(run, environment=environment)
+    if not foreign and _file_of(run, environment=environment).standing().unresolved:
+        # A process ended between a note and the end of its commit. Its link is in this database:
+        # noted for good, with the newest. It is not: it never happened.
+        note_head(run, environment=environment)
     words = endorsed(environment)
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
@@ -373,31 +362,25 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
                 or release_ended(connection, it, environment=environment)
             ),
         )
-        problem = problem or unbound(connection, run, environment=environment)
-        problem = problem or _unendorsed(connection, words, environment=environment)
-        # Files are opened where the history bound that they are these, and not before.
-        stored = 0 if problem else _stored(connection, run, environment=environment)
+        problem = (
+            problem
+            or unbound(connection, run, environment=environment)
+            # An approval, or the end of a stop, for which the desk never signed.
+            or words.start_problem(connection)
+            or next(words.row_problems(connection, at=environment.clock()), "")
+            or words.taken_away(connection)
+        )
+        stored = 0
+        if not problem:
+            # Files are opened where the history bound that they are these, and not before.
+            files = facts_rows.of_night(connection, run)
+            stored = facts_rows.stored_rows(files, storages=storages_of(environment))
         totals = proofs.before_money(
             connection, run, in_files=stored, universe=asked, phase=BASELINE
         )
         unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return judge(
         totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
-    )
-
-
-def _stored(connection: Connection, run: Run, *, environment: Environment) -> int:
-    """Rows of the night's order and settlement files, counted by their files of facts."""
-    files = facts_rows.of_night(connection, run)
-    return facts_rows.stored_rows(files, storages=storages_of(environment))
-
-
-def _unendorsed(connection: Connection, words: Endorsed, *, environment: Environment) -> str:
-    """An approval, or the end of a stop, for which the desk never signed."""
-    return (
-        words.start_problem(connection)
-        or next(words.row_problems(connection, at=environment.clock()), "")
-        or words.taken_away(connection)
     )
 
 
@@ -495,7 +478,7 @@ def halted(gate: Gate, *, environment: Environment) -> Gate:
 def rule_allowance(connection: Connection, run: Run, *, environment: Environment) -> RuleAllowance:
     """What planning may approve by rule, less what it approved earlier in this night."""
     return RuleAllowance(
-        lambda currency: _bounds(run, currency=currency, environment=environment),
+        _bounds(run, environment=environment),
         approved=sending_rows.approved_by_rule(connection, run),
         paid_before=sending_rows.paid_payees(connection, run),
         needs_limit=not environment.settings.is_sandbox,
@@ -532,7 +515,7 @@ def no_longer_by_rule(
         night = nights.get(item.instruction_id, run.business_date)
         if night not in allowances:
             allowances[night] = RuleAllowance(
-                lambda currency: _bounds(run, currency=currency, environment=environment),
+                _bounds(run, environment=environment),
                 approved=used.get(night, {}),
                 needs_limit=not environment.settings.is_sandbox,
             )
@@ -550,7 +533,7 @@ def sending_allowance(
     calendar = environment.settings.rules.business_calendar
     today = calendar.local_date(environment.clock())
     return SendingAllowance(
-        lambda currency: _bounds(run, currency=currency, environment=environment),
+        _bounds(run, environment=environment),
         night=sending_rows.sent_this_night(connection, run),
         day=sending_rows.sent_between(
             connection,
@@ -561,6 +544,6 @@ def sending_allowance(
     )
 
 
-def _bounds(run: Run, *, currency: str, environment: Environment) -> CurrencyLimits:
-    account = f"{run.merchant_id}/{run.account_id}"
-    return environment.settings.limits.of(account, currency=currency)
+def _bounds(run: Run, *, environment: Environment) -> Bounds:
+    limits, account = environment.settings.limits, f"{run.merchant_id}/{run.account_id}"
+    return lambda currency: limits.of(account, currency=currency)
