@@ -65,8 +65,8 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
         FolderError: there is no folder to note the history's head in; nothing was stored or sent.
         NightHeldError: a night is at work on the account.
     """
-    of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
-    reports = environment.settings.account(**of_account).reports
+    account = environment.settings.account(request.merchant_id, account_id=request.account_id)
+    reports = account.reports
     if not request.by.strip():
         msg = "say who asks for it (--as)"
         raise UsageError(msg)
@@ -91,8 +91,8 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
         raise FolderError(msg) from error
     with ExitStack() as held:
         try:
-            held.enter_context(account_lock(environment.store, run))
-            _refuse_living_night(environment, run)
+            held.enter_context(account_lock(environment.store, request))
+            _refuse_living_night(environment, request)
         except NightHeldError as error:
             msg = (
                 f"a night is at work on {request.merchant_id}/{request.account_id}; nothing was "
@@ -102,10 +102,10 @@ def carry_out(request: HandRequest, *, environment: Environment) -> Instruction:
         return _carry_out(request, environment=environment)
 
 
-def _refuse_living_night(environment: Environment, **account: str) -> None:
+def _refuse_living_night(environment: Environment, request: HandRequest) -> None:
     """A night that lost its lock and lives may still have a request on the wire."""
     with environment.store.reading() as connection:
-        if runs.living(connection, **account) is not None:
+        if runs.living(connection, request) is not None:
             raise NightHeldError
 
 

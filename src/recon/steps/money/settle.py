@@ -297,7 +297,7 @@ class MoneyOfRun:
         run, environment, state_of = self._run, self._environment, self._settings.rules.state_of
         closed = case_rows.closed_payments(connection, run)
         charged_back = larger_of(
-            settlement_rows.charged_back(connection, run, storages=storages_of(environment)),
+            Settlements(connection, run, storages_of(environment)).charged_back(),
             booked=kept_books.charged_back(connection, run, environment=environment),
         )
         return payments_by_order(
@@ -405,12 +405,9 @@ class MoneyOfRun:
         of_rows = instruction_rows.of_order_files(connection, self._run)
         ours = [item for item in items if item.instruction_id in of_rows]
         standing: dict[str, list[tuple[int, str, OrderRow]]] = {}
-        for file_id, table in stored_orders.rows_by_file(
-            connection,
-            self._run,
-            order_nos=sorted({item.order_no for item in ours}),
-            storages=storages_of(self._environment),
-        ):
+        orders = StoredOrders(connection, self._run, storages_of(self._environment))
+        order_nos = sorted({item.order_no for item in ours})
+        for file_id, table in orders.by_file(order_nos):
             for row in table.to_pylist():
                 names = ("currency", "amount", "expected_captured_amount", "refund_amount")
                 own = OrderRow(OrderStatus(row["status"]), **{name: row[name] for name in names})
