@@ -24,10 +24,10 @@ from pydantic.fields import FieldInfo
 from flows.artifacts import on_a_page, table_row
 from flows.outcome import in_words
 from recon.instructions.approval import sums_in_words
+from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
 from recon.model.money import Money
 from recon.model.words import DIGITS_READ
-from recon.period.month_statement import BusinessMonth
 from recon.steps import acts
 from recon.steps.acts import Act, Place, act_of, speak
 from recon.steps.ground.environment import Environment, named_accounts

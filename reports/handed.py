@@ -17,13 +17,13 @@ from recon.model.resolutions import Returned
 
 if TYPE_CHECKING:
     from recon.config.settings import Settings
+    from recon.model.business_date import BusinessMonth
     from recon.model.figures import NightFigures
-    from recon.period.month_statement import BusinessMonth
     from recon.steps.acts import Drawings
-    from recon.steps.care.month_closes import AccountMonth
     from recon.steps.care.verify import Reading
     from recon.steps.compare.sheets_proven import SheetTotals
     from recon.steps.compare.what_if import WhatIf
+    from recon.steps.month.close import AccountMonth
     from recon.steps.night.lookout import IndexLine
     from recon.steps.night.report import Workbooks
     from recon.steps.people.returned_answers import Form
@@ -111,7 +111,7 @@ def index_of_months(
     settings: "Settings",
 ) -> list[str]:
     """Write the page over the accounts of each merchant that has several; where it lies, said."""
-    from recon.steps.care.month_closes import merchants_of
+    from recon.steps.month.close import merchants_of
     from reports.reading.months_index import write_months_index
 
     names = settings.rules.journal.accounts

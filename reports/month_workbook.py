@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from datetime import datetime, time
 from pathlib import Path
 
-from recon.period.month_statement import prior_items
-from recon.steps.care.month_closes import PreparedClose, SeenClose
-from recon.steps.care.month_statements import StatedMonth
+from recon.steps.month.close import PreparedClose, SeenClose
+from recon.steps.month.stated import StatedMonth
+from recon.steps.month.statement import prior_items
 from reports.drawing.blocks import Column, Listing, Sheet, Workbook, written_in_place
 from reports.sheets.close_sheet import (
     close_sheet,

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from recon.model.business_date import BusinessMonth
 from recon.model.money import format_minor_units
-from recon.period.month_statement import CLOSING, BusinessMonth
-from recon.steps.care.month_closes import (
+from recon.steps.ground.environment import Environment
+from recon.steps.month.close import (
     AccountMonth,
     ClosedView,
     PreparedClose,
@@ -21,8 +22,8 @@ from recon.steps.care.month_closes import (
     seen_close,
     write_close_files,
 )
-from recon.steps.care.signed_closes import names_of
-from recon.steps.ground.environment import Environment
+from recon.steps.month.signing import names_of
+from recon.steps.month.statement import CLOSING
 from reports.drawing.blocks import put_in_place
 from reports.month_workbook import write_close_workbook
 from reports.sheets.words import in_words

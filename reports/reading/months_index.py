@@ -6,9 +6,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from recon.model.business_date import BusinessMonth
 from recon.model.errors import OutputError
-from recon.period.month_statement import BusinessMonth
-from recon.steps.care.month_closes import (
+from recon.steps.month.close import (
     PROVEN,
     AccountMonth,
     CloseVerdict,

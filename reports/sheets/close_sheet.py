@@ -6,8 +6,7 @@ from typing import Any
 from recon.matching.breaks.result import subject_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.resolutions import with_answers
-from recon.period.month_statement import StatementRow, blocks_of
-from recon.steps.care.month_closes import (
+from recon.steps.month.close import (
     NOT_PROVEN,
     PROVEN,
     Blocker,
@@ -15,7 +14,8 @@ from recon.steps.care.month_closes import (
     OpenItem,
     PreparedClose,
 )
-from recon.steps.care.month_statements import StatedMonth
+from recon.steps.month.stated import StatedMonth
+from recon.steps.month.statement import StatementRow, blocks_of
 from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of, rows_of
 from reports.drawing.look import NAVY, CellLink, Tone
 from reports.sheets.words import in_words, words_of

@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from recon.model.figures import ListFile
-from recon.period.month_statement import (
+from recon.steps.month.stated import StatedMonth
+from recon.steps.month.statement import (
     DIFFERENCES,
     GROUPS,
     ITEMS,
@@ -22,7 +23,6 @@ from recon.period.month_statement import (
     STRADDLES,
     prior_items,
 )
-from recon.steps.care.month_statements import StatedMonth
 from reports.drawing.blocks import Column, Listing, Part, Sheet, TextLine, check_of, rows_of
 from reports.sheets.lists import added_up
 

@@ -33,6 +33,7 @@ ARROWS_TOO_MANY = {
     "matching": ("recon.matching.frames.sources", "recon.matching.judging.judgement"),
     "store": ("recon.store.database.engine", "recon.store.nights.runs"),
     "steps": ("recon.steps.money.settle", "recon.steps.night.report"),
+    "month": ("recon.steps.month.statement", "recon.steps.month.close"),
     "sandbox": ("recon.sandbox.book", "recon.sandbox.server"),
     "reports": ("reports.drawing.blocks", "reports.sheets.page_one"),
     "sandbox for tests": ("recon.steps.money.settle", "recon.sandbox.book"),

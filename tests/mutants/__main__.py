@@ -35,7 +35,7 @@ CHECKOUT = HERE.parents[1]
 KEPT = CHECKOUT / "out" / "mutants.json"
 PACKAGES = (
     *("matching", "proof", "instructions", "steps", "store"),
-    *("gateway_client", "period", "archive", "files", "reports"),
+    *("gateway_client", "archive", "files", "reports"),
 )
 SCENARIOS = ("tests/scenarios/test_plain_runs.py", "tests/scenarios/test_nights.py")
 FOLDERS = {"reports": ("reports",)}

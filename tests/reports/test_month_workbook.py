@@ -8,10 +8,8 @@ from typing import Any
 import openpyxl
 import pytest
 
-from recon.model.business_date import BusinessCalendar
-from recon.period.month_in_sql import statement_of
-from recon.period.month_statement import BusinessMonth, MonthFrame
-from recon.steps.care.month_closes import (
+from recon.model.business_date import BusinessCalendar, BusinessMonth
+from recon.steps.month.close import (
     FIGURE_COLUMNS,
     Blocker,
     OpenItem,
@@ -20,13 +18,15 @@ from recon.steps.care.month_closes import (
     seen_close,
     write_month_files,
 )
-from recon.steps.care.month_statements import NightOfMonth, StatedMonth
+from recon.steps.month.in_sql import statement_of
+from recon.steps.month.stated import NightOfMonth, StatedMonth
+from recon.steps.month.statement import MonthFrame
 from reports.month_workbook import write_close_workbook, write_month_workbook
 from reports.sheets import month_lists
 from reports.sheets.words import words_of
-from tests.recon.period.month_folders import due_of, nights_of
-from tests.recon.period.month_truth import PLACE, MonthTruth
-from tests.recon.period.test_truth_of_months import NAMES
+from tests.recon.steps.month.month_folders import due_of, nights_of
+from tests.recon.steps.month.month_truth import PLACE, MonthTruth
+from tests.recon.steps.month.test_truth_of_months import NAMES
 
 TOP = 4
 """Row of a list's header."""

@@ -14,10 +14,10 @@ from recon.cli.people_commands import Code, refuse_typed, speak
 from recon.cli.speaking import AsJson, complain, say, show_json
 
 if TYPE_CHECKING:
-    from recon.period.month_statement import BusinessMonth
-    from recon.steps.care.month_closes import AccountMonth, ClosedView
-    from recon.steps.care.month_statements import StatedMonth
+    from recon.model.business_date import BusinessMonth
     from recon.steps.ground.environment import Environment
+    from recon.steps.month.close import AccountMonth, ClosedView
+    from recon.steps.month.stated import StatedMonth
 
 Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
 Folder = Annotated[
@@ -55,13 +55,13 @@ def close(
     month the sealed figures are shown, and what would be different today. Ends with 0 when it is
     ready or closed, 3 when it is ready with open items, 4 when something blocks it.
     """
-    from recon.period.month_statement import BusinessMonth
+    from recon.model.business_date import BusinessMonth
     from recon.steps import acts
-    from recon.steps.care.month_closes import CloseVerdict
     from recon.steps.ground.environment import (
         named_accounts,
         one_account,
     )
+    from recon.steps.month.close import CloseVerdict
     from reports.handed import index_of_months
     from reports.shown_close import shown_close
 
@@ -107,7 +107,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
         UsageError: something blocks the month.
     """
     from recon.model.errors import UsageError
-    from recon.steps.care.month_closes import prepared_close, seen_close
+    from recon.steps.month.close import prepared_close, seen_close
     from reports.shown_close import blocked
 
     prepared = prepared_close(wanted, account=which, environment=environment)
@@ -202,7 +202,7 @@ def journals(
 
 
 def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: bool) -> None:
-    from recon.steps.care.month_books import export_of_night
+    from recon.steps.month.books import export_of_night
 
     with opened() as environment:
         handed = export_of_night(
@@ -239,9 +239,9 @@ def _export_month(
     again: Sequence[str],
     currencies: Sequence[str],
 ) -> None:
-    from recon.period.month_statement import BusinessMonth
-    from recon.steps.care.month_books import MonthBooks, export_month
+    from recon.model.business_date import BusinessMonth
     from recon.steps.ground.environment import one_account
+    from recon.steps.month.books import MonthBooks, export_month
 
     month = BusinessMonth.named(period)
     with opened() as environment:
@@ -261,7 +261,7 @@ def _export_month(
 def _list_out() -> None:
     """The journals that were handed out and that no night's ledger shows yet."""
     from recon.model.money import Money
-    from recon.period.month_statement import PERMANENT
+    from recon.model.words import PERMANENT
     from recon.steps.compare.journals import journals_out
 
     with opened() as environment:
@@ -292,7 +292,7 @@ def statement(
     and what would be different today. Ends with 4 when a night is missing or NOT PROVEN, or a
     figure does not tie.
     """
-    from recon.period.month_statement import BusinessMonth
+    from recon.model.business_date import BusinessMonth
     from recon.steps.ground.environment import named_accounts
     from reports.handed import index_of_months
 
@@ -330,8 +330,8 @@ def _of_account(
     is_shown: bool,
 ) -> "tuple[dict[str, Any], AccountMonth, StatedMonth | None]":
     """One account: the document, its line over all accounts; the statement of an open month."""
-    from recon.steps.care.month_closes import closed_view, of_closed, of_stated
-    from recon.steps.care.month_statements import stated_month
+    from recon.steps.month.close import closed_view, of_closed, of_stated
+    from recon.steps.month.stated import stated_month
 
     view = closed_view(wanted, account=which, environment=environment)
     if view is not None:
@@ -344,7 +344,7 @@ def _of_account(
 
 def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> tuple[dict[str, Any], Path]:
     """A month as it is known now, written and said; the document for programs, the workbook."""
-    from recon.steps.care.month_closes import document_of, month_files, name_of, write_month_files
+    from recon.steps.month.close import document_of, month_files, name_of, write_month_files
     from reports.month_workbook import write_month_workbook
 
     content = month_files(stated)
@@ -405,13 +405,13 @@ def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
     yield ""
     yield f"Proof: {held} of {len(statement.equations)} equations hold."
     if statement.unknown_refunds:
-        from recon.period.month_statement import untold_refunds
+        from recon.steps.month.statement import untold_refunds
 
         yield from (f"{untold.sentence}." for untold in untold_refunds(statement.unknown_refunds))
 
 
 def _of_currency(stated: "StatedMonth", currency: str) -> Iterator[str]:
-    from recon.period.month_statement import blocks_of
+    from recon.steps.month.statement import blocks_of
 
     for block in blocks_of(stated.statement, currency=currency):
         for row in block:

@@ -4,13 +4,14 @@ A business date is the accounting day a record belongs to, never "today". The cl
 everywhere; this module only counts. Used by rules, matching, steps and reports.
 """
 
+import calendar
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from recon.model.errors import ConfigurationError
+from recon.model.errors import ConfigurationError, UsageError
 
 SATURDAY = 5
 BUSINESS_DAYS_MAX = 3660
@@ -24,6 +25,7 @@ GRACE_MAX = {"h": 8784, "bd": 366}
 GRACE_MAX_TEXT = "8784h or 366bd"
 
 _GRACE = re.compile(r"(?P<count>0|[1-9][0-9]{0,3})(?P<unit>h|bd)", re.ASCII)
+_MONTH = re.compile(r"(?P<year>20[0-9]{2})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
 _CUT_OFF = re.compile(r"(?P<hour>[01][0-9]|2[0-4]):(?P<minute>[0-5][0-9])", re.ASCII)
 
 
@@ -111,6 +113,48 @@ class BusinessCalendar:
             day += timedelta(days=1)
             days -= self.is_business_day(day)
         return day
+
+
+@dataclass(frozen=True, slots=True)
+class BusinessMonth:
+    """All business dates of a calendar month."""
+
+    first: date
+    last: date
+
+    @classmethod
+    def named(cls, text: str) -> "BusinessMonth":
+        """The month of a name such as `2026-11`.
+
+        Raises:
+            UsageError: it is not one.
+        """
+        match = _MONTH.fullmatch(text)
+        if match is None:
+            msg = f"{text!r} is not a month such as 2026-11"
+            raise UsageError(msg)
+        year, month = int(match["year"]), int(match["month"])
+        return cls(date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1]))
+
+    @property
+    def name(self) -> str:
+        """As people write it: `2026-11`."""
+        return f"{self.first:%Y-%m}"
+
+    @property
+    def before(self) -> date:
+        """The last day before it, at whose close it opens."""
+        return self.first - timedelta(days=1)
+
+    @property
+    def month_before(self) -> "BusinessMonth":
+        """The month that precedes it."""
+        return BusinessMonth.named(f"{self.before:%Y-%m}")
+
+    @property
+    def after(self) -> "BusinessMonth":
+        """The month that follows."""
+        return BusinessMonth.named(f"{self.last + timedelta(days=1):%Y-%m}")
 
 
 def zone_of(name: str) -> ZoneInfo:

@@ -16,6 +16,9 @@ Clock = Callable[[], datetime]
 DIGITS_READ = 16
 """Of a SHA-256, where people read or copy it; fewer tell no file from others."""
 
+PERMANENT, ACCRUAL, REVERSAL = "permanent", "accrual", "reversal"
+"""Kinds of journals: for a break, for fees not booked by the close, and that taken back."""
+
 
 class OrderStatus(StrEnum):
     """What the merchant's order file says of an order."""

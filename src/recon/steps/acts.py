@@ -21,19 +21,10 @@ from recon.config.keys import given
 from recon.desk.held_keys import SOCKET
 from recon.desk.server import ask_desk
 from recon.instructions.approval import sums_in_words, told_beside, told_of
+from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.resolutions import Import
-from recon.period.month_statement import BusinessMonth
 from recon.privacy.own_files import for_owner
-from recon.steps.care.month_closes import closed_view, differing_lines
-from recon.steps.care.signed_closes import (
-    CloseWord,
-    DrawnClose,
-    MonthToSign,
-    other_role,
-    reopen_month,
-    sign_close,
-)
 from recon.steps.compare.rebuild import run_named
 from recon.steps.files import order_files, words_on_files
 from recon.steps.ground.desk import refuse_lost, refuse_open_files, remember, the_desk
@@ -41,6 +32,15 @@ from recon.steps.ground.environment import Environment, one_account
 from recon.steps.ground.identity import Person, identify, speaker
 from recon.steps.money import approve, gate
 from recon.steps.money.approve import Narrowing, Waiting
+from recon.steps.month.close import closed_view, differing_lines
+from recon.steps.month.signing import (
+    CloseWord,
+    DrawnClose,
+    MonthToSign,
+    other_role,
+    reopen_month,
+    sign_close,
+)
 from recon.steps.night.report import Workbooks, rebuild_answered
 from recon.steps.people import people, returned_answers, taken_back, verdicts
 from recon.steps.people.returned_answers import Form

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.model.business_date import BusinessCalendar, Grace, midnight
-from recon.model.errors import ConfigurationError
+from recon.model.business_date import BusinessCalendar, BusinessMonth, Grace, midnight
+from recon.model.errors import ConfigurationError, UsageError
 
 LONDON = BusinessCalendar.of(timezone="Europe/London")
 ZONES = st.sampled_from(
@@ -155,3 +155,21 @@ def test_midnight_is_local() -> None:
 def test_the_local_date_is_that_of_the_zone() -> None:
     """Half past eleven in London's summer evening is the same day there and the next in UTC."""
     assert LONDON.local_date(utc("2026-06-20T23:30")) == date(2026, 6, 21)
+
+
+@pytest.mark.parametrize("text", ["2026-13", "2026-1", "november", "2026-11-01", ""])
+def test_what_is_no_month_is_refused(text: str) -> None:
+    """A month is a year and a month, nothing else."""
+    with pytest.raises(UsageError):
+        BusinessMonth.named(text)
+
+
+def test_a_month_has_its_last_day() -> None:
+    """February of a leap year has 29."""
+    month = BusinessMonth.named("2028-02")
+
+    assert (month.first, month.last, month.before) == (
+        date(2028, 2, 1),
+        date(2028, 2, 29),
+        date(2028, 1, 31),
+    )

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from openpyxl import load_workbook
 
+from recon.model.business_date import BusinessMonth
 from recon.model.errors import OutputError
-from recon.period.month_statement import BusinessMonth
-from recon.steps.care.month_closes import AccountMonth
+from recon.steps.month.close import AccountMonth
 from reports.reading.months_index import write_months_index
-from tests.recon.steps.care.test_month_index import FIRST, SECOND, WITHOUT_BOOKS
+from tests.recon.steps.month.test_month_index import FIRST, SECOND, WITHOUT_BOOKS
 
 NOVEMBER = BusinessMonth.named("2026-11")
 

@@ -39,7 +39,6 @@ from recon.model.errors import ConfigurationError, ReconError, SourceUnreadableE
 from recon.model.uptime import uptime_of
 from recon.model.words import Clock, GatewayState, KeyAnswer, Reject, SourceFile
 from recon.privacy.own_servers import is_heard
-from recon.steps.care.close_folders import closed_folders_told
 from recon.steps.files.lost_facts import check_facts
 from recon.steps.files.order_files import CheckedFile, check_file, check_settlement_file
 from recon.steps.ground.environment import (
@@ -53,6 +52,7 @@ from recon.steps.ground.environment import (
 )
 from recon.steps.ground.machine import clock_told, permissions_told, room_told
 from recon.steps.money.gate import link_missing
+from recon.steps.month.folders import closed_folders_told
 from recon.steps.night.lookout import watched
 from recon.steps.night.notices import told_by_settings
 from recon.store.database.engine import Store, open_store

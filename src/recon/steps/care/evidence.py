@@ -27,7 +27,6 @@ from recon.model.errors import (
 )
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_group, make_folder
-from recon.steps.care.close_folders import closed_folder
 from recon.steps.care.verify import folder_problems
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import (
@@ -41,6 +40,7 @@ from recon.steps.ground.night_folder import (
     storage_of,
     storages_of,
 )
+from recon.steps.month.folders import closed_folder
 from recon.steps.night.sealed_proof import RULES
 from recon.store import Connection
 from recon.store.database import history

@@ -33,7 +33,6 @@ from recon.model.errors import (
 )
 from recon.model.nights import Mode
 from recon.privacy.shown_text import shown_name
-from recon.steps.care.close_folders import close_problems
 from recon.steps.care.verify import folder_problems, forgotten_folders
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
@@ -46,6 +45,7 @@ from recon.steps.ground.night_folder import (
     storage_of,
 )
 from recon.steps.ground.stages import FOLDER as METRICS
+from recon.steps.month.folders import close_problems
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.night_lock import account_lock

@@ -28,7 +28,6 @@ from recon.model.errors import (
 )
 from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
-from recon.steps.care.close_folders import FOLDER, close_problems
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.second_proof import proven_again
 from recon.steps.files.file_endorsements import unendorsed_files
@@ -47,6 +46,7 @@ from recon.steps.ground.night_folder import (
     storages_of,
 )
 from recon.steps.money.gate import given_up, link_missing, unendorsed_restores
+from recon.steps.month.folders import FOLDER, close_problems
 from recon.steps.night.report import figures_of
 from recon.steps.people.sign_off import later_run
 from recon.store import Connection

@@ -11,11 +11,11 @@ import pandas as pd
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import LACKS, journal_id, not_in_the_books
 from recon.matching.frames.sources import Exported
+from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
 from recon.model.figures import HandedOut
 from recon.model.nights import Mode
-from recon.model.words import Verdict
-from recon.period.month_statement import PERMANENT, BusinessMonth
+from recon.model.words import PERMANENT, Verdict
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment

@@ -31,7 +31,6 @@ from recon.store.nights import answer_parts, runs, sign_off_rows
 from recon.store.nights.runs import all_let_go, half_gone
 from recon.store.nights.sign_off_rows import Signature
 from recon.store.people.approval_rows import PersonsWord
-from tests.recon.steps.care.test_signed_closes import UNREAD, close, reopened
 from tests.recon.steps.conftest import (
     ACCOUNT,
     BUSINESS_DATE,
@@ -39,6 +38,7 @@ from tests.recon.steps.conftest import (
     Merchant,
     plain_workbooks,
 )
+from tests.recon.steps.month.test_signed_closes import UNREAD, close, reopened
 from tests.recon.steps.night.test_sealed_settle import archive_of, capture
 from tests.recon.steps.people.test_sign_off import PEOPLE
 

@@ -18,8 +18,8 @@ from recon.steps.night import whole_night
 from recon.steps.people import returned_answers
 from recon.store.nights import runs
 from recon.store.people import closed_months
-from tests.recon.steps.care import test_signed_closes as closes
 from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.month import test_signed_closes as closes
 
 pytestmark = closes.pytestmark
 ended = closes.ended

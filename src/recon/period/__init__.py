@@ -1,1 +1,0 @@
-"""What a month came to: the dated facts of its nights and their equations, in SQL."""

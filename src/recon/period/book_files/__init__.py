@@ -1,1 +1,0 @@
-"""Journals of a close as files that bookkeeping programs import: rows to text, nothing else."""

@@ -1,0 +1,862 @@
+"""`recon close`: may a month be closed, and what stands against it? Preparing changes nothing.
+
+Verdict and list come from the month's statement (P1 to P8), from the newest night's breaks with
+the answers that people gave, and from what the database knows of money in doubt.
+"""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from enum import StrEnum
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from recon.matching.breaks.result import subject_of
+from recon.matching.judging.severity import risk_of_break
+from recon.model.business_date import BusinessMonth
+from recon.model.errors import ArchiveBrokenError, NightLetGoError
+from recon.model.money import format_minor_units
+from recon.model.resolutions import KeptAnswer, with_answers
+from recon.privacy.own_files import make_folder, replace_result
+from recon.steps.ground import kept_results
+from recon.steps.ground.csv_columns import csv_parts
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.predecessor import STILL_OPEN
+from recon.steps.month.folders import (
+    UNREAD,
+    closed_folder,
+    sealed_figures,
+)
+from recon.steps.month.stated import CLOSED_MONTHS_MAX, StatedMonth, stated_month
+from recon.steps.month.statement import (
+    ALONE,
+    AMOUNT,
+    CLOSING,
+    DIFFERENCES,
+    GROUPS,
+    ITEMS,
+    MOVED,
+    MOVEMENTS,
+    OPEN,
+    OPENING,
+    RESERVE_MOVED,
+    STRADDLES,
+    TRANSIT,
+    VANISHED,
+    WAITS,
+    MonthFigure,
+    sums_of,
+    untold_refunds,
+)
+from recon.steps.people.people import DOUBTFUL
+from recon.steps.people.sign_off import not_looked_after
+from recon.store import Connection
+from recon.store.money import instruction_rows
+from recon.store.nights import runs
+from recon.store.people import closed_months, resolution_rows
+from recon.store.people.closed_months import ClosedMonth, MonthState
+
+NO_BREAK = "Differs in the books, and no break shows it yet"
+PROOF_SHEET = "sheet Proof; statement.sql says how each is computed"
+BOOKS_SHEET = "sheet Books lists by order what no break shows; run the next night over those orders"
+_LISTS = {"P5": BOOKS_SHEET, "P6": BOOKS_SHEET}
+BATCHES_NAMED_MAX = 3
+ENTRIES_NAMED_MAX = 3
+WINDOW_MARGIN_DAYS = 5
+"""Days beyond the age of a batch, for the next night to run in."""
+WINDOW_DAYS_MAX = 366
+"""What rules.toml takes as [window] ledger_days."""
+
+
+class CloseVerdict(StrEnum):
+    """What a month is worth, worst first."""
+
+    NOT_READY = "NOT READY"
+    WITH_OPEN_ITEMS = "READY WITH OPEN ITEMS"
+    READY = "READY"
+    CLOSED = "CLOSED"
+    """Two people signed."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 ready or closed, 3 with open items, 4 not ready."""
+        return {CloseVerdict.NOT_READY: 4, CloseVerdict.WITH_OPEN_ITEMS: 3}.get(self, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSignature:
+    """One person's name under a close."""
+
+    role: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One thing that stands against closing."""
+
+    what: str
+    owner: str
+    """Who looks after it; "" where nobody is named."""
+    where: str
+    """A command or a file that leads to it."""
+    code: str = ""
+    """Of the break it is about; readers see its words beside it."""
+
+    @property
+    def without_code(self) -> str:
+        """For a sentence that has no room for the words of the code."""
+        return self.what.replace(self.code, "break", 1) if self.code else self.what
+
+
+@dataclass(frozen=True, slots=True)
+class OpenItem:
+    """Something that is open at the close and may stay so."""
+
+    what: str
+    count: int
+    currency: str
+    amount: int
+    """Minor units; of breaks what is at risk, as Breaks of the night has it."""
+    sheet: str
+    """Of the workbook: where it is listed."""
+    code: str = ""
+    """Of the breaks that it counts; readers see its words beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedClose:
+    """A month as it would be closed now."""
+
+    stated: StatedMonth
+    blockers: tuple[Blocker, ...]
+    open_items: tuple[OpenItem, ...]
+    answers: Mapping[str, KeptAnswer]
+    """What people answered, by break."""
+    workbook: str
+    """Of the newest night, where answers to its breaks go."""
+    basis: str = ""
+    """What the database knew when it was prepared (`basis_of`)."""
+    state: MonthState = field(default_factory=MonthState)
+    """What people said of the month by then."""
+    signatures: tuple[CloseSignature, ...] = ()
+    """Both names, where it is drawn as it is closed."""
+
+    @property
+    def verdict(self) -> CloseVerdict:
+        """CLOSED with both names; else as it is prepared."""
+        return CloseVerdict.CLOSED if self.signatures else self.prepared_verdict
+
+    @property
+    def prepared_verdict(self) -> CloseVerdict:
+        """NOT READY with anything that blocks it; open items alone do not."""
+        if self.blockers:
+            return CloseVerdict.NOT_READY
+        return CloseVerdict.WITH_OPEN_ITEMS if self.open_items else CloseVerdict.READY
+
+
+def prepared_close(
+    month: BusinessMonth, *, account: tuple[str, str], environment: Environment
+) -> PreparedClose:
+    """What closing a month of one account would rest on, and what blocks it.
+
+    Raises:
+        UsageError: no live night of the account says anything of the month.
+        ArchiveError: the archive cannot be reached, or a file is not as it was sealed.
+    """
+    with environment.store.reading() as connection:
+        basis = basis_of(connection, account, month=month)
+        state = closed_months.state_of(connection, account, month=month.name)
+    stated = stated_month(month, account=account, environment=environment)
+    with environment.store.reading() as connection:
+        answers = resolution_rows.kept_answers(connection, account)
+        workbook = runs.get(connection, stated.newest_run).workbook
+    blockers = (
+        *_of_nights(stated),
+        *_of_equations(stated),
+        *_of_bank(stated),
+        *_of_money(stated, environment=environment),
+        *_of_breaks(stated, answers=answers, workbook=workbook, environment=environment),
+    )
+    open_items = (*_open_items(stated), *_openings(stated, environment=environment))
+    return PreparedClose(stated, blockers, open_items, answers, workbook, basis, state)
+
+
+def basis_of(connection: Connection, account: tuple[str, str], *, month: BusinessMonth) -> str:
+    """A digest of all rows that a close of the account is prepared from.
+
+    Whoever prepares takes it first, and whoever closes compares it in the transaction that does.
+    """
+    finished = runs.last_finished(connection, account)
+    nights = [(str(day), run.run_id, run.verdict, run.mode.value) for day, run in finished.items()]
+    held = runs.not_proven(connection, account)
+    answers = resolution_rows.kept_answers(connection, account)
+    closed = closed_months.closed_before(
+        connection, account, month=month.name, months=CLOSED_MONTHS_MAX
+    )
+    newest = max(finished.values(), key=lambda run: run.business_date, default=None)
+    money = (
+        []
+        if newest is None
+        else instruction_rows.find(connection, newest, state=instruction_rows.UNFINISHED)
+    )
+    rows = (
+        sorted(nights),
+        sorted(map(str, held)),
+        sorted((name, answer.version, answer.waits) for name, answer in answers.items()),
+        sorted((each.instruction_id, each.state.value) for each in money),
+        [each.manifest for each in closed],
+    )
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+
+def _of_nights(stated: StatedMonth) -> Iterator[Blocker]:
+    """Days that are not over, and nights that are missing or proved nothing."""
+    month = stated.statement.month
+    waits = [night for night in stated.nights if night.standing == STILL_OPEN]
+    if waits:
+        day = waits[-1].business_date
+        what = f"{waits[0].business_date}: the business date is not closed yet"
+        what += f"; the month's last one is {day}" if len(waits) > 1 else ""
+        yield Blocker(what, "", f"recon close {month.name} again, once the night of {day} ran")
+    for night in stated.nights:
+        if night.trouble:
+            day = night.business_date
+            lead = f"recon release {day} (two people), or run it again" if night.run_id else ""
+            lead = lead or f"recon nights --from {day} --to {day}; run it, or --skip with a reason"
+            yield Blocker(f"{day}: {night.trouble}", "", lead)
+
+
+def _of_equations(stated: StatedMonth) -> Iterator[Blocker]:
+    """Equations that do not hold."""
+    for each in stated.statement.equations:
+        if not each.holds:
+            currency = f", {each.currency}" if each.currency else ""
+            yield Blocker(
+                f"{each.id} {each.name}{currency}, by {each.measure}: {each.both_sides}",
+                "",
+                _read_again(stated) if each.name == ALONE else _LISTS.get(each.id, PROOF_SHEET),
+            )
+
+
+def _read_again(stated: StatedMonth) -> str:
+    """What gives a month the lines of old batches whose sums a late file changed: a wider window.
+
+    A night has a batch of its window line by line; from then on the month counts those.
+    """
+    batches = stated.statement.lost_batches
+    names = ", ".join(name for _, name in batches[:BATCHES_NAMED_MAX])
+    more = len(batches) - BATCHES_NAMED_MAX
+    names += f" and {more} more" if more > 0 else ""
+    oldest = date.fromisoformat(min(batches)[0])
+    # The next night runs a day or two later, and its window begins within a day.
+    days = (date.fromisoformat(stated.known_by) - oldest).days + WINDOW_MARGIN_DAYS
+    if days > WINDOW_DAYS_MAX:
+        return f"batch {names} is older than any window reaches ({WINDOW_DAYS_MAX} days)"
+    return (
+        f"a late file changed batch {names}: say [window] ledger_days = {days} in rules.toml, run "
+        "the next night, then set it back; that night has each line of it, and the month with it"
+    )
+
+
+def _of_bank(stated: StatedMonth) -> Iterator[Blocker]:
+    """A bank whose statements end before the month does."""
+    last = stated.statement.month.last.isoformat()
+    if stated.bank_to is not None and stated.bank_to < last:
+        known = f"to {stated.bank_to}" if stated.bank_to else "by no statement"
+        yield Blocker(
+            f"the bank is covered {known}, not to {last}: pay-outs after that cannot be proven",
+            "",
+            "put the missing statements into the inbox, then run the next night",
+        )
+
+
+def _of_money(stated: StatedMonth, *, environment: Environment) -> Iterator[Blocker]:
+    """Instructions that left by the month's close, and nobody knows what became of them."""
+    last = stated.statement.month.last
+    calendar = environment.settings.rules.business_calendar
+    with environment.store.reading() as connection:
+        run = runs.get(connection, stated.newest_run)
+        money = instruction_rows.find(connection, run, state=instruction_rows.UNFINISHED)
+    closes = calendar.closes_at(last)
+    for item in sorted(money, key=lambda each: each.instruction_id):
+        left_at = item.sent_at or item.approved_at
+        if item.state in DOUBTFUL and left_at is not None and left_at < closes:
+            amount = format_minor_units(item.amount, currency=item.currency)
+            yield Blocker(
+                f"{item.kind} of {item.subject}, {amount} {item.currency}: sent "
+                f"{left_at:%Y-%m-%d %H:%M} UTC, and nobody knows whether it took effect",
+                "",
+                f"recon resolve {item.instruction_id} (two people), or a later night finds out",
+            )
+
+
+def _of_breaks(
+    stated: StatedMonth,
+    *,
+    answers: Mapping[str, KeptAnswer],
+    workbook: str,
+    environment: Environment,
+) -> Iterator[Blocker]:
+    """Grave breaks of the newest night without an owner or a comment.
+
+    Of those that it saw first after the close only the ones about the month's own facts: of an
+    order by its facts, of pay-outs, fees and entries of a bank by the age of what differs.
+    """
+    with environment.store.reading() as connection:
+        breaks = kept_results.open_breaks(connection, stated.newest_run, environment=environment)
+    if breaks is None:
+        return
+    month, known_by = stated.statement.month, date.fromisoformat(stated.known_by)
+    calendar = environment.settings.rules.business_calendar
+    # What began on days off right after the month has the same age: it is asked for as well.
+    age = calendar.business_days_between(month.last, end=known_by)
+    orders = {*stated.statement.facts["order_no"]}
+    for row in with_answers(not_looked_after(breaks, kept=answers), answers):
+        is_seen = str(row["first_seen"]) <= month.last.isoformat()
+        is_old = not row["order_no"] and pd.notna(row["age_days"]) and row["age_days"] >= age
+        if not is_seen and not is_old and row["order_no"] not in orders - {""}:
+            continue
+        currency, owner = str(row["currency"]), row["owner"]
+        money = f"{format_minor_units(risk_of_break(row), currency=currency)} {currency}"
+        named = f"{row['code']} {subject_of(row) or row['transaction_id']}".strip()
+        yield Blocker(
+            f"{named}, {money}, {row['severity']}: {'no comment' if owner else 'no owner'}",
+            owner,
+            f"{Path(workbook).name}, Breaks, {row['break_id']}; then recon import-resolutions",
+            str(row["code"]),
+        )
+
+
+def _openings(stated: StatedMonth, *, environment: Environment) -> Iterator[OpenItem]:
+    """Where the month does not begin with what the one before it was closed with.
+
+    Facts told since count in this month, with their own date; what is said here moved otherwise:
+    a fact has another date or amount than it had, or entries of the books and the bank are newer.
+    """
+    before = stated.statement.month.before.strftime("%Y-%m")
+    closed = next((each for each in stated.closed if each.month == before), None)
+    if closed is None:
+        return
+    figures = sealed_figures(closed_folder(closed, environment=environment).document)
+    then, now = sums_of(figures), sums_of(stated.statement.figures)
+    for of, currency in sorted({(of, currency) for currency, of, _ in (*then, *now)}):
+        if moved := now[currency, of, OPENING] - then[currency, of, CLOSING]:
+            what = f"{of.capitalize()}: opens otherwise than {before} was closed with"
+            yield OpenItem(what, 1, currency, moved, "Prior periods")
+
+
+def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
+    """What is open and may stay so: what the last night lacked, breaks, what nothing explained.
+
+    A night that lacked something does not block: what comes later is a prior-period item.
+    """
+    if (night := stated.lacking) is not None:
+        lacks = f": {night.problem}" if night.problem else ""
+        again = f"recon nightly --business-date {night.business_date}"
+        what = f"The last night, {night.business_date}, is INCOMPLETE{lacks}; get it, then {again}"
+        yield OpenItem(what, 1, "", 0, "Nights")
+    statement = stated.statement
+    for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):
+        amount = sum(risk_of_break(row) for row in rows.to_dict("records"))
+        yield OpenItem(f"Break {code}", len(rows), str(currency), amount, "Open breaks", str(code))
+    for what in ("never_shown", "debt", "beyond"):
+        yield from _listed(statement.closing_items, what, words=ITEMS, sheet="Open items")
+    if (books := statement.books) is not None:
+        for what in (*WAITS, GROUPS[1]):
+            yield from _listed(books, what, words=DIFFERENCES, sheet="Books")
+        named = {*statement.breaks["order_no"], *statement.breaks["transaction_id"]}
+        own = books[~books["key"].isin(named)]
+        yield from _listed(own, OPEN, words={OPEN: NO_BREAK}, sheet="Books")
+    for what, sheet in (("late", "Straddling"), ("prior", "Prior periods")):
+        yield from _listed(statement.straddling, what, words=STRADDLES, sheet=sheet)
+    yield from _deleted(statement.straddling)
+    for untold in untold_refunds(statement.unknown_refunds):
+        yield OpenItem(untold.sentence, untold.payments, "", 0, "")
+
+
+def _deleted(straddling: pd.DataFrame) -> Iterator[OpenItem]:
+    """Entries of the books that were deleted, the first of them by number, order and amount."""
+    for item in _listed(straddling, VANISHED, words=STRADDLES, sheet="Straddling"):
+        own = straddling["what"].eq(VANISHED) & straddling["currency"].eq(item.currency)
+        named = [
+            f"{row['key']} ({row['order_no'] or 'no order'}, "
+            f"{format_minor_units(-row['amount'], currency=item.currency)} {item.currency}, "
+            f"gone by the night of {row['then_on']})"
+            for row in straddling[own].head(ENTRIES_NAMED_MAX).to_dict("records")
+        ]
+        more = f" and {item.count - len(named)} more" if item.count > len(named) else ""
+        yield replace(item, what=f"{item.what}: {', '.join(named)}{more}")
+
+
+def _listed(
+    rows: pd.DataFrame, what: str, *, words: Mapping[str, str], sheet: str
+) -> Iterator[OpenItem]:
+    """One class of listed rows, by currency."""
+    for currency, own in rows[rows["what"].eq(what)].groupby("currency"):
+        amount = int(own["amount"].sum())
+        yield OpenItem(words[what], len(own), str(currency), amount, sheet)
+
+
+ORDER = {OPENING: 0, MOVED: 1, CLOSING: 2}
+FIGURE_COLUMNS = ("currency", "of", "at", "name", "count", "amount")
+SCRIPT = "statement.sql"
+_AMOUNTS = frozenset({"amount", "shown", "debit", "credit"})
+"""Columns of minor units."""
+
+
+def name_of(stated: StatedMonth) -> str:
+    """How its workbook and its folder are called: `statement-<merchant>-<account>-2026-11`."""
+    statement = stated.statement
+    return "-".join(("statement", *statement.account, statement.month.name))
+
+
+def write_month_files(stated: StatedMonth, *, files: Mapping[str, str], folder: Path) -> Path:
+    """Write its files (`month_files`) below a folder of the statement's name; gives that folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    return write_files(files, folder=folder / name_of(stated))
+
+
+def write_files(files: Mapping[str, str], *, folder: Path) -> Path:
+    """Write files by name into a folder, which is made; gives it back.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    make_folder(folder)
+    for name, text in files.items():
+        replace_result(folder / name, text)
+    return folder
+
+
+def month_files(stated: StatedMonth) -> dict[str, str]:
+    """Name -> content of every file; amounts with the decimals of their currency."""
+    statement = stated.statement
+    frames: dict[str, pd.DataFrame | None] = {
+        "opening-items": statement.opening_items,
+        "closing-items": statement.closing_items,
+        "facts": statement.facts,
+        "straddling": statement.straddling,
+        "in-transit": statement.transit,
+        "books": statement.books,
+        "told-by-nights": statement.told,
+        "journals": statement.journals,
+    }
+    tables = {f"{name}.csv": _table(frame) for name, frame in frames.items() if frame is not None}
+    nights = [
+        {
+            "night": each.business_date.isoformat(),
+            "run": each.run_id,
+            "standing": each.standing,
+            "trouble": each.trouble,
+        }
+        for each in stated.nights
+    ]
+    figures = [_cells(figure) for figure in in_order(statement.figures)]
+    return {
+        "figures.csv": csv_text(FIGURE_COLUMNS, figures),
+        **tables,
+        "proof.csv": csv_text(_PROOF, proof_rows(stated)),
+        "nights.csv": csv_text(("night", "run", "standing", "trouble"), nights),
+        SCRIPT: statement.sql,
+    }
+
+
+_PROOF = ("id", "name", "currency", "measure", "left", "right", "holds")
+
+
+def proof_rows(stated: StatedMonth) -> list[dict[str, Any]]:
+    """The equations with both sides; amounts as text."""
+    rows = []
+    for each in stated.statement.equations:
+        sides: dict[str, int | str] = {"left": each.left, "right": each.right}
+        if each.measure == AMOUNT:
+            sides = {
+                name: format_minor_units(number, currency=each.currency)
+                for name, number in (("left", each.left), ("right", each.right))
+            }
+        about = {"id": each.id, "name": each.name, "currency": each.currency}
+        rows.append({**about, "measure": each.measure, **sides, "holds": each.holds})
+    return rows
+
+
+def document_of(stated: StatedMonth) -> dict[str, Any]:
+    """The statement for programs; amounts as text."""
+    statement = stated.statement
+    return {
+        "merchant": statement.account[0],
+        "account": statement.account[1],
+        "month": statement.month.name,
+        "known_by": stated.known_by,
+        "proven": stated.is_proven,
+        "troubles": stated.troubles,
+        "first_month": stated.is_first,
+        "settlement_covered": statement.is_settled,
+        "bank_covered": statement.transit is not None,
+        "books_covered": statement.books is not None,
+        "rules": dict(stated.rules),
+        "figures": [_cells(figure) for figure in in_order(statement.figures)],
+        "proof": proof_rows(stated),
+        "refunds_not_measured": [refund.payment for refund in statement.unknown_refunds],
+    }
+
+
+def in_order(figures: Sequence[MonthFigure]) -> list[MonthFigure]:
+    """By currency and what they are of, opening before movements before closing."""
+    return sorted(figures, key=lambda each: (each.currency, each.of, ORDER[each.at], each.name))
+
+
+def _cells(figure: MonthFigure) -> dict[str, Any]:
+    cells = {name: getattr(figure, name) for name in FIGURE_COLUMNS}
+    return {**cells, "amount": format_minor_units(figure.amount, currency=figure.currency)}
+
+
+def _table(frame: pd.DataFrame) -> str:
+    columns = [*map(str, frame.columns)]
+    parts = csv_parts(frame, columns=columns, amounts=_AMOUNTS.intersection(columns))
+    return b"".join(parts).decode()
+
+
+def csv_text(
+    columns: Sequence[str], rows: Iterator[Mapping[str, Any]] | Sequence[Mapping[str, Any]]
+) -> str:
+    """Rows as a CSV file with a header."""
+    target = io.StringIO()
+    writer = csv.DictWriter(target, fieldnames=columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return target.getvalue()
+
+
+BLOCKER_COLUMNS = ("what", "owner", "where")
+OPEN_COLUMNS = ("what", "count", "currency", "amount")
+BREAK_COLUMNS = (
+    *("break_id", "code", "order_no", "transaction_id", "currency", "exposure", "severity"),
+    *("first_seen", "resolution", "owner", "comment", "about"),
+)
+
+
+def close_name(close: PreparedClose) -> str:
+    """How its workbook and its folder are called: `close-<merchant>-<account>-2026-11`."""
+    statement = close.stated.statement
+    return "-".join(("close", *statement.account, statement.month.name))
+
+
+def close_files(close: PreparedClose) -> dict[str, str]:
+    """Name -> content of every file: those of the statement, and beside them the close's own."""
+    return {
+        **month_files(close.stated),
+        "blockers.csv": csv_text(BLOCKER_COLUMNS, _blockers(close)),
+        "open-at-close.csv": csv_text(OPEN_COLUMNS, _open_items_file(close)),
+        "open-breaks.csv": csv_text(BREAK_COLUMNS, _open_breaks(close)),
+    }
+
+
+def write_close_files(close: PreparedClose, *, files: Mapping[str, str], folder: Path) -> Path:
+    """Write its files (`close_files`) below a folder of the close's name; gives that folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    return write_files(files, folder=folder / close_name(close))
+
+
+def close_document(close: PreparedClose) -> dict[str, Any]:
+    """The close for programs; amounts as text."""
+    return {
+        "verdict": close.verdict.value,
+        "blockers": _blockers(close),
+        "open_items": _open_items_file(close),
+        "statement": document_of(close.stated),
+    }
+
+
+def _blockers(close: PreparedClose) -> list[dict[str, Any]]:
+    return [{name: getattr(each, name) for name in BLOCKER_COLUMNS} for each in close.blockers]
+
+
+def _open_items_file(close: PreparedClose) -> list[dict[str, Any]]:
+    return [
+        {
+            "what": each.what,
+            "count": each.count,
+            "currency": each.currency,
+            "amount": format_minor_units(each.amount, currency=each.currency)
+            if each.currency
+            else "",
+        }
+        for each in close.open_items
+    ]
+
+
+def _open_breaks(close: PreparedClose) -> Iterator[Mapping[str, Any]]:
+    """What the last night by the close shows as open, with what people answered."""
+    rows = close.stated.statement.breaks.sort_values("break_id").to_dict("records")
+    for row in with_answers(rows, close.answers):
+        cells = {name: row[name] for name in BREAK_COLUMNS}
+        at_risk, currency = row["exposure"], str(row["currency"])
+        shown = "" if pd.isna(at_risk) else format_minor_units(int(at_risk), currency=currency)
+        cells["exposure"] = shown
+        yield cells
+
+
+LISTS = (
+    *("opening-items.csv", "closing-items.csv", "facts.csv", "in-transit.csv", "books.csv"),
+    *("journals.csv", "nights.csv", "open-breaks.csv", "blockers.csv", "open-at-close.csv"),
+)
+"""Files of a close that are signed beside its figures; the others say the same, or how it was
+proven by the nights that are known."""
+_NAMES: Mapping[str, str] = {
+    **MOVEMENTS,
+    **ITEMS,
+    **TRANSIT,
+    **DIFFERENCES,
+    "in_transit": "In transit",
+    "reserve": RESERVE_MOVED,
+}
+_KEY = 4
+"""Cells of a figure that name it: currency, of, at, name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenClose:
+    """What somebody looks at who signs."""
+
+    digest: str
+    figures: Sequence[Sequence[Any]]
+    """currency, of, at, name, count, amount in minor units."""
+    lists: Mapping[str, str]
+    """File -> SHA-256."""
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Name -> content of all files of the close: they are made once."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As the history keeps it."""
+        return {"figures": [[*figure] for figure in self.figures], "lists": dict(self.lists)}
+
+
+def seen_close(close: PreparedClose) -> SeenClose:
+    """The digest of a close, with what it is made of."""
+    statement = close.stated.statement
+    figures = [
+        (each.currency, each.of, each.at, each.name, each.count, each.amount)
+        for each in in_order(statement.figures)
+    ]
+    files = close_files(close)
+    lists = {
+        name: hashlib.sha256(files[name].encode()).hexdigest() for name in LISTS if name in files
+    }
+    which = (statement.account, statement.month.name, len(close.state.closes) + 1)
+    whole = (which, close.prepared_verdict.value, figures, lists)
+    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    return SeenClose(digest, figures, lists, files)
+
+
+def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:
+    """Which figures are others than when somebody looked, then which lists; each as a sentence."""
+    figures = [*_figures_moved(_by_name(seen["figures"]), _by_name(now.figures))]
+    before = seen["lists"]
+    lists = [
+        f"{name} is another list"
+        for name in sorted({*before, *now.lists})
+        if before.get(name) != now.lists.get(name)
+    ]
+    return [*figures, *lists]
+
+
+def _by_name(figures: Sequence[Sequence[Any]]) -> dict[tuple[str, ...], tuple[int, int]]:
+    return {tuple(each[:_KEY]): (int(each[_KEY]), int(each[_KEY + 1])) for each in figures}
+
+
+def _figures_moved(
+    then: Mapping[tuple[str, ...], tuple[int, int]], now: Mapping[tuple[str, ...], tuple[int, int]]
+) -> Iterator[str]:
+    for key in sorted({*then, *now}):
+        before, after = then.get(key, (0, 0)), now.get(key, (0, 0))
+        if before != after:
+            currency, of, at, name = key
+            named = _NAMES.get(name, name.replace("_", " "))
+            yield (
+                f"{of}, {at}, {named}: {_shown(before, currency)} then, "
+                f"{_shown(after, currency)} now"
+            )
+
+
+def _shown(figure: tuple[int, int], currency: str) -> str:
+    count, amount = figure
+    return f"{format_minor_units(amount, currency=currency)} {currency} ({count})"
+
+
+WORKBOOK = ".xlsx"
+MOVED_SHOWN_MAX = 20
+"""Lines on a terminal or a page; the workbook has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedView:
+    """A closed month, read from its folder."""
+
+    closed: ClosedMonth
+    document: dict[str, Any]
+    """As it was sealed, for programs."""
+    workbook: bytes
+    """As it was sealed, with both names."""
+    name: str
+    """Of the workbook's file."""
+    differs: tuple[str, ...] | None
+    """What a close of today would have otherwise, each as a sentence; None: nobody asked."""
+    today: StatedMonth | None
+    """The month as it would be stated today; None: nobody asked, or its nights were let go."""
+
+    @property
+    def stated(self) -> StatedMonth | None:
+        """The statement with the figures that were sealed, as people read it."""
+        if self.today is None:
+            return None
+        sealed = replace(self.today.statement, figures=self.figures)
+        return replace(self.today, statement=sealed, known_by=self.closed.known_by)
+
+    @property
+    def figures(self) -> Sequence[MonthFigure]:
+        """As they were sealed."""
+        return sealed_figures(self.document)
+
+
+def closed_view(
+    month: BusinessMonth,
+    *,
+    account: tuple[str, str],
+    environment: Environment,
+    is_compared: bool = True,
+) -> ClosedView | None:
+    """The month as it was closed; None while it is open. `is_compared`: with a close of today.
+
+    Raises:
+        ArchiveError: its folder is gone, changed, or cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        closed = closed_months.state_of(connection, account, month=month.name).closed
+    if closed is None:
+        return None
+    folder = closed_folder(closed, environment=environment)
+    document = folder.document
+    named = [entry.name for entry in folder.sealed.manifest.files if entry.name.endswith(WORKBOOK)]
+    if len(named) != 1:
+        msg = f"{UNREAD}: {closed.folder} has {len(named)} workbooks, not one"
+        raise ArchiveBrokenError(msg)
+    workbook = folder.file(named[0])
+    if not is_compared:
+        return ClosedView(closed, document, workbook, named[0], None, None)
+    try:
+        today = prepared_close(month, account=account, environment=environment)
+    except NightLetGoError as error:
+        unknown = (f"that is not known any more: {error}",)
+        return ClosedView(closed, document, workbook, named[0], unknown, None)
+    differs = tuple(moved_since(document["signed"], now=seen_close(today)))
+    return ClosedView(closed, document, workbook, named[0], differs, today.stated)
+
+
+def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
+    """What would be different today, for a terminal; nothing where nobody asked."""
+    if differs is None:
+        return
+    for sentence in differs[:MOVED_SHOWN_MAX]:
+        yield f"Would be different today: {sentence}"
+    more = len(differs) - MOVED_SHOWN_MAX
+    if more > 0:
+        yield f"and {more} more that would be different today"
+    if not differs:
+        yield "Nothing would be different today."
+
+
+ACCOUNTS_MIN = 2
+"""Fewer need no page over all accounts: their one workbook is it."""
+PROVEN, NOT_PROVEN = "PROVEN", "NOT PROVEN"
+_GATEWAY, _BOOKS = "gateway", "books"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMonth:
+    """A month of one account, as it is stated or as it was sealed."""
+
+    account: tuple[str, str]
+    standing: str
+    """PROVEN, NOT_PROVEN, or the verdict of its close."""
+    figures: Sequence[MonthFigure]
+    has_books: bool
+    """Whether a ledger was compared."""
+    workbook: Path | None
+    """None where none was written: a closed month's is `recon close`'s."""
+
+
+def of_stated(stated: StatedMonth, *, workbook: Path) -> AccountMonth:
+    """A month as it is known now."""
+    standing = PROVEN if stated.is_proven else NOT_PROVEN
+    return _of_stated(stated, standing=standing, workbook=workbook)
+
+
+def of_prepared(close: PreparedClose, *, workbook: Path) -> AccountMonth:
+    """A month as it would be closed now."""
+    return _of_stated(close.stated, standing=close.verdict.value, workbook=workbook)
+
+
+def of_closed(view: ClosedView, *, workbook: Path | None) -> AccountMonth:
+    """A closed month as it was sealed."""
+    has_books = bool(view.document["statement"]["books_covered"])
+    standing = CloseVerdict.CLOSED.value
+    return AccountMonth(view.closed.account, standing, view.figures, has_books, workbook)
+
+
+def _of_stated(stated: StatedMonth, *, standing: str, workbook: Path) -> AccountMonth:
+    statement = stated.statement
+    has_books = statement.books is not None
+    return AccountMonth(statement.account, standing, statement.figures, has_books, workbook)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLine:
+    """What one account adds in one currency, minor units."""
+
+    of: AccountMonth
+    currency: str
+    owed_before: int
+    moved: int
+    owed: int
+    booked: int | None
+    """The balance that its entries come to; None where no ledger was compared."""
+
+
+def merchants_of(accounts: Sequence[AccountMonth]) -> Iterator[tuple[str, list[AccountMonth]]]:
+    """Each merchant whose accounts share a clearing account: those that have several."""
+    ordered = sorted(accounts, key=lambda each: each.account)
+    for merchant, own in groupby(ordered, key=lambda each: each.account[0]):
+        if len(rows := [*own]) >= ACCOUNTS_MIN:
+            yield merchant, rows
+
+
+def shared_lines(accounts: Sequence[AccountMonth]) -> list[SharedLine]:
+    """By currency and account; an account in which nothing moved has no line of a currency."""
+    lines = []
+    for of in accounts:
+        sums = sums_of(of.figures)
+        for currency in {each.currency for each in of.figures}:
+            opening, moved, owed = (
+                sums[currency, _GATEWAY, at] for at in (OPENING, MOVED, CLOSING)
+            )
+            # As a statement derives the books: from the gateway's and what was open between them.
+            booked = opening + sums[currency, _BOOKS, OPENING] + sums[currency, _BOOKS, MOVED]
+            shown = booked if of.has_books else None
+            lines.append(SharedLine(of, currency, opening, moved, owed, shown))
+    return sorted(lines, key=lambda line: (line.currency, line.of.account))

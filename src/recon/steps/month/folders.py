@@ -1,0 +1,127 @@
+"""The sealed folder of a closed month, read back: as the history binds it, or refused by name."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from recon.archive.step_folder import Sealed, find_sealed, step_problems, whole_file
+from recon.archive.storage import Storage, reachable
+from recon.desk.endorsement import Kind
+from recon.model.errors import ArchiveBrokenError, ArchiveError, ConfigurationError, ReconError
+from recon.steps.ground.endorsed import endorsed
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import storage_at
+from recon.steps.month.statement import MonthFigure
+from recon.store import Connection
+from recon.store.money.endorsement_rows import override
+from recon.store.people import closed_months
+from recon.store.people.closed_months import CLOSE, REOPEN, ClosedMonth
+
+FOLDER = "periods"
+"""Below the archive, beside the nights."""
+DOCUMENT = "close.json"
+UNREAD = "the folder of a closed month could not be read"
+PROBLEMS_SHOWN_MAX = 5
+"""Of one account on a line of `recon doctor`; `recon verify` names all."""
+
+
+def period_folder(account: tuple[str, str], month: str) -> str:
+    """Where the closes of a month lie, below the archive."""
+    return "/".join((FOLDER, *account, month))
+
+
+class ClosedFolder(NamedTuple):
+    """The folder of a close."""
+
+    storage: Storage
+    sealed: Sealed
+
+    def file(self, name: str) -> bytes:
+        """One file, as it was sealed.
+
+        Raises:
+            ArchiveError: it is gone, or is not the file that was sealed.
+        """
+        with reachable(self.storage, doing=UNREAD):
+            return whole_file(self.storage, self.sealed, name=name)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What the close says for programs; see `file`."""
+        document: dict[str, Any] = json.loads(self.file(DOCUMENT))
+        return document
+
+
+def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFolder:
+    """The folder of a close, as the history binds it.
+
+    Raises:
+        ArchiveError: it is gone, another one, or cannot be reached.
+    """
+    storage = storage_at(closed.account, environment=environment)
+    night, _, step = closed.folder.rpartition("/")
+    with reachable(storage, doing=UNREAD):
+        sealed = find_sealed(storage, night=night, step=step, sha256=closed.manifest)
+    if sealed is None:
+        msg = (
+            f"{UNREAD}: {closed.folder} is not in the archive {storage.shown}, or is not what the "
+            "history binds: put the folder back from a backup of the archive"
+        )
+        raise ArchiveBrokenError(msg)
+    return ClosedFolder(storage, sealed)
+
+
+def closed_folders_told(
+    connection: Connection, account: tuple[str, str], *, environment: Environment
+) -> str:
+    """Whether the folder of every close of an account is there, each byte as it was sealed.
+
+    Raises:
+        ReconError: one is not; each is named, with what to do.
+    """
+    closes = [each for each in closed_months.all_closes(connection) if each.account == account]
+    problems = [
+        f"{closed.month}, {closed.folder}: {problem}"
+        for closed in closes
+        for problem in _problems(closed, environment=environment)
+    ]
+    if problems:
+        more = len(problems) - PROBLEMS_SHOWN_MAX
+        listing = "; ".join(problems[:PROBLEMS_SHOWN_MAX])
+        listing += f"; and {more} more (`recon verify`)" if more > 0 else ""
+        msg = f"{listing}. Put the folder back from a backup of the archive, then `recon verify`"
+        raise ReconError(msg)
+    if not closes:
+        return "no month was closed yet"
+    return f"the folders of {len(closes)} closes are as they were sealed"
+
+
+def _problems(closed: ClosedMonth, *, environment: Environment) -> list[str]:
+    """What of a close's folder is not as it was sealed, each as a sentence; none when all is."""
+    try:
+        storage, sealed = closed_folder(closed, environment=environment)
+        with reachable(storage, doing=UNREAD):
+            return step_problems(storage, sealed)
+    except (ArchiveError, ConfigurationError) as error:
+        return [str(error)]
+
+
+def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
+    """The figures of a close as they were sealed."""
+    return [MonthFigure(*each) for each in document["signed"]["figures"]]
+
+
+def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:
+    """What of the closed months is not as it was signed and sealed, each as a sentence."""
+    words = endorsed(environment)
+    for closed in closed_months.all_closes(connection):
+        which = f"{closed.month} of {'/'.join(closed.account)}"
+        subject = override(CLOSE, subject=closed.digest)
+        if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
+            yield f"{which} counts as closed, but {problem}"
+        for problem in _problems(closed, environment=environment):
+            yield f"{which}: {problem}"
+    for manifest in closed_months.all_reopened(connection):
+        subject = override(REOPEN, subject=manifest)
+        if problem := words.problem(connection, Kind.OVERRIDE, subject=subject):
+            yield f"a month was reopened (its folder's manifest is {manifest[:12]}…), but {problem}"

@@ -1,0 +1,346 @@
+"""What DATEV, Xero, NetSuite and SAP are handed says what the journals say, to the last letter."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+
+from recon.model.errors import UsageError
+from recon.steps.month.book_formats import WantedBooks, book_files
+from recon.steps.month.book_lines import BookCodes, BookLine, DatevBooks
+from tests.recon.steps.month.book_readers import (
+    DECIMALS,
+    READERS,
+    SAP_CHARACTERS_MAX,
+    Entry,
+    RefusedError,
+    datev_keys,
+    sums_of,
+)
+
+AT = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
+LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)
+DATEV = DatevBooks(29098, 55003, fiscal_year_month=7, account_digits=4)
+CODES = BookCodes("V0", company_code="1000", datev=DATEV)
+LONG = 'Auszahlung "Müller & Söhne"; Rückstellung für Größe 42, siehe Anhang · ' * 9
+"""More than two notes of DATEV's hold."""
+
+
+def journal(
+    name: str, *accounts: tuple[str, int], currency: str = "EUR", text: str = "", day: date = LAST
+) -> list[BookLine]:
+    """Its lines, debits positive, in minor units."""
+    return [
+        BookLine(
+            *("permanent", name, day, account, max(amount, 0), max(-amount, 0), currency),
+            text=text,
+        )
+        for account, amount in accounts
+    ]
+
+
+BOOKS = [
+    *journal("b01-EUR-1", ("1360", 12345), ("8400", -12345), text="Größe 42, „schön“, 5 €"),
+    *journal("b02-EUR-1", ("1360", 7), ("8400", -7), text='he said "now"; then, or | later'),
+    *journal("b03-EUR-1", ("10000", 99), ("1360", -99), text=LONG.strip()),
+    *journal("b04-EUR-1", ("8400", 12005), ("1360", -12005), text='=HYPERLINK("http://x";"y")'),
+    *journal("b05_x.y-EUR-1", ("1200", 1), ("1360", -1), text='"'),
+    *journal("b06-JPY-1", ("1360", 1200), ("8400", -1200), currency="JPY", text="+1, -1"),
+    *journal("b07-KWD-1", ("1360", 12340), ("8400", -12340), currency="KWD", text="dinar"),
+    *journal("b09-EUR-1", ("1360", 123456789012), ("8400", -123456789012), text="ten digits"),
+    *journal("reserve-USD", ("1370", 50001), ("1360", -50001), currency="USD", text="reserve"),
+    *journal("fees-EUR", ("4970", 1000), ("4971", 500), ("1360", -1500), text="Gebühren, Nov."),
+    *journal("fees-EUR-r", ("1360", 1500), ("4970", -1000), ("4971", -500), day=NEXT, text="@ r"),
+    *journal("card-EUR", ("1360", 600), ("1361", 400), ("8400", -700), ("8401", -300), text="x"),
+]
+THIRD_DECIMAL = journal("b08-KWD-1", ("1360", 12345), ("8400", -12345), currency="KWD")
+
+
+def books(kind: str) -> list[BookLine]:
+    """All that the format can hold."""
+    return BOOKS if kind == "datev" else [*BOOKS, *THIRD_DECIMAL]
+
+
+def written(lines: Sequence[BookLine], *, kind: str, codes: BookCodes = CODES) -> dict[str, bytes]:
+    """The files of November."""
+    return book_files(lines, wanted=WantedBooks("journals", kind, AT, codes))
+
+
+def read(files: dict[str, bytes], *, kind: str) -> list[Entry]:
+    """What the reader takes from them."""
+    return [entry for name, content in files.items() for entry in READERS[kind](content, name)]
+
+
+def shown(text: str) -> str:
+    """As a spreadsheet may show it."""
+    return f"'{text}" if text[:1] in {*"=+-@"} else text
+
+
+def expected(line: BookLine, *, kind: str) -> Entry:
+    """A line as the format has room for it."""
+    thousandths = line.amount * 10 ** (3 - DECIMALS[line.currency])
+    name, text = line.journal_id, shown(line.text)
+    if kind == "sap-csv":
+        room = SAP_CHARACTERS_MAX["Reference"]
+        digits = hashlib.sha256(name.encode()).hexdigest()[:8]
+        name = name if len(name) <= room else f"{name[: room - 9]}~{digits}"
+        text = text[: SAP_CHARACTERS_MAX["Item Text"]]
+    return Entry(name, line.day, line.account, line.currency, thousandths, text)
+
+
+def by_journal(entries: Sequence[Entry]) -> Counter[tuple[str, ...]]:
+    """Journal, day, account, currency and text -> what it moved there."""
+    moved: Counter[tuple[str, ...]] = Counter()
+    for entry in entries:
+        moved[entry.journal, str(entry.day), entry.account, entry.currency, entry.text] += (
+            entry.amount
+        )
+    return moved
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_each_file_says_the_sums_dates_and_texts_of_the_journals(kind: str) -> None:
+    """To the account, day, letter and thousandth; a text that is too long for SAP only is cut."""
+    wanted = [expected(line, kind=kind) for line in books(kind)]
+
+    entries = read(written(books(kind), kind=kind), kind=kind)
+
+    assert sums_of(entries) == sums_of(wanted)
+    assert by_journal(entries) == by_journal(wanted)
+
+
+SPOILT = {
+    "datev": [
+        *((b'"EXTF"', b'"EXTX"'), (b";700;21;", b";510;21;"), (b";13;2026", b";12;2026")),
+        *((b"29098;55003", b"29098;0"), (b";20260701;4;", b";20261201;4;")),
+        *((b";20260701;4;", b";20250701;4;"), (b";20260701;4;", b";;4;")),
+        *((b";20260701;4;", b";20260701;3;"), (b"20261130", b"20261131")),
+        *((b"0;0;", b"0;1;"), (b"Skonto;Buchungstext", b"Buchungstext;Skonto")),
+        *((b"\r\n123,45;", b"\r\n-123,45;"), (b"\r\n123,45;", b"\r\n123.45;")),
+        *((b"\r\n123,45;", b"\r\n0,00;"), (b"\r\n123,45;", b"\r\n1.123,45;")),
+        *((b'"S";"EUR"', b'"D";"EUR"'), (b'"S";"EUR"', b'"S";"USD"'), (b'"S";', b"S;")),
+        *((b";1360;8400;", b";1360;0000;"), (b";1360;8400;", b";136000;8400;")),
+        *((b'"";3011;', b'"";3111;'), (b'"";3011;', b'"";3010;'), (b'"";3011;', b'"";30112026;')),
+        *((b'"b01-EUR-1"', b'"b01 EUR"'), (b'""now""', b'"now"'), (b"now", b"n\now")),
+        *((b";0;;;;", b";;;;;"), (b";0;;;;", b";1;;;;"), (b'"Text";"', b'"";"')),
+        *((b"\r\n0,07;", b"\r\n;"), (b";\r\n", b";;\r\n"), (b"\r\n", b"\n")),
+    ],
+    "xero": [
+        *((b"*Narration,", b"Narration,"), (b"123.45", b"123.46"), (b"123.45", b"123,45")),
+        *((b"123.45", b"123.450"), (b"30 Nov 2026", b"30/11/2026"), (b"30 Nov", b"31 Nov")),
+        *((b",V0,", b",,"), (b",1360,", b",,"), (b'""now""', b'"now"'), (b"now", b"n\now")),
+        *((b"'=HYP", b"=HYP"), (b"\r\n", b"\n"), (b"Gr\xc3\xb6", b"Gr\xf6"), (b",V0,123", b",123")),
+    ],
+    "netsuite": [
+        *((b"Line Memo", b"Memo"), (b"123.45", b"123.46"), (b",123.45,,", b",123.45,123.45,")),
+        *((b",123.45,,", b",,,"), (b",123.45,,", b",-123.45,,"), (b"2026-11-30", b"30.11.2026")),
+        *((b"2026-11-30", b"2026-11-31"), (b",EUR,", b",EUX,"), (b",1360,", b",,")),
+        *((b"1000,b01-EUR-1", b"1000,"), (b"1000,b01", b",b01"), (b'""now""', b'"now"')),
+        *((b"'=HYP", b"=HYP"), (b"\r\n", b"\n"), (b"Gr\xc3\xb6", b"Gr\xf6")),
+    ],
+    "sap-csv": [
+        *((b"Posting Key,", b"Key,"), (b"123.45", b"123.46"), (b"123.45", b"-123.45")),
+        *((b"\r\n2,1000,", b"\r\n3,1000,"), (b"\r\n2,1000,", b"\r\n1,1000,")),
+        *((b"1,1000,", b"1,,"), (b",SA,", b",KR,"), (b",20261130,20261130,", b",20261130,,")),
+        *((b",20261130,20261130,", b",20261131,20261131,"), (b",40,", b",50,"), (b",40,", b",41,")),
+        *((b",8400,", b",,"), (b'""now""', b'"now"'), (b"'=HYP", b"=HYP"), (b"\r\n", b"\n")),
+        *((b"b01-EUR-1,", b"b01-EUR-1-and-more,"), (b"reserve\r\n", b"reserve " * 9 + b"\r\n")),
+    ],
+}
+"""What stands in a file, and what is to be refused in its place."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [(kind, good, bad) for kind, pairs in SPOILT.items() for good, bad in pairs],
+)
+def test_a_spoilt_file_is_refused_by_its_reader(kind: str, good: bytes, bad: bytes) -> None:
+    """Each reader can fail, else what it reads proves nothing."""
+    files = written(books(kind), kind=kind)
+    name = next(name for name, content in files.items() if good in content)
+
+    with pytest.raises(RefusedError):
+        read({name: files[name].replace(good, bad, 1)}, kind=kind)
+
+
+BASED = replace(
+    DATEV,
+    base_currency="EUR",
+    rates={"2026-11": {"USD": Decimal("1.085"), "JPY": Decimal("162.345678"), "KWD": Decimal(4)}},
+)
+
+
+def based(lines: Sequence[BookLine]) -> dict[str, bytes]:
+    """Of books in euros, with November's rates."""
+    return written(lines, kind="datev", codes=replace(CODES, datev=BASED))
+
+
+def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_month() -> None:
+    """Rate, amount and currency of the books in every row of another currency, and in no other."""
+    files = based(BOOKS)
+
+    read_back = read(files, kind="datev")
+
+    assert sums_of(read_back) == sums_of([expected(line, kind="datev") for line in BOOKS])
+    rows = {
+        currency: files[f"EXTF_journals-{currency}-2026-11.csv"].decode("cp1252").split("\r\n")[2]
+        for currency in ("EUR", "JPY", "KWD", "USD")
+    }
+    cells = {currency: row.split(";")[:6] for currency, row in rows.items()}
+    assert cells["USD"] == ["500,01", '"S"', '"USD"', "1,085", "460,84", '"EUR"']
+    assert cells["JPY"] == ["1200,00", '"S"', '"JPY"', "162,345678", "7,39", '"EUR"']
+    assert cells["KWD"] == ["12,34", '"S"', '"KWD"', "4,00", "3,09", '"EUR"']
+    assert cells["EUR"][3:] == ["", "", '""']
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (b";1,085;460,84;", b";1,085;460,85;"),
+        (b";1,085;460,84;", b";0,922;460,84;"),
+        (b";1,085;460,84;", b";1,085;;"),
+        (b';460,84;"EUR"', b';460,84;"USD"'),
+        (b';460,84;"EUR"', b';460,84;""'),
+    ],
+)
+def test_a_spoilt_rate_is_refused_by_the_reader(good: bytes, bad: bytes) -> None:
+    """It reckons the amount of the books for itself."""
+    ((name, content),) = based([line for line in BOOKS if line.currency == "USD"]).items()
+    assert good in content
+
+    with pytest.raises(RefusedError):
+        read({name: content.replace(good, bad, 1)}, kind="datev")
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (journal("x-GBP-1", ("1360", 5), ("8400", -5), currency="GBP"), "names none of GBP for"),
+        (
+            journal("x-USD-1", ("1360", 5), ("8400", -5), currency="USD", day=NEXT),
+            "none of USD for 2026-12, and the books are kept in EUR; nothing is written: declare",
+        ),
+        (
+            journal("y-KWD-1", ("1360", 10), ("8400", -10), currency="KWD"),
+            "journal y-KWD-1: 0.010 KWD is nothing in EUR",
+        ),
+    ],
+)
+def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(
+    lines: list[BookLine], sentence: str
+) -> None:
+    """No rate is guessed, and none of another month taken."""
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        based(lines)
+
+
+def test_datev_asks_whose_books_they_are() -> None:
+    """Of consultant, client, fiscal year and length of accounts nothing is guessed."""
+    with pytest.raises(UsageError, match=r"\[journal.export.datev\] .* declares none; nothing is"):
+        written(BOOKS, kind="datev", codes=BookCodes())
+
+
+@pytest.mark.parametrize(
+    ("month", "begins"),
+    [(1, "20260101"), (7, "20260701"), (11, "20261101"), (12, "20251201")],
+)
+def test_datev_is_told_the_fiscal_year_that_the_batch_is_of(month: int, begins: str) -> None:
+    """The newest that has begun with the batch's month, which gives its rows their year."""
+    codes = replace(CODES, datev=replace(DATEV, fiscal_year_month=month))
+
+    files = written(BOOKS, kind="datev", codes=codes)
+
+    head = files["EXTF_journals-EUR-2026-11.csv"].split(b"\r\n")[0].decode()
+    assert head.split(";")[10:16] == ["29098", "55003", begins, "4", "20261101", "20261130"]
+    assert by_journal(read(files, kind="datev")) == by_journal(
+        [expected(line, kind="datev") for line in BOOKS]
+    )
+
+
+@pytest.mark.parametrize("account", ["136000", "0000", "", "Bank"])
+def test_an_account_that_is_none_of_the_declared_books_is_refused(account: str) -> None:
+    """One digit more is a person's; two more, and nothing but zeros, are no account."""
+    lines = journal("b-EUR-1", (account, 1), ("1360", -1))
+
+    with pytest.raises(UsageError, match="is no account of DATEV's books with 4 digits"):
+        written(lines, kind="datev")
+
+
+def test_a_text_that_fills_all_notes_of_datev_is_refused() -> None:
+    """It is kept whole or not written at all."""
+    lines = journal("b-EUR-1", ("8400", 1), ("1360", -1), text="long " * 900)
+
+    with pytest.raises(UsageError, match="journal b-EUR-1: DATEV has no room for a text of 4499"):
+        written(lines, kind="datev")
+
+
+def test_datev_is_told_the_order_that_a_journal_is_about() -> None:
+    """In a note; nothing else of the row has room for it."""
+    about = [replace(line, order_no="2026-11-30/7") for line in BOOKS[:2]]
+
+    (content,) = written(about, kind="datev").values()
+
+    assert b';"Order";"2026-11-30/7";"";"";' in content
+
+
+def test_datev_gets_no_more_rows_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next journals stand in a file of the same month and currency."""
+    monkeypatch.setattr("recon.steps.month.book_formats.DATEV_LINES_MAX", 4)
+    lines = [line for n in range(5) for line in journal(f"b{n}-EUR-1", ("8400", 1), ("1360", -1))]
+
+    files = written(lines, kind="datev")
+
+    assert [*files] == [
+        "EXTF_journals-EUR-2026-11.csv",
+        "EXTF_journals-EUR-2026-11-2.csv",
+        "EXTF_journals-EUR-2026-11-3.csv",
+    ]
+    assert sums_of(read(files, kind="datev")) == {("8400", "EUR"): 50, ("1360", "EUR"): -50}
+
+
+def keyed(keys: dict[str, str], *journals: list[BookLine]) -> tuple[str, bytes]:
+    """DATEV's one file of some journals, with tax keys by account."""
+    codes = BookCodes("V0", keys, datev=DATEV)
+    lines = [line for own in journals for line in own]
+    ((name, content),) = book_files(lines, wanted=WantedBooks("x", "datev", AT, codes)).items()
+    return name, content
+
+
+def test_a_row_of_datev_has_the_tax_key_that_is_declared_for_one_of_its_accounts() -> None:
+    """Four digits, whichever side it stands on; the code of all accounts is no key of DATEV's."""
+    journals = (
+        journal("b01-EUR-1", ("1360", 500), ("8400", -500)),
+        journal("fees-EUR", ("4970", 10), ("4971", 5), ("1360", -15)),
+    )
+    name, content = keyed({"8400": "3", "4971": "0401"}, *journals)
+
+    assert datev_keys(content, name) == [
+        ("1360", "8400", "0003"),
+        ("4970", "1360", ""),
+        ("4971", "1360", "0401"),
+    ]
+    expected = Counter({("1360", "EUR"): 4850, ("8400", "EUR"): -5000})
+    expected += Counter({("4970", "EUR"): 100, ("4971", "EUR"): 50})
+    read = sums_of([*READERS["datev"](content, name)])
+    assert read == {**expected, ("8400", "EUR"): -5000}
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"8400": "A0"}, "the tax code 'A0' of account 8400 is no tax key of DATEV's"),
+        ({"8400": "12345"}, "the tax code '12345' of account 8400 is no tax key"),
+        ({"8400": "3", "1360": "9"}, "b01-EUR-1: 1360 and 8400 have the tax keys 9 and 3"),
+    ],
+)
+def test_a_tax_key_that_datev_cannot_hold_is_refused_by_name(
+    keys: dict[str, str], sentence: str
+) -> None:
+    """A row has one key of at most four digits; nothing is written."""
+    with pytest.raises(UsageError, match=sentence):
+        keyed(keys, journal("b01-EUR-1", ("1360", 500), ("8400", -500)))

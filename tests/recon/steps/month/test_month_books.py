@@ -1,0 +1,351 @@
+"""The journals of a closed month: handed out once, and only while they are still to be booked."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from recon.model.errors import UsageError
+from recon.model.words import ACCRUAL, REVERSAL
+from recon.steps.compare.journals import journals_out
+from recon.steps.ground.environment import Environment
+from recon.steps.month import books as month_books
+from recon.steps.month import signing as signed_closes
+from recon.steps.month.book_lines import BookLine
+from recon.steps.month.books import HandedBooks, MonthBooks, export_month
+from recon.steps.month.close import PreparedClose, prepared_close
+from recon.store.people import closed_months
+from recon.store.people.closed_months import ClosedMonth
+from tests.recon.steps.compare.test_journals import (
+    RULES,
+    ask_write_off,
+    book,
+    handed_out,
+    newest,
+    proposed,
+)
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.month.test_month_closes import LAST, NOVEMBER, play
+from tests.recon.steps.month.test_signed_closes import close, problems, reopened
+from tests.recon.steps.people.test_sign_off import PEOPLE
+
+OWN = (MERCHANT, ACCOUNT)
+pytestmark = pytest.mark.xdist_group("closes")
+"""They share a month that takes longer to make than to look at."""
+EXPORT = """
+[journal.export]
+tax_code = "Tax Exempt"
+company_code = "1000"
+"""
+DATEV = """
+[journal.export.datev]
+consultant = 29098
+client = 55003
+fiscal_year_month = 1
+account_digits = 4
+"""
+DATEV_BATCHES = ("EUR-2026-11", "USD-2026-11", "EUR-2026-12")
+ACCRUED = ("accrual-fees-EUR-2026-11", "reversal-fees-EUR-2026-11")
+
+
+def play_closed(merchant: Merchant) -> None:
+    """A closed month with a captured payment that the ledger lacks, and fees to accrue."""
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + RULES + EXPORT + DATEV)
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night()
+    merchant.wait(hours=10 * 24)
+    merchant.night(date=LAST, skip="the cluster was down")
+    with pytest.MonkeyPatch.context() as patch:
+        close_with(patch, fees=1234)
+        close(merchant)
+
+
+def accrued(amount: int) -> pd.DataFrame:
+    """Fees of November, booked on its last day and taken back on the next."""
+    shared = {"currency": "EUR", "order_no": "", "break_id": "", "text": "fees of 2026-11"}
+    rows = [
+        {**shared, "kind": kind, "journal_id": name, "date": day, "account": account} | sides
+        for kind, name, day, debited, credited in (
+            (ACCRUAL, ACCRUED[0], LAST, "4970", "1360"),
+            (REVERSAL, ACCRUED[1], "2026-12-01", "1360", "4970"),
+        )
+        for account, sides in (
+            (debited, {"debit": amount, "credit": 0}),
+            (credited, {"debit": 0, "credit": amount}),
+        )
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def over(begun: Callable[[Any], Merchant]) -> Merchant:
+    """November is closed, with fees to accrue."""
+    return begun(play_closed)
+
+
+def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
+    """Whoever closes November finds these fees to accrue; what blocks it is not asked here."""
+
+    def prepared(*args: Any, **named: Any) -> PreparedClose:
+        found = prepared_close(*args, **named)
+        statement = found.stated.statement
+        journals = pd.concat([statement.journals, accrued(fees)], ignore_index=True)
+        stated = replace(found.stated, statement=replace(statement, journals=journals))
+        return replace(found, stated=stated, blockers=())
+
+    monkeypatch.setattr(signed_closes, "prepared_close", prepared)
+
+
+def exported(
+    merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
+) -> HandedBooks:
+    """`recon journals --period 2026-11`."""
+    wanted = MonthBooks(NOVEMBER, OWN, kind, out, again=again)
+    with merchant.environment() as environment:
+        return export_month(wanted, environment=environment)
+
+
+def sums(path: Path) -> Counter[tuple[str, str]]:
+    """Account and currency -> debits less credits in hundredths, of a file of our own columns."""
+    found: Counter[tuple[str, str]] = Counter()
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            amounts = [int((row[side] or "0").replace(".", "")) for side in ("debit", "credit")]
+            found[row["account"], row["currency"]] += amounts[0] - amounts[1]
+    return found
+
+
+def test_an_open_month_hands_nothing_out(begun: Callable[[Any], Merchant], tmp_path: Path) -> None:
+    """Its journals may still change: the sentence says what to do."""
+    with pytest.raises(UsageError, match="is not CLOSED, so its journals may still change"):
+        exported(begun(play), tmp_path / "out")
+
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """Same sums as the sealed file; the second export has nothing, and so has the night's own."""
+    with over.environment() as environment, environment.store.reading() as connection:
+        closed = month_books.closed_months.state_of(connection, OWN, month="2026-11").closed
+    assert closed is not None
+    with over.environment() as environment:
+        sealed = month_books.sealed_lines(closed, environment=environment)
+
+    handed = exported(over, tmp_path / "out")
+    twice = exported(over, tmp_path / "second")
+
+    (path,) = handed.paths
+    assert path.name == f"journals-{MERCHANT}-{ACCOUNT}-2026-11-close-1.csv"
+    expected: Counter[tuple[str, str]] = Counter()
+    for line in sealed:
+        expected[line.account, line.currency] += line.debit - line.credit
+    assert sums(path) == expected
+    assert len(path.read_text().splitlines()) == len(sealed) + 1 == 7
+    assert (handed.journals, handed.handed_before, handed.kept_back) == (3, 0, {})
+    assert (twice.paths, twice.journals, twice.handed_before) == ((), 0, 3)
+    night = handed_out(over, newest(over), out=tmp_path / "night")
+    assert (night.journals, night.handed_before) == (0, 1)
+    assert problems(over) == ""
+
+
+def test_what_a_night_handed_out_is_in_no_file_of_the_month(over: Merchant, tmp_path: Path) -> None:
+    """A journal is one journal, whoever hands it out."""
+    handed_out(over, newest(over), out=tmp_path / "night")
+
+    handed = exported(over, tmp_path / "out")
+
+    assert (handed.journals, handed.handed_before) == (2, 1)
+    assert ACCRUED[0] in handed.paths[0].read_text()
+
+
+def test_what_the_books_show_since_the_close_is_kept_back(over: Merchant, tmp_path: Path) -> None:
+    """The newest night does not propose it any more: booking it would book it twice."""
+    book(over, over.payments("captured")[0])
+    over.wait(hours=24)
+    over.night(date="2026-12-01")
+
+    handed = exported(over, tmp_path / "out")
+
+    assert handed.journals == 2
+    assert [*handed.kept_back.values()] == [month_books.MOVED_ON]
+
+
+def test_what_a_person_wrote_off_since_the_close_is_kept_back(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """Booking it as well would count it twice; it is enough that a person asked for it."""
+    run_id = newest(over)
+    result, _, _ = proposed(over, run_id)
+    ask_write_off(over, result.journals["break_id"].iloc[0], run_id=run_id)
+
+    handed = exported(over, tmp_path / "out")
+
+    assert handed.kept_back == {result.journals["journal_id"].iloc[0]: month_books.WRITTEN_OFF}
+    assert handed.journals == 2
+
+
+def test_a_lost_file_is_written_again_and_another_content_is_not_replaced(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """By the ids of its journals; one that never left is refused by name."""
+    first = exported(over, tmp_path / "out").paths[0].read_bytes()
+    names = (*ACCRUED, next(iter(_names(first) - {*ACCRUED})))
+
+    again = exported(over, tmp_path / "out", again=names)
+
+    assert again.paths[0].read_bytes() == first
+    assert again.paths[0].name.endswith("-again.csv")
+    with pytest.raises(UsageError, match="lies there with another content"):
+        exported(over, tmp_path / "out", again=ACCRUED)
+    with pytest.raises(UsageError, match="was never handed out of this month"):
+        exported(over, tmp_path / "out", again=("unknown-EUR-1",))
+
+
+def _names(content: bytes) -> set[str]:
+    return {row["journal_id"] for row in csv.DictReader(content.decode().splitlines())}
+
+
+def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
+    """A format that cannot hold one currency does not keep the others back; each leaves once."""
+    out = tmp_path / "out"
+
+    def of(*currencies: str) -> HandedBooks:
+        wanted = MonthBooks(NOVEMBER, OWN, "csv", out, currencies=currencies)
+        with over.environment() as environment:
+            return export_month(wanted, environment=environment)
+
+    with pytest.raises(UsageError, match="no journal of 2026-11 is in KWD"):
+        of("EUR", "KWD")
+    euros, again, rest = of("EUR"), of("EUR"), exported(over, out)
+
+    (path,) = euros.paths
+    assert path.name == f"journals-{MERCHANT}-{ACCOUNT}-2026-11-close-1-EUR.csv"
+    assert {currency for _, currency in sums(path)} == {"EUR"}
+    assert (euros.journals, again.journals, again.handed_before) == (2, 0, 2)
+    assert {currency for _, currency in sums(rest.paths[0])} == {"USD"}
+    assert (rest.journals, rest.handed_before) == (1, 2)
+
+
+def test_a_format_that_cannot_hold_a_line_hands_nothing_out(over: Merchant, tmp_path: Path) -> None:
+    """Nothing is noted either: the next format has all of them."""
+    rules = over.folder / "config" / "rules.toml"
+    rules.write_text(rules.read_text().replace(DATEV, ""))
+    wanted = MonthBooks(NOVEMBER, OWN, "datev", tmp_path / "out")
+    with (
+        over.environment() as environment,
+        pytest.raises(UsageError, match=r"\[journal.export.datev\] of rules.toml declares none"),
+    ):
+        export_month(wanted, environment=environment)
+
+    assert [*(tmp_path / "out").iterdir()] == []
+    assert exported(over, tmp_path / "out").journals == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("datev", [f"EXTF_{{}}-{each}.csv" for each in DATEV_BATCHES]),
+        ("xero", ["{}-xero-EUR-1.csv", "{}-xero-USD-1.csv"]),
+        ("sap-csv", ["{}.sap.csv"]),
+    ],
+)
+def test_other_formats_leave_under_names_of_their_own(
+    over: Merchant, tmp_path: Path, kind: str, names: list[str]
+) -> None:
+    """With all journals of the close, beside each other."""
+    handed = exported(over, tmp_path / "out", kind=kind)
+
+    assert handed.journals == 3
+    name = f"journals-{MERCHANT}-{ACCOUNT}-2026-11-close-1"
+    assert [path.name for path in handed.paths] == [each.format(name) for each in names]
+
+
+def test_an_accrual_of_an_earlier_close_is_kept_back(
+    over: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reopened and closed with other fees: booking both would accrue them twice."""
+    exported(over, tmp_path / "first")
+    reopened(over, name="dan")
+    reopened(over, name="anna")
+    close_with(monkeypatch, fees=999)
+    close(over)
+
+    handed = exported(over, tmp_path / "out")
+
+    assert (handed.journals, {*handed.kept_back}) == (0, {*ACCRUED})
+    assert "close 1 handed it out" in handed.kept_back[ACCRUED[0]]
+    (path,) = exported(over, tmp_path / "out", again=ACCRUED).paths
+    assert "9.99" in path.read_text()
+
+
+def test_what_a_close_accrued_is_listed_until_the_next_month_is_closed(
+    over: Merchant, tmp_path: Path
+) -> None:
+    """Beside the proposed ones: each with its day, its amount and the format that it left in."""
+    exported(over, tmp_path / "out", kind="xero")
+    with over.environment() as environment:
+        listed = {out.journal_id: out for out in journals_out(environment)}
+        with environment.store.writing() as connection:
+            (november,) = closed_months.all_closes(connection)
+            closed_months.note_closed(connection, replace(november, month="2026-12"))
+        later = {out.journal_id for out in journals_out(environment)}
+
+    accruals = [listed.pop(name) for name in ACCRUED]
+    assert [(out.kind, out.day) for out in accruals] == [
+        (ACCRUAL, "2026-11-30"),
+        (REVERSAL, "2026-12-01"),
+    ]
+    assert {(out.amount, out.currency, out.format) for out in accruals} == {(1234, "EUR", "xero")}
+    assert {(out.kind, out.format) for out in listed.values()} == {("permanent", "xero")}
+    assert later == {*listed}
+
+
+def test_a_journal_is_listed_with_the_days_of_its_file(
+    over: Merchant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is booked in two months leaves whole, and is not held for another than proposed."""
+    read, early = month_books.sealed_lines, date(2026, 11, 28)
+
+    def of_two_days(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
+        lines = read(closed, environment=environment)
+        part = {"debit": 1, "credit": 1}
+        for line in [line for line in lines if line.kind == "permanent"]:
+            sides = {side: n for side, n in part.items() if getattr(line, side)}
+            rest = {side: getattr(line, side) - n for side, n in sides.items()}
+            lines.remove(line)
+            lines += [replace(line, day=early, **sides), replace(line, **rest)]
+        return lines
+
+    monkeypatch.setattr(month_books, "sealed_lines", of_two_days)
+    handed = exported(over, tmp_path / "out")
+    with over.environment() as environment:
+        (listed,) = [out for out in journals_out(environment) if out.kind == "permanent"]
+
+    assert handed.kept_back == {}
+    assert listed.day == f"{early} and {LAST}"
+
+
+@pytest.mark.parametrize(("kind", "lacks"), [("xero", "tax rate"), ("sap-csv", "company code")])
+def test_what_a_format_needs_and_nobody_declared_hands_nothing_out(
+    over: Merchant, tmp_path: Path, kind: str, lacks: str
+) -> None:
+    """Refused by name before a byte is written, and what was refused still leaves later."""
+    rules = over.folder / "config" / "rules.toml"
+    declared = rules.read_text()
+    rules.write_text(declared.replace(EXPORT, ""))
+    with pytest.raises(UsageError, match=f"{lacks}.*nothing is written"):
+        exported(over, tmp_path / "out", kind=kind)
+    assert not list((tmp_path / "out").rglob("*.csv"))
+    rules.write_text(declared)
+
+    assert exported(over, tmp_path / "out", kind=kind).journals == 3

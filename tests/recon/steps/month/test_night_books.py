@@ -1,0 +1,115 @@
+"""What a night hands out for the books: nothing that waits for the close of the month before."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.model.business_date import BusinessMonth
+from recon.steps.compare.journals import WRITTEN_OFF, Handed
+from recon.steps.month.books import export_of_night
+from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
+from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.month.test_month_books import close_with, exported
+from tests.recon.steps.month.test_month_closes import LAST
+from tests.recon.steps.month.test_signed_closes import close
+from tests.recon.steps.people.test_sign_off import PEOPLE
+
+pytestmark = pytest.mark.xdist_group("closes")
+"""They share a month that takes longer to make than to look at."""
+AFTER = "2026-12-01"
+UNCLOSED = (
+    "it may be of 2026-11, which nobody closed: the close hands it out with its day "
+    "(`recon journals --period 2026-11`), --day-of-night books it on 2026-12-01"
+)
+
+
+def play_over(merchant: Merchant) -> None:
+    """A captured payment of November that the ledger lacks, in no closed month, on 1 December."""
+    path = merchant.folder / "config" / "rules.toml"
+    path.write_text(path.read_text() + RULES)
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night()
+    merchant.wait(hours=10 * 24)
+    merchant.night(date=LAST, skip="the cluster was down")
+    merchant.wait(hours=24)
+    merchant.night(date=AFTER)
+
+
+def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> Handed:
+    """`recon journals NIGHT`."""
+    with merchant.environment() as environment:
+        return export_of_night(
+            newest(merchant), out=out, environment=environment, is_of_night=is_of_night
+        )
+
+
+def only_journal(merchant: Merchant) -> str:
+    """The one that the newest night proposes."""
+    result, _, _ = proposed(merchant, newest(merchant))
+    (name,) = result.journals["journal_id"].unique()
+    return str(name)
+
+
+def days_of(path: Path | None) -> list[str]:
+    """On which days a file of our own columns books."""
+    assert path is not None
+    header, *lines = path.read_text().splitlines()
+    at = header.split(",").index("date")
+    return [line.split(",")[at] for line in lines]
+
+
+def test_what_may_be_of_an_ended_month_waits_for_its_close(
+    begun: Callable[[Any], Merchant], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The night hands nothing out; the close does, on the month's last day."""
+    merchant = begun(play_over)
+    name = only_journal(merchant)
+
+    handed = of_night(merchant, tmp_path / "night")
+
+    assert (handed.path, handed.journals, handed.kept_back) == (None, 0, {name: UNCLOSED})
+    close_with(monkeypatch, fees=1234)
+    close(merchant)
+    signed = of_night(merchant, tmp_path / "night")
+    assert [*signed.kept_back] == [name]
+    assert "two people signed it with its day in 2026-11" in signed.kept_back[name]
+    (path,) = exported(merchant, tmp_path / "month").paths
+    assert name in path.read_text()
+    assert days_of(path) == [LAST] * 4 + [AFTER] * 2
+    last = of_night(merchant, tmp_path / "night")
+    assert (last.journals, last.handed_before, last.kept_back) == (0, 1, {})
+
+
+def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
+    begun: Callable[[Any], Merchant], tmp_path: Path
+) -> None:
+    """Where nobody will close the month, or the books of it take no entry any more."""
+    handed = of_night(begun(play_over), tmp_path / "night", is_of_night=True)
+
+    assert (handed.journals, handed.kept_back) == (1, {})
+    assert days_of(handed.path) == [AFTER] * 2
+
+
+def test_a_break_that_is_written_off_waits_for_no_close(
+    begun: Callable[[Any], Merchant], tmp_path: Path
+) -> None:
+    """It is never booked: that is the reason that counts."""
+    merchant = begun(play_over)
+    result, _, _ = proposed(merchant, newest(merchant))
+    ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=newest(merchant))
+
+    assert of_night(merchant, tmp_path / "night").kept_back == {only_journal(merchant): WRITTEN_OFF}
+
+
+def test_a_month_without_a_live_night_is_waited_for_by_nothing(
+    begun: Callable[[Any], Merchant], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could close it: what is older than the first night leaves with the night."""
+    merchant = begun(play_over)
+    october = BusinessMonth.named("2026-10")
+    monkeypatch.setattr(BusinessMonth, "month_before", property(lambda _: october))
+
+    assert of_night(merchant, tmp_path / "night").journals == 1

@@ -1,0 +1,135 @@
+"""What comes after a close for the closed dates stands in the open month, and nowhere silently."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import openpyxl
+import pytest
+
+from recon.model.business_date import BusinessMonth
+from recon.steps.month import close as month_closes
+from recon.steps.month import in_sql
+from recon.steps.month.close import ClosedView, closed_view, prepared_close, seen_close
+from recon.steps.month.stated import StatedMonth, stated_month
+from recon.steps.month.statement import CLOSING, OPENING, prior_items
+from reports.month_workbook import close_workbook
+from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.month import test_signed_closes as closes
+
+DECEMBER = BusinessMonth.named("2026-12")
+pytestmark = closes.pytestmark
+
+
+def play_late(merchant: Merchant) -> None:
+    """November is closed; then an order of November comes that nobody had heard of."""
+    closes.play_people(merchant)
+    closes.close(merchant)
+    late = merchant.payments("captured")[0]
+    merchant.drop("late.csv", merchant.order(late))
+    merchant.wait(hours=24)
+    merchant.night(date="2026-12-01")
+
+
+@pytest.fixture
+def late(begun: Callable[[Any], Merchant]) -> Merchant:
+    """A closed November, and a night of December that knows more of it."""
+    return begun(play_late)
+
+
+def december(merchant: Merchant) -> StatedMonth:
+    """`recon statement 2026-12`."""
+    with merchant.environment() as environment:
+        return stated_month(DECEMBER, account=closes.OWN, environment=environment)
+
+
+def november(merchant: Merchant) -> ClosedView:
+    """`recon close 2026-11`."""
+    with merchant.environment() as environment:
+        view = closed_view(closes.NOVEMBER, account=closes.OWN, environment=environment)
+    assert view is not None
+    return view
+
+
+def sums(figures: Any, *, at: str) -> dict[str, int]:
+    """Currency -> what the gateway owes at a close."""
+    owed: dict[str, int] = {}
+    for each in figures:
+        if (each.of, each.at) == ("gateway", at):
+            owed[each.currency] = owed.get(each.currency, 0) + each.amount
+    return owed
+
+
+def test_a_late_fact_of_a_closed_month_stands_in_the_open_one_with_its_own_date(
+    late: Merchant,
+) -> None:
+    """December opens with what November was closed with; November stays."""
+    stated, view = december(late), november(late)
+
+    items = prior_items(stated.statement.facts)
+    assert len(items) >= 1
+    assert {*items["event_on"]} == {"2026-12-01"}
+    assert (items["own_on"] <= "2026-11-30").all()
+    assert stated.statement.holds, stated.troubles
+    assert sums(stated.statement.figures, at=OPENING) == sums(view.figures, at=CLOSING)
+    straddling = stated.statement.straddling
+    prior = straddling[straddling["what"].eq("prior")]
+    assert [*prior["first_on"]] == [*items["own_on"].sort_values()]
+    assert view.differs is not None
+    assert any("Captures" in sentence and "then, " in sentence for sentence in view.differs)
+
+
+def test_a_close_of_the_open_month_lists_them_and_has_their_sheet(late: Merchant) -> None:
+    """By currency and amount, with a sheet of their own; what opens otherwise is named."""
+    with late.environment() as environment:
+        close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
+
+    named = {each.what: each for each in close.open_items if each.sheet == "Prior periods"}
+    assert "Of a closed month, told after its close" in named
+    assert not [what for what in named if what.startswith("Gateway: opens otherwise")]
+    book = openpyxl.load_workbook(BytesIO(close_workbook(close, seen_close(close))), data_only=True)
+    rows = [[cell.value for cell in row] for row in book["Prior periods"].iter_rows(min_row=5)]
+    assert [str(row[0])[:7] for row in rows if row[0]] == ["2026-11"]
+
+
+def test_an_opening_that_is_not_what_was_closed_is_named(
+    late: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever moved it: closed figures are never restated silently."""
+    real = month_closes.sealed_figures
+
+    def other(document: Any) -> Any:
+        figures = real(document)
+        wanted = next(each for each in figures if (each.of, each.at) == ("gateway", CLOSING))
+        return [
+            replace(each, amount=each.amount + 7) if each is wanted else each for each in figures
+        ]
+
+    monkeypatch.setattr(month_closes, "sealed_figures", other)
+    with late.environment() as environment:
+        close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
+
+    assert any(
+        each.what == "Gateway: opens otherwise than 2026-11 was closed with" and each.amount == -7
+        for each in close.open_items
+    )
+
+
+def test_a_month_that_forgets_the_close_opens_otherwise_and_says_so(
+    late: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where facts told late are not moved, the opening is not what was closed: it is named."""
+    real = in_sql._inputs
+
+    def forgetting(frame: Any, **named: Any) -> Any:
+        return real(replace(frame, closed=()), **named)
+
+    monkeypatch.setattr(in_sql, "_inputs", forgetting)
+    with late.environment() as environment:
+        close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
+
+    assert any(
+        each.what == "Gateway: opens otherwise than 2026-11 was closed with"
+        for each in close.open_items
+    )

@@ -1,0 +1,578 @@
+"""Two people close a month: what binds them, what is refused, and every point at which it ends."""
+
+import json
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from flows.people import month_shown
+from recon.model.business_date import BusinessMonth
+from recon.model.errors import NightHeldError, ReconError, UsageError
+from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
+from recon.steps.care.doctor import Check, checks
+from recon.steps.care.verify import Reading, verify
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import identify
+from recon.steps.ground.night_folder import storage_at
+from recon.steps.month import close as closed_view_module
+from recon.steps.month import signing as signed_closes
+from recon.steps.month.close import (
+    PreparedClose,
+    SeenClose,
+    basis_of,
+    closed_view,
+    prepared_close,
+    seen_close,
+)
+from recon.steps.month.folders import period_folder
+from recon.steps.month.signing import CloseWord, MonthToSign, sign_close
+from recon.steps.night import whole_night as night
+from recon.steps.people.taken_back import words_taken_back
+from recon.store.people import closed_months
+from recon.store.people.closed_months import MonthState
+from reports.handed import drawings
+from reports.month_workbook import close_workbook
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.month.test_month_closes import NOVEMBER, play
+from tests.recon.steps.people.test_sign_off import PEOPLE
+
+pytestmark = pytest.mark.xdist_group("closes")
+"""They share a month that takes longer to make than to look at."""
+OWN = (MERCHANT, ACCOUNT)
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+"""No workbook of a night is looked into here."""
+PREPARED: dict[str, PreparedClose] = {}
+"""By what it was prepared from: November is made of the same nights in most of these tests."""
+
+
+def play_people(merchant: Merchant) -> None:
+    """A month that is over, and people who may sign it."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    play(merchant)
+
+
+def prepared_once(
+    month: BusinessMonth, *, account: tuple[str, str], environment: Environment
+) -> PreparedClose:
+    """As prepared_close, which is asked once for everything that it is prepared from."""
+    with environment.store.reading() as connection:
+        basis = basis_of(connection, account, month=month)
+        state = closed_months.state_of(connection, account, month=month.name)
+    known = PREPARED.get(basis)
+    if known is None:
+        known = prepared_close(month, account=account, environment=environment)
+        PREPARED[basis] = known
+    return replace(known, state=state)
+
+
+@pytest.fixture
+def ended(begun: Callable[[Any], Merchant], monkeypatch: pytest.MonkeyPatch) -> Merchant:
+    """A month that is over."""
+    for module in (signed_closes, closed_view_module):
+        monkeypatch.setattr(module, "prepared_close", prepared_once)
+    return begun(play_people)
+
+
+def drawn(close: Any, seen: SeenClose) -> bytes:
+    """A workbook that is quickly drawn; the real one has tests of its own."""
+    named = " ".join(sorted(seen.files))
+    return f"workbook of {close.stated.statement.month.name} beside {named}".encode()
+
+
+def place_of(environment: Environment) -> Place:
+    """A process whose workbooks of a close are quickly drawn."""
+    return Place(environment, lambda: replace(drawings(), close=drawn))
+
+
+def digest_of(merchant: Merchant, month: BusinessMonth = NOVEMBER) -> str:
+    """What `recon close` shows."""
+    with merchant.environment() as environment:
+        prepared = signed_closes.prepared_close(month, account=OWN, environment=environment)
+        return seen_close(prepared).digest
+
+
+def signed(
+    merchant: Merchant,
+    *,
+    role: str,
+    name: str,
+    seen: str = "",
+    crash_point: Callable[[str], None] | None = None,
+) -> CloseWord:
+    """One word under November."""
+    seen = seen or digest_of(merchant)
+    with merchant.environment() as environment:
+        return said(environment, role=role, name=name, seen=seen, crash_point=crash_point)
+
+
+def said(
+    environment: Environment,
+    *,
+    role: str,
+    name: str,
+    seen: str,
+    crash_point: Callable[[str], None] | None = None,
+) -> CloseWord:
+    """The same, of an environment that is open."""
+    if crash_point is not None:
+        environment = replace(environment, crash_point=crash_point)
+    person = identify(name, code=None, environment=environment)
+    wanted = MonthToSign(NOVEMBER, OWN, role, seen)
+    return sign_close(wanted, person=person, drawn=drawn, environment=environment)
+
+
+def close(merchant: Merchant) -> CloseWord:
+    """Both words."""
+    signed(merchant, role="reviewer", name="dan")
+    return signed(merchant, role="approver", name="anna")
+
+
+def state(merchant: Merchant) -> MonthState:
+    """What the history has of November."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return closed_months.state_of(connection, OWN, month="2026-11")
+
+
+def problems(merchant: Merchant) -> str:
+    """What `recon verify` finds."""
+    with merchant.environment() as environment:
+        return "\n".join(verify(environment, reading=UNREAD).problems)
+
+
+@contextmanager
+def folder_of(merchant: Merchant) -> Iterator[Path]:
+    """The closes of November in the archive."""
+    with merchant.environment() as environment:
+        storage = storage_at(OWN, environment=environment)
+        with storage.local(period_folder(OWN, "2026-11")) as folder:
+            yield folder
+
+
+def test_two_people_close_a_month_and_seal_its_folder(ended: Merchant) -> None:
+    """The second word closes it: folder, both names, its manifest in the history; verify agrees."""
+    first = signed(ended, role="reviewer", name="dan")
+    assert (first.closed, state(ended).is_closed) == (None, False)
+
+    word = signed(ended, role="approver", name="anna")
+
+    closed = state(ended).closed
+    assert closed == word.closed
+    assert closed is not None
+    assert "Dan Orr" in closed.by
+    assert "Anna Berg" in closed.by
+    with folder_of(ended) as folder:
+        names = {path.name for path in (folder / "close-1").iterdir()}
+        names_under = json.loads((folder / "close-1" / "signatures.json").read_text())
+    assert names >= {"figures.csv", "proof.csv", "statement.sql", "closing-items.csv"}
+    assert names >= {"journals.csv", "open-breaks.csv", "close.json", "manifest.json"}
+    assert f"close-{MERCHANT}-{ACCOUNT}-2026-11.xlsx" in names
+    assert [(each["role"], each["digest"]) for each in names_under] == [
+        ("reviewer", closed.digest),
+        ("approver", closed.digest),
+    ]
+    assert problems(ended) == ""
+    with ended.environment() as environment:
+        view = closed_view(NOVEMBER, account=OWN, environment=environment)
+    assert view is not None
+    beside = names - {"close.json", "signatures.json", "manifest.json"}
+    named = " ".join(sorted(name for name in beside if not name.endswith(".xlsx")))
+    assert view.workbook == f"workbook of 2026-11 beside {named}".encode()
+    assert view.differs == ()
+
+
+def test_a_first_word_that_runs_out_while_the_second_is_said_closes_nothing(
+    ended: Merchant,
+) -> None:
+    """One person's word is no close, whatever moment it is said at."""
+    until = signed(ended, role="reviewer", name="dan").valid_until
+    assert until is not None
+
+    def late(point: str) -> None:
+        if point == "before a month is closed":
+            ended.now = until
+
+    with pytest.raises(UsageError, match=r"the word of Dan Orr.* counts no more; nothing was"):
+        signed(ended, role="approver", name="anna", crash_point=late)
+
+    assert not state(ended).is_closed
+    assert signed(ended, role="approver", name="anna").closed is None
+
+
+@pytest.mark.parametrize(
+    ("role", "seen", "sentence"),
+    [("boss", "0" * 64, "a role is one of"), ("reviewer", "abc", "the first 16 digits")],
+)
+def test_what_the_desk_never_passes_on_is_not_signed(
+    ended: Merchant, role: str, seen: str, sentence: str
+) -> None:
+    """Its own form refuses both before; no command comes so far."""
+    with pytest.raises(UsageError, match=sentence):
+        signed(ended, role=role, name="anna", seen=seen)
+
+    assert state(ended) == MonthState()
+
+
+def test_a_first_word_under_a_month_is_taken_back(ended: Merchant) -> None:
+    """The history has it no more, as the desk has not."""
+    signed(ended, role="reviewer", name="anna")
+    with ended.environment() as environment:
+        person = identify("anna", code=None, environment=environment)
+        words_taken_back("close-month", person=person, environment=environment)
+
+    assert state(ended).signed is None
+
+
+def test_a_month_that_is_not_ready_is_signed_by_nobody(ended: Merchant) -> None:
+    """What blocks it is in the sentence."""
+    ended.as_owner("UPDATE instruction SET state = 'in_doubt'")
+
+    with pytest.raises(UsageError, match=r"NOT READY: .*nobody knows"):
+        signed(ended, role="reviewer", name="dan")
+
+
+@pytest.mark.parametrize("role", ["approver", "reviewer"])
+def test_figures_that_move_between_the_words_end_the_first(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch, role: str
+) -> None:
+    """Whoever speaks next is told what moved, and is the first of the two then."""
+    signed(ended, role="reviewer", name="dan")
+    move(monkeypatch)
+
+    word = signed(ended, role=role, name="anna")
+
+    assert "Dan Orr" in word.lapsed
+    assert word.closed is None
+    assert any("then, " in sentence for sentence in word.moved), word.moved
+    assert not state(ended).is_closed
+    who = state(ended).signed
+    assert who is not None
+    assert (who.role, "Anna Berg" in who.by) == (role, True)
+    other = {"reviewer": "approver", "approver": "reviewer"}[role]
+    assert signed(ended, role=other, name="ben").closed is not None
+
+
+def move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One figure of November is another from now on."""
+    real = signed_closes.prepared_close
+
+    def other(*args: Any, **named: Any) -> Any:
+        prepared = real(*args, **named)
+        (first, *others) = prepared.stated.statement.figures
+        figures = [replace(first, amount=first.amount + 1), *others]
+        statement = replace(prepared.stated.statement, figures=figures)
+        return replace(prepared, stated=replace(prepared.stated, statement=statement))
+
+    monkeypatch.setattr(signed_closes, "prepared_close", other)
+
+
+def test_a_night_of_the_next_month_that_moves_nothing_ends_no_signature(ended: Merchant) -> None:
+    """What was signed is what the month says, not how many nights know it."""
+    before = digest_of(ended)
+    signed(ended, role="reviewer", name="dan")
+    ended.wait(hours=24)
+    ended.night(date="2026-12-01")
+
+    assert digest_of(ended) == before
+    assert signed(ended, role="approver", name="anna").closed is not None
+
+
+def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(
+    ended: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was prepared from other nights than those that are there is prepared again."""
+    real, ran = signed_closes.prepared_close, list[str]()
+
+    def slow(*args: Any, **named: Any) -> Any:
+        prepared = real(*args, **named)
+        if not ran:
+            ran.append("a night")
+            ended.as_owner(
+                "UPDATE run SET verdict = 'NOT PROVEN' WHERE business_date = '2026-11-20'"
+            )
+        return prepared
+
+    seen = digest_of(ended)
+    monkeypatch.setattr(signed_closes, "prepared_close", slow)
+
+    with pytest.raises(UsageError, match="NOT READY: 2026-11-20"):
+        signed(ended, role="reviewer", name="dan", seen=seen)
+
+    assert state(ended) == MonthState()
+
+
+def test_a_night_of_the_month_that_is_at_work_keeps_it_open(ended: Merchant) -> None:
+    """It may change the month: its run is named."""
+    seen, request = digest_of(ended), replace(ended.request, business_date=date(2026, 11, 30))
+
+    with (
+        ended.environment() as environment,
+        night.hold(request, environment=environment),
+        pytest.raises(UsageError, match=r"of 2026-11-30 is at work .*sign when it has ended"),
+    ):
+        said(environment, role="reviewer", name="dan", seen=seen)
+
+
+POINTS = (
+    *(f"archived a part:{number}" for number in (1, 2, 8)),
+    "archived a manifest:1",
+    "before a month is closed:1",
+    "after a month is closed:1",
+)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_any_point_it_is_closed_with_its_folder_or_nothing(
+    ended: Merchant, point: str
+) -> None:
+    """SIGKILL; then verify agrees, and the approver's word once more closes what is open."""
+    signed(ended, role="reviewer", name="dan")
+    seen = digest_of(ended)
+    child = os.fork()
+    if child == 0:
+        with ended.environment(RECON_CRASH_AT=point) as environment:
+            said(environment, role="approver", name="anna", seen=seen)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    is_closed = state(ended).is_closed
+    assert is_closed is point.startswith("after")
+    assert problems(ended) == ""
+    ended.now += timedelta(minutes=5)
+    if not is_closed:
+        word = signed(ended, role="approver", name="anna")
+        assert word.closed is not None
+    with folder_of(ended) as folder:
+        assert [path.name for path in folder.iterdir() if any(path.iterdir())] == ["close-1"]
+    assert problems(ended) == ""
+
+
+def test_two_approvers_at_once_close_it_once(ended: Merchant) -> None:
+    """Both had looked at the same; one closes it, the other is told."""
+    signed(ended, role="reviewer", name="dan")
+    seen, barrier = digest_of(ended), threading.Barrier(2)
+    ends: list[object] = []
+
+    def speak(name: str) -> None:
+        try:
+            with ended.environment() as environment:
+                barrier.wait(timeout=60)
+                ends.append(said(environment, role="approver", name=name, seen=seen).closed)
+        except ReconError as error:
+            ends.append(error)
+
+    threads = [threading.Thread(target=speak, args=(name,)) for name in ("anna", "ben")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    refused = [end for end in ends if isinstance(end, NightHeldError | UsageError)]
+    assert len(refused) == 1, ends
+    assert len(state(ended).closes) == 1
+    assert problems(ended) == ""
+
+
+@pytest.mark.parametrize("name", ["figures.csv", "signatures.json", "manifest.json"])
+def test_a_folder_that_was_edited_or_is_gone_is_found(ended: Merchant, name: str) -> None:
+    """By verify with its name, and it is not shown as the month."""
+    close(ended)
+    with folder_of(ended) as folder:
+        path = folder / "close-1" / name
+        path.chmod(0o600)
+        path.write_text(path.read_text().replace("1", "2"))
+
+    assert "2026-11" in problems(ended)
+    assert "close-1" in problems(ended)
+    if name == "manifest.json":
+        with ended.environment() as environment, pytest.raises(ReconError, match="not what the"):
+            closed_view(NOVEMBER, account=OWN, environment=environment)
+
+
+def test_a_close_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
+    """Whoever writes the history past the desk closes nothing that verify believes."""
+    close(ended)
+    with ended.environment() as environment, environment.store.writing() as connection:
+        closed = closed_months.state_of(connection, OWN, month="2026-11").closed
+        assert closed is not None
+        forged = replace(closed, month="2026-10", digest="f" * 64)
+        closed_months.note_closed(connection, forged)
+
+    assert "2026-10 of 100042/100042001 counts as closed, but the desk endorsed it for nobody" in (
+        problems(ended)
+    )
+
+
+def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
+    """The sealed workbook is the one of the sheets, with who signed on its first page."""
+    from io import BytesIO
+
+    import openpyxl
+
+    with ended.environment() as environment:
+        prepared = prepared_once(NOVEMBER, account=OWN, environment=environment)
+    names = (
+        signed_closes.CloseSignature("reviewer", "Dan Orr", ended.clock()),
+        signed_closes.CloseSignature("approver", "Anna Berg", ended.clock()),
+    )
+
+    signed_close = replace(prepared, signatures=names)
+    content = close_workbook(signed_close, seen_close(signed_close))
+
+    sheet = openpyxl.load_workbook(BytesIO(content), data_only=True)["Close"]
+    words = [str(cell.value) for row in sheet.iter_rows() for cell in row if cell.value]
+    assert sheet["A3"].value == "CLOSED"
+    assert {"Dan Orr", "Anna Berg", "reviewer", "approver"} <= {*words}
+    assert not any("nothing is closed" in word for word in words)
+
+
+def test_a_month_before_a_closed_one_is_not_closed_past_it(ended: Merchant) -> None:
+    """December begins with November's figures: what was closed on top is opened first."""
+    close(ended)
+    with ended.environment() as environment, environment.store.writing() as connection:
+        closed = closed_months.state_of(connection, OWN, month="2026-11").closed
+        assert closed is not None
+        word = closed_months.ReopenedMonth("both", closed.at, "to see")
+        closed_months.note_reopened(connection, closed, word=word)
+        closed_months.note_closed(connection, replace(closed, month="2026-12"))
+    ended.wait(hours=31 * 24)
+
+    with pytest.raises(UsageError, match="reopen 2026-12 first"):
+        signed(ended, role="reviewer", name="dan")
+
+
+def _changed(path: Path) -> None:
+    path.chmod(0o600)
+    path.write_text(path.read_text().replace("1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "why"),
+    [
+        (lambda folder: _changed(folder / "figures.csv"), "its content was changed"),
+        (lambda folder: (folder / "journals.csv").unlink(), "is gone from the archive"),
+        (lambda folder: _changed(folder / "manifest.json"), "is not what the history binds"),
+        (shutil.rmtree, "is not in the archive"),
+    ],
+    ids=["a changed file", "a missing file", "another manifest", "no folder"],
+)
+def test_the_doctor_names_the_folder_of_a_close_that_is_not_as_it_was_sealed(
+    ended: Merchant, harm: Callable[[Path], None], why: str
+) -> None:
+    """Every byte is asked; the line says which month and file, and what to do."""
+    close(ended)
+    whole = closed_months_line(ended)
+    with folder_of(ended) as folder:
+        harm(folder / "close-1")
+    broken = closed_months_line(ended)
+
+    assert (whole.ok, whole.sentence) == (True, "the folders of 1 closes are as they were sealed")
+    assert not broken.ok
+    assert why in broken.sentence
+    assert "2026-11, periods/" in broken.sentence
+    assert "Put the folder back from a backup" in broken.sentence
+
+
+def closed_months_line(merchant: Merchant) -> Check:
+    """What `recon doctor` says of the closed months."""
+    looked = checks(merchant.variables, clock=merchant.clock, randomness=Random(1))
+    return next(check for check in looked if check.name.startswith("closed "))
+
+
+REASON = "the gateway sent a corrected file"
+
+
+def reopened(merchant: Merchant, *, name: str, reason: str = REASON) -> Done:
+    """One word, through the desk."""
+    merchant_id, account_id = OWN
+    month = NOVEMBER.name
+    word = ReopenMonth(month=month, merchant_id=merchant_id, account_id=account_id, reason=reason)
+    with merchant.environment() as environment:
+        return say(word, who=(name, None), place=place_of(environment))
+
+
+def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(
+    ended: Merchant,
+) -> None:
+    """Between the words it is closed; then its nights may run; the first folder stays whole."""
+    close(ended)
+    assert reopened(ended, name="dan").ending == "Noted"
+    assert state(ended).is_closed
+    assert reopened(ended, name="anna").ending == "REOPENED"
+
+    opened = state(ended)
+    assert opened.reopened is not None
+    assert (opened.is_closed, opened.reopened.reason) == (False, REASON)
+    assert problems(ended) == ""
+    word = close(ended)
+    assert word.closed is not None
+    assert word.closed.folder.endswith("close-2")
+    with folder_of(ended) as folder:
+        assert sorted(path.name for path in folder.iterdir()) == ["close-1", "close-2"]
+        manifest = (folder / "close-2" / "manifest.json").read_text()
+    assert opened.closes[0].manifest in manifest
+    assert problems(ended) == ""
+
+
+def test_of_two_closed_months_the_later_is_opened_first(ended: Merchant) -> None:
+    """It begins with the figures of the one before it."""
+    close(ended)
+    forge(ended, month="2026-12")
+    ended.wait(hours=31 * 24)
+
+    with pytest.raises(UsageError, match="reopen 2026-12 first"):
+        reopened(ended, name="anna")
+
+
+def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
+    """Whoever writes the history past the desk opens nothing that verify believes."""
+    close(ended)
+    closed = state(ended).closes[-1]
+    word = closed_months.ReopenedMonth("nobody", closed.at, REASON)
+    with ended.environment() as environment, environment.store.writing() as connection:
+        closed_months.note_reopened(connection, closed, word=word)
+
+    assert "a month was reopened" in problems(ended)
+
+
+def forge(merchant: Merchant, *, month: str) -> None:
+    """Another month that is closed."""
+    closed = state(merchant).closes[-1]
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        closed_months.note_closed(connection, replace(closed, month=month))
+
+
+def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:
+    """Before anything is prepared."""
+    fields = {"month": NOVEMBER.name, "merchant_id": MERCHANT, "account_id": f"{ACCOUNT}9"}
+    word = SignClose(**fields, role="reviewer", digest="0" * 64)
+    with (
+        ended.environment() as environment,
+        pytest.raises(UsageError, match="declares no account"),
+    ):
+        say(word, who=("dan", None), place=place_of(environment))
+
+
+def test_the_form_shows_a_month_as_the_command_does(ended: Merchant) -> None:
+    """The digest that is signed, or who closed it; the workbook lies in the reports."""
+    asked = {"month": NOVEMBER.name, "merchant_id": "", "account_id": ""}
+    with ended.environment() as environment:
+        sentence, lines = month_shown(environment, asked)
+    assert sentence.startswith("2026-11: READY")
+    assert f"- Digest: {digest_of(ended)}" in lines
+
+    close(ended)
+    with ended.environment() as environment:
+        sentence, lines = month_shown(environment, asked)
+    assert sentence == "2026-11: CLOSED."
+    assert any("closed.xlsx" in line for line in lines)

@@ -1,0 +1,267 @@
+"""Adjustments of no order: each waits for its other half, and is listed until it is there."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from recon.steps.month import in_sql
+from recon.steps.month.in_sql import statement_of
+from recon.steps.month.statement import WAITS, MonthFrame, MonthNight, MonthStatement
+from tests.recon.steps.month.month_folders import days_of, nights_of
+from tests.recon.steps.month.month_truth import Entry, MonthTruth
+from tests.recon.steps.month.test_late_files import FIRST, LAST, NOVEMBER, as_asked, asked, broken
+
+DAY = date(2026, 11, 27)
+AFTER = LAST + timedelta(days=1)
+"""The night by which the month is stated."""
+NOT_IN_BATCH, NOT_BOOKED = WAITS
+Row = tuple[str, str, int]
+
+
+def played(*, is_late: bool = False) -> MonthTruth:
+    """A month with an adjustment of a batch of the 27th, which may come after the month."""
+    known = AFTER + timedelta(days=3) if is_late else DAY
+    truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", DAY): known})
+    for entry in filter(of_adjustment, truth.entries):
+        entry.day = DAY
+    return truth
+
+
+def of_adjustment(entry: Entry) -> bool:
+    """Whether it is booked for the batches of the 27th."""
+    return entry.key == "adjustments" and DAY <= entry.day <= DAY + timedelta(days=2)
+
+
+def days_known(truth: MonthTruth) -> list[date]:
+    """Some nights of the month, and the one by which it is stated."""
+    return [*days_of(truth.first_close, LAST)[::9], AFTER]
+
+
+def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
+    """The month by some of its nights."""
+    return asked(NOVEMBER, nights_of(truth, folder, days=days_known(truth)))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A month with its nights, for tests that bend how it is stated."""
+
+    frame: MonthFrame
+    nights: Sequence[MonthNight]
+
+    @classmethod
+    def of(cls, nights: Sequence[MonthNight]) -> "Asked":
+        """By these nights."""
+        return cls(*as_asked(NOVEMBER, nights))
+
+    @property
+    def stated(self) -> MonthStatement:
+        """The month."""
+        return statement_of(self.frame, nights=self.nights)
+
+
+def waiting(statement: MonthStatement) -> list[Row]:
+    """What the books list of euros that wait."""
+    assert statement.books is not None
+    rows = statement.books[
+        statement.books["what"].isin(WAITS) & statement.books["currency"].eq("EUR")
+    ]
+    return [*rows[["what", "key", "amount"]].itertuples(index=False, name=None)]
+
+
+IN_NO_BATCH = (NOT_IN_BATCH, f"adjustments, not in batch, {DAY}")
+SETTLED = (NOT_BOOKED, f"adjustments, not booked, {DAY}")
+
+
+def as_it_is(entries: list[Entry], entry: Entry) -> None:
+    """Nothing is changed."""
+
+
+def lost(entries: list[Entry], entry: Entry) -> None:
+    """Nobody booked it."""
+    entries.remove(entry)
+
+
+def other(entries: list[Entry], entry: Entry) -> None:
+    """It is booked with another amount."""
+    entries[entries.index(entry)] = replace(entry, amount=entry.amount + 7)
+
+
+def twice(entries: list[Entry], entry: Entry) -> None:
+    """It is booked twice."""
+    entries.append(replace(entry))
+
+
+def taken_back(entries: list[Entry], entry: Entry) -> None:
+    """It is booked twice, and once taken back."""
+    entries += [replace(entry), replace(entry, kind="adjustment_reversal")]
+
+
+@pytest.mark.parametrize(
+    ("is_late", "change", "rows"),
+    [
+        (False, as_it_is, []),
+        (True, as_it_is, [(*IN_NO_BATCH, -777)]),
+        (False, lost, [(*SETTLED, 777)]),
+        (False, other, [(*SETTLED, 777), (*IN_NO_BATCH, -770)]),
+        (False, twice, [(*IN_NO_BATCH, -777)]),
+        (False, taken_back, []),
+    ],
+)
+def test_what_has_no_other_half_is_listed_and_the_month_is_proven(
+    tmp_path: Path,
+    *,
+    is_late: bool,
+    change: Callable[[list[Entry], Entry], None],
+    rows: list[Row],
+) -> None:
+    """Each with its day and money; what has it is not."""
+    truth = played(is_late=is_late)
+    (entry,) = (each for each in truth.entries if of_adjustment(each) and each.currency == "EUR")
+    change(truth.entries, entry)
+
+    statement = stated(truth, tmp_path)
+
+    assert sorted(waiting(statement)) == sorted(rows)
+    assert broken(statement) == []
+
+
+def test_a_month_that_forgets_them_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P5 and P6 fail where what waits is taken for a difference that is shown."""
+    truth = played(is_late=True)
+    month = Asked.of(nights_of(truth, tmp_path, days=days_known(truth)))
+    bend(monkeypatch, "WHERE w.is_entry", "WHERE false")
+
+    assert {each.id for each in broken(month.stated)} == {"P5", "P6"}
+
+
+EARLIER_DAY = date(2026, 11, 9)
+BATCH_OF_DAY = f"B-EUR-{DAY}"
+LINE_OF_EARLIER = (NOT_BOOKED, f"adjustments, not booked, {EARLIER_DAY}", 777)
+
+
+def booked_for(truth: MonthTruth, *, references: Sequence[str]) -> None:
+    """The line of the earlier batch is not booked; entries of its amount name something else."""
+    own = f"B-EUR-{EARLIER_DAY}"
+    (entry,) = (each for each in truth.entries if own == each.reference and "adj" in each.kind)
+    truth.entries.remove(entry)
+    for reference in references:
+        truth.entries.append(replace(entry, day=DAY, reference=reference))
+
+
+@pytest.mark.parametrize(
+    ("references", "rows"),
+    [
+        ([BATCH_OF_DAY], [LINE_OF_EARLIER, (*IN_NO_BATCH, -777)]),
+        ([""], []),
+        (["ADJ-7 of nobody"], []),
+        ([BATCH_OF_DAY, ""], [(*IN_NO_BATCH, -777)]),
+    ],
+    ids=["of another batch", "of none", "of none that a night told", "of another, and of none"],
+)
+def test_by_amount_no_batch_answers_another(
+    tmp_path: Path, *, references: list[str], rows: list[Row]
+) -> None:
+    """Rows of different batches wait, both; a reference to no batch of a night names none."""
+    truth = played()
+    in_time(truth)
+    booked_for(truth, references=references)
+
+    statement = stated(truth, tmp_path)
+
+    assert sorted(waiting(statement)) == sorted(rows)
+    assert broken(statement) == []
+
+
+def test_two_batches_that_are_paired_by_amount_are_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the list lacks where a row of another batch is taken for an answer."""
+    truth = played()
+    in_time(truth)
+    booked_for(truth, references=[BATCH_OF_DAY])
+    bend(monkeypatch, "l.batch_id IN (SELECT batch_id FROM lines)", "false")
+
+    assert waiting(stated(truth, tmp_path)) == []
+
+
+def in_time(truth: MonthTruth) -> None:
+    """Each adjustment is booked on the day of its batch."""
+    for entry in truth.entries:
+        if entry.key == "adjustments" and entry.reference:
+            entry.day = date.fromisoformat(entry.reference[-len("2026-11-09") :])
+
+
+@pytest.fixture(scope="module")
+def two_alike(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """A month with two adjustments alike, of which the batch of the earlier one is late."""
+    truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", EARLIER_DAY): AFTER + timedelta(days=3)})
+    in_time(truth)
+    folder = tmp_path_factory.mktemp("alike")
+    return Asked.of(nights_of(truth, folder, days=days_known(truth)))
+
+
+@pytest.mark.parametrize("is_bent", [False, True])
+def test_of_two_alike_the_one_whose_batch_is_late_waits(
+    two_alike: Asked, monkeypatch: pytest.MonkeyPatch, *, is_bent: bool
+) -> None:
+    """The name of the batch comes before the amount: without names the oldest is answered."""
+    if is_bent:
+        bend(monkeypatch, "l.batch_id <> ''", "false")
+
+    statement = two_alike.stated
+
+    row = (NOT_IN_BATCH, f"adjustments, not in batch, {EARLIER_DAY}", -777)
+    assert (waiting(statement) == [row]) is not is_bent
+
+
+@pytest.fixture(scope="module")
+def booked_on(tmp_path_factory: pytest.TempPathFactory) -> Callable[[date], Asked]:
+    """A month by the day of an entry for a batch from before its first window."""
+
+    @cache
+    def asked_once(booked: date) -> Asked:
+        truth = MonthTruth(FIRST, 12, per_day=1, window=3)
+        (entry,) = (
+            each
+            for each in truth.entries
+            if each.reference == "B-EUR-2026-10-27" and each.key[0] == "a"
+        )
+        entry.day = booked
+        days = [*days_of(truth.first_close, LAST)[::3], AFTER]
+        return Asked.of(nights_of(truth, tmp_path_factory.mktemp("booked"), days=days))
+
+    return asked_once
+
+
+@pytest.mark.parametrize(
+    ("booked", "is_bent"), [(date(2026, 10, 28), False), (FIRST, False), (FIRST, True)]
+)
+def test_an_adjustment_of_a_batch_from_before_the_first_window_is_settled(
+    booked_on: Callable[[date], Asked],
+    monkeypatch: pytest.MonkeyPatch,
+    booked: date,
+    *,
+    is_bent: bool,
+) -> None:
+    """Its line lies in the sum of the batch that it names: it waits for nothing."""
+    if is_bent:
+        bend(monkeypatch, "base = 'earlier'", "base = 'no such type'")
+
+    statement = booked_on(booked).stated
+
+    assert (waiting(statement) == []) is not is_bent
+    assert broken(statement) == []
+
+
+def bend(monkeypatch: pytest.MonkeyPatch, text: str, other: str) -> None:
+    """SQL that has another text in the place of one that it has."""
+    read = in_sql._text
+    assert text in "".join(map(read, in_sql.TABLES))
+    monkeypatch.setattr(in_sql, "_text", lambda name: read(name).replace(text, other))
