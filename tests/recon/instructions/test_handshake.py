@@ -1,17 +1,20 @@
+import re
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from recon.gateway_client.addresses import Route
-from recon.steps.care.gateway_doctor import Handshake, shake_hands
+from recon.model.errors import ReconError
+from recon.steps.care.gateway_doctor import connection_told
 
 SELF_SIGNED = Path(__file__).parents[1] / "gateway_client" / "loopback.pem"
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 @contextmanager
@@ -34,24 +37,27 @@ def _greet(server: socket.socket, context: ssl.SSLContext) -> None:
         connection.close()
 
 
-def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate() -> None:
-    """What an operator must know before it runs out."""
-    with listening() as base_url:
-        found = shake_hands(base_url, route=Route(ca_file=SELF_SIGNED), connect_seconds=2)
+def told(base_url: str, *, ca_file: Path | None, now: datetime = NOW) -> str:
+    """The line of the doctor."""
+    return connection_told(base_url, route=Route(ca_file=ca_file), connect_seconds=2, now=now)
 
-    assert isinstance(found, Handshake)
-    assert found.protocol in {"TLSv1.2", "TLSv1.3"}
-    assert found.certificate_ends_at is not None
-    assert found.certificate_ends_at > datetime(2026, 1, 1, tzinfo=UTC)
+
+def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate() -> None:
+    """What an operator must know before it runs out; when that is soon the line fails."""
+    with listening() as base_url:
+        line = told(base_url, ca_file=SELF_SIGNED)
+
+    match = re.search(r" answers over TLSv1\.[23]; its certificate ends on (\S+)$", line)
+    assert match is not None
+    soon = datetime.fromisoformat(match[1]).replace(tzinfo=UTC) - timedelta(days=10)
+    with listening() as base_url, pytest.raises(ReconError, match="in 10 days: ask the gateway"):
+        told(base_url, ca_file=SELF_SIGNED, now=soon)
 
 
 def test_a_certificate_of_a_stranger_says_what_to_name() -> None:
     """Without its authority the handshake fails, and the sentence names ca_file."""
-    with listening() as base_url:
-        found = shake_hands(base_url, route=Route(), connect_seconds=2)
-
-    assert isinstance(found, str)
-    assert "ca_file" in found
+    with listening() as base_url, pytest.raises(ReconError, match="ca_file"):
+        told(base_url, ca_file=None)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +67,6 @@ def test_a_certificate_of_a_stranger_says_what_to_name() -> None:
 def test_what_keeps_a_connection_from_standing_is_a_sentence(
     base_url: str, ca_file: Path | None
 ) -> None:
-    """A closed port and a missing file are words, not exceptions."""
-    found = shake_hands(base_url, route=Route(ca_file=ca_file), connect_seconds=1)
-
-    assert isinstance(found, str)
-    assert "cannot be reached" in found
+    """A closed port and a missing file fail the line, in words."""
+    with pytest.raises(ReconError, match="cannot be reached"):
+        told(base_url, ca_file=ca_file)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from random import Random
 
@@ -28,6 +29,7 @@ from recon.config.settings import (
     load_settings,
 )
 from recon.desk.held_keys import PRIVATE, SANDBOX_KEYS, SET_UP, SOCKET, held_keys
+from recon.files.formats.raw_reader import SUFFIXES
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.ledger_file import read_ledger
@@ -109,36 +111,27 @@ def approvers_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
     people = settings.approvers
     if not people:
         return "nobody is declared: what waits for a person waits for ever (approvers.toml)"
-    if given(variables, SOCKET):
-        return f"declared: {', '.join(sorted(people))}; their codes are checked at the desk"
-    lost = [
-        short
-        for short, approver in people.items()
-        if _has_lost_secret(approver, variables=variables)
-    ]
-    if lost:
-        msg = f"the one-time-code secret of {', '.join(sorted(lost))} is named but not there"
-        raise ConfigurationError(msg)
-    bare = sorted(
-        short
-        for short, approver in people.items()
-        if not approver.code_secret_env and approver.code_secret_file is None
-    )
     sentence = f"declared: {', '.join(sorted(people))}"
-    return (
-        f"{sentence}; without a code, so not authenticated: {', '.join(bare)}" if bare else sentence
-    )
+    if given(variables, SOCKET):
+        return f"{sentence}; their codes are checked at the desk"
+    secrets = {short: _secret_of(each, variables=variables) for short, each in people.items()}
+    if lost := sorted(short for short, secret in secrets.items() if secret == ""):
+        msg = f"the one-time-code secret of {', '.join(lost)} is named but not there"
+        raise ConfigurationError(msg)
+    bare = sorted(short for short, secret in secrets.items() if secret is None)
+    return sentence + f"; without a code, so not authenticated: {', '.join(bare)}" * bool(bare)
 
 
-def _has_lost_secret(approver: Approver, *, variables: Mapping[str, str]) -> bool:
+def _secret_of(approver: Approver, *, variables: Mapping[str, str]) -> str | None:
+    """The secret of an approver's codes; "" of one that is not there, None where none is named."""
     if approver.code_secret_file is not None:
         try:
-            return not key_of_file(approver.code_secret_file)
+            return key_of_file(approver.code_secret_file)
         except ReconError:
-            return True
-    return (
-        bool(approver.code_secret_env) and not variables.get(approver.code_secret_env, "").strip()
-    )
+            return ""
+    if not approver.code_secret_env:
+        return None
+    return variables.get(approver.code_secret_env, "").strip()
 
 
 def codes_told(settings: Settings, *, store: Store) -> str:
@@ -153,22 +146,9 @@ def codes_told(settings: Settings, *, store: Store) -> str:
         for seen in unmapped_codes(store, rules=settings.rules, account=account_of(key))
     }
     if not unmapped:
-        return "every code seen so far is mapped"
+        return ALL_MAPPED
     named = ", ".join(sorted(unmapped))
     return f"not mapped: {named}; `recon gateway doctor` prints the lines for rules.toml"
-
-
-def notifications_told(store: Store) -> str:
-    """How many messages of the gateway were kept and refused.
-
-    Raises:
-        StoreError: the database cannot be read.
-    """
-    with store.reading() as connection:
-        counts = notification_rows.counts(connection)
-    kept = counts.pop("kept")
-    refused = ", ".join(f"{count} {problem}" for problem, count in counts.items())
-    return f"{kept} kept, " + (f"refused: {refused}" if refused else "none refused")
 
 
 def unmapped_codes(store: Store, *, rules: Rules, account: tuple[str, str]) -> list[SeenCode]:
@@ -199,36 +179,35 @@ def desk_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
         raise ConfigurationError(msg)
     if held is SANDBOX_KEYS:
         return "the sandbox's own key, which everybody knows: right for trying out only"
-    if given(variables, SOCKET):
-        return _apart(settings, variables=variables, name=held.name)
-    if held.private is not None:
+    if not given(variables, SOCKET):
+        if held.private is None:
+            return (
+                f"key {held.name}; words are checked here and heard elsewhere ({SOCKET} is not set)"
+            )
         return (
             f"key {held.name}, held by this very process: whoever has this login can speak for "
             "everybody; `recon desk serve` under a login of its own is the barrier"
         )
-    return f"key {held.name}; words are checked here and heard elsewhere ({SOCKET} is not set)"
-
-
-def _apart(settings: Settings, *, variables: Mapping[str, str], name: str) -> str:
     path = Path(variables[SOCKET])
     if not is_heard(path):
         msg = f"no desk listens at {path}: start `recon desk serve`; until then nobody is heard"
         raise ConfigurationError(msg)
-    people = settings.approvers.items()
-    secrets = sorted(
-        short for short, person in people if given(variables, person.code_secret_env or "-")
+    open_to_us = [PRIVATE] * bool(given(variables, PRIVATE))
+    open_to_us += sorted(
+        f"the code secret of {short}"
+        for short, person in settings.approvers.items()
+        if given(variables, person.code_secret_env or "-")
     )
-    open_to_us = [PRIVATE] if given(variables, PRIVATE) else []
-    open_to_us += [f"the code secret of {short}" for short in secrets]
     if open_to_us:
         msg = (
             f"this process has {', '.join(open_to_us)}, which the desk alone should have: take it "
             "out of these variables"
         )
         raise ConfigurationError(msg)
-    return f"key {name}; people are heard at {path}"
+    return f"key {held.name}; people are heard at {path}"
 
 
+ALL_MAPPED = "every code seen so far is mapped"
 RUN_OF_PREFECT = "PREFECT__FLOW_RUN_ID"
 """Prefect's worker gives it to the processes that it starts."""
 SERVER_OF_PREFECT = "PREFECT_API_URL"
@@ -242,7 +221,14 @@ def refuse_plain_key(settings: Settings, *, variables: Mapping[str, str]) -> Non
     """
     named = _in_reach(settings, variables=variables)
     if named and not settings.gateway.plain_key_under_prefect:
-        raise ConfigurationError(_refusal(named))
+        msg = (
+            f"{', '.join(named)} holds the sign key in the environment of what Prefect starts, "
+            "where everybody who may start a run could read it; nothing was sent: let `recon "
+            f"signer` hold it and name its socket in {SIGNER_VARIABLE} (docs/SECURITY.md), or put "
+            "it into a file (RECON_SIGN_KEY_FILE), or accept it with plain_key_under_prefect = "
+            "true in gateway.toml"
+        )
+        raise ConfigurationError(msg)
 
 
 def custody_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
@@ -251,11 +237,23 @@ def custody_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
     Raises:
         ConfigurationError: nobody signs, or nights of Prefect would be refused.
     """
-    if settings.sign_keys.signer is not None:
-        return _signer_told(settings.sign_keys.signer, settings=settings)
+    if (signer := settings.sign_keys.signer) is not None:
+        try:
+            health = SignerSocket(signer).health()
+        except UnsignedError as error:
+            raise ConfigurationError(str(error)) from error
+        if missing := sorted(set(settings.accounts) - set(health.get("accounts", ()))):
+            msg = f"the signer at {signer} signs nothing for {', '.join(missing)}"
+            raise ConfigurationError(msg)
+        if health.get("uid") == os.geteuid():
+            return (
+                f"with the signer at {signer}, of this same user: in no environment, but a program "
+                "of this user could read the signer's files; give it a user of its own"
+            )
+        return f"with the signer at {signer}, of another user: nothing here reads it"
     if named := _in_reach(settings, variables=variables):
-        if not settings.gateway.plain_key_under_prefect and variables.get(SERVER_OF_PREFECT):
-            raise ConfigurationError(_refusal(named))
+        if variables.get(SERVER_OF_PREFECT):
+            refuse_plain_key(settings, variables=variables)
         return (
             f"WARNING: in the environment ({', '.join(named)}): whatever runs as this user reads "
             f"it; a signer would keep it apart ({SIGNER_VARIABLE}, docs/SECURITY.md)"
@@ -268,37 +266,11 @@ def custody_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
     )
 
 
-def _signer_told(signer: Path, *, settings: Settings) -> str:
-    try:
-        health = SignerSocket(signer).health()
-    except UnsignedError as error:
-        raise ConfigurationError(str(error)) from error
-    missing = sorted(set(settings.accounts) - set(health.get("accounts", ())))
-    if missing:
-        msg = f"the signer at {signer} signs nothing for {', '.join(missing)}"
-        raise ConfigurationError(msg)
-    if health.get("uid") == os.geteuid():
-        return (
-            f"with the signer at {signer}, of this same user: in no environment, but a program of "
-            "this user could read the signer's files; give it a user of its own"
-        )
-    return f"with the signer at {signer}, of another user: nothing here reads it"
-
-
 def _in_reach(settings: Settings, *, variables: Mapping[str, str]) -> tuple[str, ...]:
     """Variables with a key of real money; none where the gateway is on this machine."""
     if is_on_this_machine(settings):
         return ()
     return keys_in_environment(variables, accounts=settings.accounts)
-
-
-def _refusal(named: tuple[str, ...]) -> str:
-    return (
-        f"{', '.join(named)} holds the sign key in the environment of what Prefect starts, where "
-        "everybody who may start a run could read it; nothing was sent: let `recon signer` hold "
-        f"it and name its socket in {SIGNER_VARIABLE} (docs/SECURITY.md), or put it into a file "
-        "(RECON_SIGN_KEY_FILE), or accept it with plain_key_under_prefect = true in gateway.toml"
-    )
 
 
 LEDGER_ROWS_MAX = 10
@@ -308,8 +280,6 @@ FILES_READ_MAX = 20
 FILE_BYTES_MAX = 32 * 1024 * 1024
 """Larger files are not read: people wait for the doctor."""
 NO_LEDGER = "none: the verdict is never better than INCOMPLETE (merchants.toml, ledger)"
-
-CheckFile = Callable[..., CheckedFile]
 
 
 def ledger_told(
@@ -322,88 +292,68 @@ def ledger_told(
     """
     if source is None:
         return NO_LEDGER
-    if source.path is not None:
-        if not source.path.is_file():
-            msg = f"{source.path} is not a file; put the books there, or correct `ledger`"
-            raise ReconError(msg)
-        if source.path.stat().st_size > FILE_BYTES_MAX:
-            return f"{source.path}, too large to be read here"
+    file: SourceFile
+    if source.path is None:
+        ledger = read_ledger(
+            source, environment=variables, rules=settings.rules, rows_max=LEDGER_ROWS_MAX
+        )
+        file, rejects = ledger.source_file, ledger.rejects
+    elif not source.path.is_file():
+        msg = f"{source.path} is not a file; put the books there, or correct `ledger`"
+        raise ReconError(msg)
+    elif source.path.stat().st_size > FILE_BYTES_MAX:
+        return f"{source.path}, too large to be read here"
+    else:
         with ledger_file(source, rules=settings.rules) as read:
-            return _ledger_in_words(read.facts.source_file, rejects=read.facts.rejects)
-    ledger = read_ledger(
-        source, environment=variables, rules=settings.rules, rows_max=LEDGER_ROWS_MAX
-    )
-    return _ledger_in_words(ledger.source_file, rejects=ledger.rejects)
-
-
-def _ledger_in_words(file: SourceFile, *, rejects: tuple[Reject, ...]) -> str:
+            file, rejects = read.facts.source_file, read.facts.rejects
     sentence = f"{file.name}: {file.rows_accepted} of {file.rows_read} rows read can be taken"
-    if not rejects:
-        return sentence
-    msg = f"{sentence}, {file.rows_rejected} would be refused; {_first(rejects)}"
-    raise ReconError(msg)
+    if rejects:
+        msg = f"{sentence}, {file.rows_rejected} would be refused; {_first(rejects)}"
+        raise ReconError(msg)
+    return sentence
 
 
-def inbox_told(folder: Path, *, account: AccountSettings, settings: Settings) -> str:
-    """How the order files that lie in the inbox would be read.
+Counts = tuple[int, int]
+
+
+def _inbox_told(
+    folder: Path,
+    look: Callable[[Path], Counts],
+    *,
+    words: str,
+    layouts: tuple[FileLayout, ...],
+    endings: tuple[str, ...] = SUFFIXES,
+) -> str:
+    """How the files that lie in an inbox would be read; `words` has a place for both counts.
 
     Raises:
         ReconError: one would be refused whole, or without a single row.
     """
-    return _files_told(
-        folder, account=account, settings=settings, check=check_file, layouts=account.layouts
-    )
-
-
-def settlement_told(folder: Path, *, account: AccountSettings, settings: Settings) -> str:
-    """How the settlement files that lie in their inbox would be read.
-
-    Raises:
-        ReconError: one would be refused whole, or without a single row.
-    """
-    layouts = account.settlement.layouts if account.settlement else ()
-    return _files_told(
-        folder, account=account, settings=settings, check=check_settlement_file, layouts=layouts
-    )
-
-
-def bank_told(folder: Path, *, bank: BankFolder, rules: Rules) -> str:
-    """How the statements that lie in the inbox of a bank would be read.
-
-    Raises:
-        ReconError: one would be refused; a statement is whole or nothing.
-    """
-    files = inbox(folder, layouts=bank.layouts, endings=ENDINGS).files
+    files = inbox(_open_folder(folder, os.R_OK), layouts=layouts, endings=endings).files
     newest = sorted(files, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
     read = [path for path in newest if path.lstat().st_size <= FILE_BYTES_MAX]
-    wrong, statements, entries = [], 0, 0
+    wrong, counts = [], [0, 0]
     for path in read:
-        layout = layout_of(path.name, layouts=bank.layouts)
         try:
-            facts = bank_facts(path, rules=rules, layout=layout)
+            counts = [sum(both) for both in zip(counts, look(path), strict=True)]
         except SourceUnreadableError as error:
             wrong.append(str(error))
-            continue
-        statements += len(facts.statements)
-        entries += facts.source_file.rows_read
     if wrong:
         raise ReconError("; ".join(wrong))
     unread = f", {len(files) - len(read)} not read here" if len(read) < len(files) else ""
-    rows = f": {statements} statements of {entries} entries add up" if read else ""
-    return f"{folder}, {len(files)} files{unread}{rows}"
+    return f"{folder}, {len(files)} files{unread}{words.format(*counts) if read else ''}"
 
 
-def _files_told(
-    folder: Path,
-    *,
-    account: AccountSettings,
-    settings: Settings,
-    check: CheckFile,
-    layouts: tuple[FileLayout, ...],
-) -> str:
-    files = inbox(folder, layouts=layouts).files
-    newest = sorted(files, key=lambda path: path.lstat().st_mtime_ns)[-FILES_READ_MAX:]
-    read = [path for path in newest if path.lstat().st_size <= FILE_BYTES_MAX]
+def _bank_counts(path: Path, *, bank: BankFolder, rules: Rules) -> Counts:
+    """Statements and entries; a statement is whole or nothing."""
+    facts = bank_facts(path, rules=rules, layout=layout_of(path.name, layouts=bank.layouts))
+    return len(facts.statements), facts.source_file.rows_read
+
+
+def _row_counts(
+    path: Path, *, check: Callable[..., CheckedFile], account: AccountSettings, settings: Settings
+) -> Counts:
+    """Rows that would be taken, and refused."""
     rules_of_files = FileSettings(
         accounts=settings.accounts,
         rules=settings.rules,
@@ -411,22 +361,12 @@ def _files_told(
         interface=settings.interface,
         seal_key=settings.seal_key,
     )
-    wrong, accepted, rejected = [], 0, 0
-    for path in read:
-        try:
-            checked = check(path, account=account, settings=rules_of_files)
-        except SourceUnreadableError as error:
-            wrong.append(str(error))
-            continue
-        accepted += checked.source.rows_accepted
-        rejected += checked.source.rows_rejected
-        if checked.rejects and not checked.source.rows_accepted:
-            wrong.append(f"{path.name}: every row would be refused; {_first(checked.rejects)}")
-    if wrong:
-        raise ReconError("; ".join(wrong))
-    unread = f", {len(files) - len(read)} not read here" if len(read) < len(files) else ""
-    rows = f": {accepted} rows can be taken, {rejected} would be refused" if read else ""
-    return f"{folder}, {len(files)} files{unread}{rows}"
+    checked_file = check(path, account=account, settings=rules_of_files)
+    source, rejects = checked_file.source, checked_file.rejects
+    if rejects and not source.rows_accepted:
+        msg = f"{path.name}: every row would be refused; {_first(rejects)}"
+        raise SourceUnreadableError(msg)
+    return source.rows_accepted, source.rows_rejected
 
 
 def _first(rejects: tuple[Reject, ...]) -> str:
@@ -469,91 +409,84 @@ def checks(variables: Mapping[str, str], *, clock: Clock, randomness: Random) ->
         yield Check("configuration", ok=False, sentence=str(error))
         return
     with ExitStack() as stack:
-        looking = partial(
-            Environment,
-            settings=settings,
-            clock=of_nights,
-            wall_clock=clock,
-            new_id=id_source(randomness),
-            randomness=randomness,
-            crash_point=crash_point_of(""),
-            variables=variables,
-            uptime=partial(uptime_of, of_nights),
-        )
-        yield from _of_database(settings, stack=stack, looking=looking)
-    yield checked("sign key", lambda: custody_told(settings, variables=variables))
-    yield checked("replies", lambda: replies_told(settings))
-    yield checked("limits", lambda: limits_told(settings))
-    yield checked("approvers", lambda: approvers_told(settings, variables=variables))
-    yield checked("desk", lambda: desk_told(settings, variables=variables))
-    yield from _reached(settings, variables=variables)
-    for key, account in sorted(settings.accounts.items()):
-        yield from _account_checks(key, account, settings=settings, variables=variables)
-    for name, bank in sorted(settings.banks.items()):
-        look = partial(bank_told, bank=bank, rules=settings.rules)
-        yield checked(f"bank {name}", partial(_read, bank.inbox, look))
+        opened: list[Store] = []
+        database = checked("database", lambda: _database(settings, stack=stack, opened=opened))
+        yield database
+        if database.ok:
+            environment = Environment(
+                store=opened[0],
+                settings=settings,
+                clock=of_nights,
+                wall_clock=clock,
+                new_id=id_source(randomness),
+                randomness=randomness,
+                crash_point=crash_point_of(""),
+                variables=variables,
+                uptime=partial(uptime_of, of_nights),
+            )
+            yield from starmap(checked, _in_the_database(environment))
+            for watched_account in watched(environment):
+                troubles, last = watched_account.troubles, watched_account.newest
+                newest = f"the newest is {last.business_date}" if last else "none has run yet"
+                name = f"nights {watched_account.account}"
+                yield Check(name, ok=not troubles, sentence=" ".join(troubles) or newest)
+    yield from starmap(checked, _in_the_settings(settings, variables=variables))
     for key in sorted(settings.accounts):
         ask_as = partial(_gateway, settings, key=key, clock=clock, randomness=randomness)
         yield checked(f"gateway {key}", ask_as)
 
 
-def _account_checks(
-    key: str, account: AccountSettings, *, settings: Settings, variables: Mapping[str, str]
-) -> Iterator[Check]:
-    """The folders and the books of one account, with rows of each file and of the ledger."""
-    look = partial(inbox_told, account=account, settings=settings)
-    yield checked(f"inbox {key}", partial(_read, account.inbox, look))
-    if folder := account.settlement:
-        look = partial(settlement_told, account=account, settings=settings)
-        yield checked(f"settlement {key}", partial(_read, folder.inbox, look))
-    yield checked(f"reports {key}", partial(_writable, account.reports))
-    books = partial(ledger_told, account.ledger, settings=settings, variables=variables)
-    yield checked(f"ledger {key}", books)
+Look = Callable[[], str]
+"""Gives a line's sentence, or raises a ReconError that is the sentence of what is wrong."""
 
 
-def _read(folder: Path, look: Callable[..., str]) -> str:
-    return look(Path(_folder(folder, os.R_OK)))
-
-
-def _of_database(
-    settings: Settings, *, stack: ExitStack, looking: Callable[..., Environment]
-) -> Iterator[Check]:
-    """What needs the database, which is opened once; `looking` lacks it."""
-    opened: list[Store] = []
-    yield (first := checked("database", lambda: _database(settings, stack=stack, opened=opened)))
-    if not first.ok:
-        return
-    (store,) = opened
-    environment = looking(store=store)
-    clock, variables = environment.clock, environment.variables
+def _in_the_database(environment: Environment) -> Iterator[tuple[str, Look]]:
+    """Each line that needs the database, and what looks."""
+    store, settings, variables = environment.store, environment.settings, environment.variables
     zone, config_dir = settings.rules.calendar.timezone, settings.config_dir
-    looks: dict[str, Callable[[], str]] = {
-        "clock": lambda: clock_told(store, zone=zone, now=clock()),
-        "disk": lambda: _disk(store),
-        "permissions": lambda: permissions_told(store, config_dir=config_dir, variables=variables),
-        "sending": lambda: _sending(store),
-        "codes": lambda: codes_told(settings, store=store),
-        "notifications": lambda: notifications_told(store),
-    }
+    yield "clock", lambda: clock_told(store, zone=zone, now=environment.clock())
+    path, server = store.path, "the database has its own on its server"
+    yield "disk", lambda: room_told(path.parent) if path else server
+    told = partial(permissions_told, store, config_dir=config_dir, variables=variables)
+    yield "permissions", told
+    yield "sending", lambda: _sending(store)
+    yield "codes", lambda: codes_told(settings, store=store)
+    yield "notifications", lambda: _notifications(store)
     for key, account in sorted(settings.accounts.items()):
-        looks[f"history {key}"] = partial(_history, store, account.reports, key)
-        looks[f"facts {key}"] = partial(check_facts, account_of(key), environment=environment)
-        looks[f"closed {key}"] = partial(_closed, environment, account_of(key))
-    for name, look in looks.items():
-        yield checked(name, look)
-    yield from _of_nights(environment)
+        yield f"history {key}", partial(_history, store, account.reports, key)
+        yield f"facts {key}", partial(check_facts, account_of(key), environment=environment)
+        yield f"closed {key}", partial(_closed, environment, account_of(key))
 
 
-def _of_nights(environment: Environment) -> Iterator[Check]:
-    """Whether every account's nights run, and left nothing that a person must do now."""
-    for account in watched(environment):
-        newest = (
-            f"the newest is {account.newest.business_date}"
-            if account.newest
-            else "none has run yet"
-        )
-        sentence = " ".join(account.troubles) or newest
-        yield Check(f"nights {account.account}", ok=not account.troubles, sentence=sentence)
+def _in_the_settings(
+    settings: Settings, *, variables: Mapping[str, str]
+) -> Iterator[tuple[str, Look]]:
+    """Each line that needs the settings alone, and the folders and servers that they name."""
+    yield "sign key", lambda: custody_told(settings, variables=variables)
+    yield "replies", lambda: replies_told(settings)
+    yield "limits", lambda: limits_told(settings)
+    yield "approvers", lambda: approvers_told(settings, variables=variables)
+    yield "desk", lambda: desk_told(settings, variables=variables)
+    yield "cluster", lambda: _cluster(settings, variables=variables)
+    yield "notices", lambda: told_by_settings(settings, variables=variables)
+    rows = ": {} rows can be taken, {} would be refused"
+    for key, account in sorted(settings.accounts.items()):
+        look = partial(_row_counts, check=check_file, account=account, settings=settings)
+        orders = partial(_inbox_told, account.inbox, look, words=rows, layouts=account.layouts)
+        yield f"inbox {key}", orders
+        if settled := account.settlement:
+            look = partial(look, check=check_settlement_file)
+            layouts = settled.layouts
+            lines = partial(_inbox_told, settled.inbox, look, words=rows, layouts=layouts)
+            yield f"settlement {key}", lines
+        yield f"reports {key}", partial(_writable, account.reports)
+        books = partial(ledger_told, account.ledger, settings=settings, variables=variables)
+        yield f"ledger {key}", books
+    whole = ": {} statements of {} entries add up"
+    for name, bank in sorted(settings.banks.items()):
+        of_bank = partial(_bank_counts, bank=bank, rules=settings.rules)
+        read = partial(_inbox_told, bank.inbox, of_bank, words=whole, layouts=bank.layouts)
+        yield f"bank {name}", partial(read, endings=ENDINGS)
 
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
@@ -570,7 +503,7 @@ def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
         yield Check(either, ok=False, sentence="is not set")
 
 
-def checked(name: str, look: Callable[[], str]) -> Check:
+def checked(name: str, look: Look) -> Check:
     """A line from what looks: its sentence, or that of the error it raises."""
     try:
         return Check(name, ok=True, sentence=look())
@@ -599,10 +532,12 @@ def _sending(store: Store) -> str:
     return "money may be sent"
 
 
-def _reached(settings: Settings, *, variables: Mapping[str, str]) -> Iterator[Check]:
-    """Whom a night calls beside the gateway."""
-    yield checked("cluster", lambda: _cluster(settings, variables=variables))
-    yield checked("notices", lambda: told_by_settings(settings, variables=variables))
+def _notifications(store: Store) -> str:
+    with store.reading() as connection:
+        counts = notification_rows.counts(connection)
+    kept = counts.pop("kept")
+    refused = ", ".join(f"{count} {problem}" for problem, count in counts.items())
+    return f"{kept} kept, " + (f"refused: {refused}" if refused else "none refused")
 
 
 def _cluster(settings: Settings, *, variables: Mapping[str, str]) -> str:
@@ -627,42 +562,33 @@ def _closed(environment: Environment, account: tuple[str, str]) -> str:
         return closed_folders_told(connection, account, environment=environment)
 
 
-def _folder(path: Path, access: int) -> str:
+def _open_folder(path: Path, access: int) -> Path:
     if not path.is_dir():
         msg = f"{path} does not exist or is not a folder; create it"
         raise ReconError(msg)
     if not os.access(path, access):
         msg = f"{path} is not open to this user; correct its permissions"
         raise ReconError(msg)
-    return str(path)
+    return path
 
 
 def _writable(path: Path) -> str:
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
-    _folder(existing, os.W_OK)
-    room = room_told(existing)
+    room = room_told(_open_folder(existing, os.W_OK))
     if existing == path:
         return room
     return f"{path} is not there yet; the first night, or call by hand, makes it ({room})"
 
 
-def _disk(store: Store) -> str:
-    path = store.path
-    return room_told(path.parent) if path else "the database has its own on its server"
-
-
 def _gateway(settings: Settings, *, key: str, clock: Clock, randomness: Random) -> str:
-    merchant_id, account_id = key.split("/", 1)
-    answers = asyncio.run(
-        ask(
-            [PROBE_ORDER],
-            account=(merchant_id, account_id),
-            settings=settings,
-            clock=clock,
-            randomness=randomness,
-        )
+    asking = ask(
+        [PROBE_ORDER],
+        account=account_of(key),
+        settings=settings,
+        clock=clock,
+        randomness=randomness,
     )
-    answer, reason = answers.answers[PROBE_ORDER]
+    answer, reason = asyncio.run(asking).answers[PROBE_ORDER]
     if answer is KeyAnswer.FAILED:
         msg = f"{settings.gateway_base_url}: {reason}"
         raise ReconError(msg)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice, product
 from types import MappingProxyType
 from typing import Any
@@ -38,13 +39,11 @@ from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import ReconError
 from recon.model.words import Clock, GatewayState, KeyAnswer
 from recon.privacy.foreign_text import scrubbed
-from recon.steps.care.doctor import Check, unmapped_codes
+from recon.steps.care.doctor import ALL_MAPPED, PROBE_ORDER, Check, checked, unmapped_codes
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import check_revision
 from recon.store.nights.answer_parts import SeenCode
 
-PROBE_ORDER = "recon-doctor-probe"
-"""An order number that no shop uses."""
 NOBODYS_SIGNATURE = "0" * 64
 """What no rule yields: for a request that is to be refused."""
 SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
@@ -60,6 +59,9 @@ class ProbeQuestion:
     """Fields beside those of the document's table."""
     is_signed: bool = True
     """Without it the request bears nobody's signature."""
+
+
+NO_SHOPS = ProbeQuestion()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +105,16 @@ async def probe(
     *,
     rule: SignatureRules,
     clock: Clock,
-    question: ProbeQuestion | None = None,
+    question: ProbeQuestion = NO_SHOPS,
 ) -> Probe:
     """Ask once, signed by `rule`; without a question for the order that no shop has."""
-    question = question or ProbeQuestion()
     described = account.interface.profile.query.retrievalTrans
     joined = ",".join(question.order_nos)
     fields = {described.order_nos_field: joined}
     try:
-        signature = _signature(account, rule=rule, fields={**fields, "orders": joined})
+        interface = account.interface.model_copy(update={"signature": rule})
+        signing = replace(account, interface=interface)
+        signature = signing.sign(QUERY, fields={**fields, "orders": joined})
     except UnsignedError as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
     message = account.message(
@@ -145,11 +148,6 @@ async def probe(
     )
 
 
-def _signature(account: GatewayAccount, *, rule: SignatureRules, fields: Mapping[str, str]) -> str:
-    interface = account.interface.model_copy(update={"signature": rule})
-    return replace(account, interface=interface).sign(QUERY, fields=fields)
-
-
 def _rows(
     reply: Mapping[str, Any], *, rows_field: str, order_nos: tuple[str, ...]
 ) -> Iterator[Mapping[str, str]]:
@@ -163,50 +161,50 @@ def _rows(
 PORTS = {"https": 443, "http": 80}
 
 
-@dataclass(frozen=True, slots=True)
-class Handshake:
-    """What a connection to the gateway came to."""
-
-    reached: str
-    """Host and port."""
-    protocol: str
-    """Such as TLSv1.3; "" over http to this machine."""
-    certificate_ends_at: datetime | None
+CERTIFICATE_DAYS_MIN = 14
+"""A certificate that ends sooner is a fault of tomorrow."""
 
 
-def shake_hands(base_url: str, *, route: Route, connect_seconds: float) -> Handshake | str:
-    """The connection's facts, or why there is none, in words.
+def connection_told(base_url: str, *, route: Route, connect_seconds: float, now: datetime) -> str:
+    """Whether a connection to the gateway stands, over what, and when its certificate ends.
 
     Args:
         base_url: The gateway's address.
         route: Whom to trust, as whom to appear.
         connect_seconds: How long connecting may take.
+        now: The time.
+
+    Raises:
+        ReconError: there is none, or its certificate ends soon.
     """
+    if route.proxy:
+        return f"by the proxy {route.proxy}; the query below shows whether that works"
     parts = urlsplit(base_url)
     host, port = parts.hostname or "", parts.port or PORTS.get(parts.scheme, 0)
     try:
         trusted = trust(base_url, route=route)
         with socket.create_connection((host, port), timeout=connect_seconds) as plain:
             if parts.scheme == "http":
-                return Handshake(f"{host}:{port}", "", None)
+                return f"{host}:{port} answers; no TLS, which is allowed on this machine only"
             with trusted.wrap_socket(plain, server_hostname=host) as wrapped:
-                return Handshake(f"{host}:{port}", wrapped.version() or "", _ends_at(wrapped))
+                protocol, certificate = wrapped.version(), wrapped.getpeercert() or {}
     except ssl.SSLCertVerificationError as error:
-        return (
+        msg = (
             f"the certificate of {host} is not accepted ({error.verify_message}): if it is the "
             "gateway's own authority, name that as ca_file in gateway.toml"
         )
+        raise ReconError(msg) from error
     except (OSError, AddressError) as error:
         cause = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return f"{host}:{port} cannot be reached ({cause}): check address, firewall and proxy"
-
-
-def _ends_at(wrapped: ssl.SSLSocket) -> datetime | None:
-    certificate = wrapped.getpeercert() or {}
-    text = certificate.get("notAfter")
-    if not isinstance(text, str):
-        return None
-    return datetime.fromtimestamp(ssl.cert_time_to_seconds(text), UTC)
+        msg = f"{host}:{port} cannot be reached ({cause}): check address, firewall and proxy"
+        raise ReconError(msg) from error
+    seconds = ssl.cert_time_to_seconds(str(certificate["notAfter"]))
+    ends_at = datetime.fromtimestamp(seconds, UTC)
+    sentence = f"{host}:{port} answers over {protocol}; its certificate ends on {ends_at:%Y-%m-%d}"
+    if (left := ends_at - now) < timedelta(days=CERTIFICATE_DAYS_MIN):
+        msg = f"{sentence}, in {left.days} days: ask the gateway when it will be replaced"
+        raise ReconError(msg)
+    return sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +217,6 @@ class KnownOrders:
 
 
 NOBODY = KnownOrders()
-
-CERTIFICATE_DAYS_MIN = 14
-"""A certificate that ends sooner is a fault of tomorrow."""
 
 SKEW_SECONDS_MAX = 60
 MATCHES_FOR_ENFORCE = 10
@@ -262,75 +257,44 @@ def gateway_checks(
     except ReconError as error:
         yield Check("configuration", ok=False, sentence=str(error))
         return
-    yield Check("profile", ok=True, sentence=_described(settings))
-    connection = _connection(declared, clock=clock)
-    yield connection
+    gateway = settings.gateway
+    sentence = f"{gateway.profile}, replies' signatures {gateway.reply_signatures}"
+    sentence += ", unverified replies allowed" * gateway.allow_unverified_replies
+    yield Check("profile", ok=True, sentence=sentence)
+    told = partial(
+        connection_told,
+        declared.base_url,
+        route=declared.route,
+        connect_seconds=gateway.connect_timeout_seconds,
+        now=clock(),
+    )
+    yield (connection := checked("connection", told))
     if not connection.ok:
         return
     accepted = asyncio.run(_accepted(declared, clock=clock))
-    yield from _clock(accepted.answer)
+    if (skew := accepted.answer.skew_seconds) is not None:
+        sentence = f"the gateway's clock is {skew:+.0f} s from ours"
+        if abs(skew) > SKEW_SECONDS_MAX:
+            sentence += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
+        yield Check("clock", ok=abs(skew) <= SKEW_SECONDS_MAX, sentence=sentence)
     yield from _understanding(accepted)
     if accepted.answer.word == "accepted":
         yield asyncio.run(_replies(declared, accepted=accepted, clock=clock))
         yield from asyncio.run(differences(declared, rule=accepted.rule, clock=clock, named=named))
-    yield _codes(settings, account=account)
-
-
-def _described(settings: Settings) -> str:
-    gateway = settings.gateway
-    sentence = f"{gateway.profile}, replies' signatures {gateway.reply_signatures}"
-    return sentence + ", unverified replies allowed" * gateway.allow_unverified_replies
-
-
-def _connection(account: GatewayAccount, *, clock: Clock) -> Check:
-    if account.route.proxy:
-        sentence = f"by the proxy {account.route.proxy}; the query below shows whether that works"
-        return Check("connection", ok=True, sentence=sentence)
-    seconds = account.settings.gateway.connect_timeout_seconds
-    handshake = shake_hands(account.base_url, route=account.route, connect_seconds=seconds)
-    if isinstance(handshake, str):
-        return Check("connection", ok=False, sentence=handshake)
-    if handshake.certificate_ends_at is None:
-        sentence = f"{handshake.reached} answers; no TLS, which is allowed on this machine only"
-        return Check("connection", ok=True, sentence=sentence)
-    left = handshake.certificate_ends_at - clock()
-    sentence = (
-        f"{handshake.reached} answers over {handshake.protocol}; its certificate ends on "
-        f"{handshake.certificate_ends_at:%Y-%m-%d}"
-    )
-    if left < timedelta(days=CERTIFICATE_DAYS_MIN):
-        sentence += f", in {left.days} days: ask the gateway when it will be replaced"
-        return Check("connection", ok=False, sentence=sentence)
-    return Check("connection", ok=True, sentence=sentence)
+    yield checked("codes", lambda: _codes(settings, account=account))
 
 
 async def _accepted(account: GatewayAccount, *, clock: Clock) -> Accepted:
-    """Ask by rule after rule until one is not refused; the configured one when all are."""
-    configured = account.interface.signature
-    first: Accepted | None = None
+    """Ask by rule after rule until one is not refused; what the configured one got when all are."""
     # A signer elsewhere signs by its own rules alone, whatever we would try.
     tries = 1 if account.settings.sign_keys.signer else None
-    rules = islice(rules_to_try(configured), tries)
-    for number, (name, rule) in enumerate(rules, start=1):
+    refused: list[Probe] = []
+    for name, rule in islice(rules_to_try(account.interface.signature), tries):
         answer = await probe(account, rule=rule, clock=clock)
-        tried = Accepted(name, rule, answer, number)
         if answer.word != "signature":
-            return tried
-        first = first or tried
-    refused = first or Accepted(
-        "", configured, await probe(account, rule=configured, clock=clock), 0
-    )
-    return Accepted("", configured, refused.answer, number)
-
-
-def _clock(answer: Probe) -> Iterator[Check]:
-    if answer.skew_seconds is None:
-        return
-    skew = abs(answer.skew_seconds)
-    sentence = f"the gateway's clock is {answer.skew_seconds:+.0f} s from ours"
-    if skew > SKEW_SECONDS_MAX:
-        sentence += f", more than {SKEW_SECONDS_MAX} s: set this machine's clock (NTP)"
-    yield Check("clock", ok=skew <= SKEW_SECONDS_MAX, sentence=sentence)
+            return Accepted(name, rule, answer, len(refused) + 1)
+        refused.append(answer)
+    return Accepted("", account.interface.signature, refused[0], len(refused))
 
 
 def _understanding(accepted: Accepted) -> Iterator[Check]:
@@ -351,19 +315,13 @@ def _understanding(accepted: Accepted) -> Iterator[Check]:
     if accepted.tried == 1:
         yield Check("signature rule", ok=True, sentence="accepted as configured")
         return
+    names = ", ".join(f'"{name}"' for name in accepted.rule.templates[QUERY])
     sentence = (
         f"ours is refused, {accepted.name} is accepted; put into signature.toml:\n"
-        f"{_toml_of(accepted.rule)}"
+        f'[user]\nalgorithm = "{accepted.rule.algorithm}"\n'
+        f'hex_case = "{accepted.rule.hex_case}"\n[user.templates]\n{QUERY} = [{names}]'
     )
     yield Check("signature rule", ok=False, sentence=sentence)
-
-
-def _toml_of(rule: SignatureRules) -> str:
-    names = ", ".join(f'"{name}"' for name in rule.templates[QUERY])
-    return (
-        f'[user]\nalgorithm = "{rule.algorithm}"\nhex_case = "{rule.hex_case}"\n'
-        f"[user.templates]\n{QUERY} = [{names}]"
-    )
 
 
 async def _replies(account: GatewayAccount, *, accepted: Accepted, clock: Clock) -> Check:
@@ -388,24 +346,18 @@ async def _replies(account: GatewayAccount, *, accepted: Accepted, clock: Clock)
     return Check("replies", ok=policy != "enforce", sentence=sentence)
 
 
-def _codes(settings: Settings, *, account: tuple[str, str]) -> Check:
-    try:
-        with closing(open_store(settings.database_url.get_secret_value())) as store:
-            check_revision(store)
-            unmapped = unmapped_codes(store, rules=settings.rules, account=account)
-    except ReconError as error:
-        return Check("codes", ok=False, sentence=str(error))
+def _codes(settings: Settings, *, account: tuple[str, str]) -> str:
+    with closing(open_store(settings.database_url.get_secret_value())) as store:
+        check_revision(store)
+        unmapped = unmapped_codes(store, rules=settings.rules, account=account)
     if not unmapped:
-        return Check("codes", ok=True, sentence="every code seen so far is mapped")
+        return ALL_MAPPED
     listing = ", ".join(
         f"{seen.field} {seen.code} ({seen.count} answers, such as order {seen.order_no})"
         for seen in unmapped
     )
-    return Check(
-        "codes",
-        ok=False,
-        sentence=f"not mapped: {listing}; put into rules.toml:\n{toml_of_codes(unmapped)}",
-    )
+    msg = f"not mapped: {listing}; put into rules.toml:\n{toml_of_codes(unmapped)}"
+    raise ReconError(msg)
 
 
 def toml_of_codes(unmapped: list[SeenCode]) -> str:
@@ -453,7 +405,7 @@ async def differences(
         return await probe(account, rule=rule, clock=clock, question=question)
 
     return [
-        _unknown_orders(account, answer=await asked(ProbeQuestion())),
+        _unknown_orders(account, answer=await asked(NO_SHOPS)),
         _unlisted_fields(await asked(ProbeQuestion(more=UNLISTED))),
         _refusals(account, answer=await asked(ProbeQuestion(is_signed=False))),
         *await _named_orders(account, asked=asked, named=named),
