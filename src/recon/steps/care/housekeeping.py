@@ -19,7 +19,6 @@ from pathlib import Path
 
 from recon.archive.step_folder import whole_file
 from recon.archive.storage import reachable
-from recon.config.retention import Backups
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
@@ -58,6 +57,14 @@ from recon.store.people import closed_months
 from recon.store.schema.columns import OfAccount
 from recon.telling.night_log import LOG_VARIABLE
 
+ENTITY = "retention"
+DELETES = "deletes"
+FILES_MAX = 100_000
+"""Of one kind in one go; the next time takes the rest."""
+NAMES_TOLD_MAX = 50
+REPLIES = "replies of closed batches"
+NIGHTS = "folders of nights"
+
 
 @dataclass(frozen=True, slots=True)
 class OldNight:
@@ -74,26 +81,6 @@ class OldNight:
 
 
 @dataclass(frozen=True, slots=True)
-class OldNights:
-    """What is older than nights are kept."""
-
-    going: Sequence[OldNight] = ()
-    half_gone: Sequence[LetGo] = ()
-    """Let go before, and not to the end."""
-    staying: Sequence[str] = ()
-    """Why older ones stay, each reason with how many, as a sentence."""
-
-
-ENTITY = "retention"
-DELETES = "deletes"
-FILES_MAX = 100_000
-"""Of one kind in one go; the next time takes the rest."""
-NAMES_TOLD_MAX = 50
-REPLIES = "replies of closed batches"
-NIGHTS = "folders of nights"
-
-
-@dataclass(frozen=True, slots=True)
 class Spared:
     """What of one kind is older than it is kept."""
 
@@ -103,7 +90,10 @@ class Spared:
     size_bytes: int
     oldest: datetime | None
     files: tuple[Path, ...] = ()
-    nights: OldNights | None = None
+    nights: tuple[OldNight, ...] = ()
+    """Folders that may go."""
+    half_gone: tuple[LetGo, ...] = ()
+    """Folders that were let go before, and not to the end."""
     notes: tuple[str, ...] = ()
     """What stays though it is older, and what an earlier call left, each as a sentence."""
 
@@ -119,21 +109,22 @@ class Spared:
 def housekeeping(environment: Environment) -> tuple[Spared, ...]:
     """What is older than it is kept, for each kind that has an age; nothing changes."""
     keeps = environment.settings.retention
-    spared = [
-        _spared(kind, days, files, environment=environment)
-        for kind, days, files in _kinds(environment)
-        if days is not None
-    ]
-    if keeps.backups is not None:
-        spared.append(_backups(keeps.backups, environment=environment))
-    if keeps.replies_days is not None:
+    spared = []
+    for kind, days, files in _kinds(environment):
+        if days is not None:
+            before = _before(days, environment=environment)
+            old = sorted((at, path) for at, path in _dated(files(before)) if at < before)
+            paths = tuple(path for _, path in old[:FILES_MAX])
+            size = sum(path.lstat().st_size for path in paths)
+            oldest = old[0][0] if old else None
+            spared.append(Spared(kind, days, len(paths), size, oldest, paths))
+    if (days := keeps.replies_days) is not None:
         with environment.store.reading() as connection:
-            before = _before(keeps.replies_days, environment=environment)
-            old = instruction_rows.old_replies(connection, before=before)
-        days = keeps.replies_days
-        spared.append(Spared(REPLIES, days, old.count, old.size_bytes, old.oldest))
+            before = _before(days, environment=environment)
+            replies = instruction_rows.old_replies(connection, before=before)
+        spared.append(Spared(REPLIES, days, replies.count, replies.size_bytes, replies.oldest))
     if keeps.nights_days is not None:
-        spared.append(_nights(keeps.nights_days, environment=environment))
+        spared.append(_old_nights(environment, days=keeps.nights_days))
     return tuple(spared)
 
 
@@ -145,49 +136,39 @@ def delete(
     Raises:
         UsageError: nobody is named.
     """
-    if not by.strip():
+    by = by.strip()
+    if not by:
         msg = "say who deletes (--as); nothing was deleted"
         raise UsageError(msg)
-    wanted = tuple(kind for kind in spared if kind.count and kind.nights is None)
+    spared = [*spared]
+    wanted = [kind for kind in spared if kind.count and kind.kind != NIGHTS]
     with environment.store.writing() as connection:
-        events = [
-            history.Event(ENTITY, kind.kind, DELETES, _told(kind, by=by.strip())) for kind in wanted
-        ]
+        events = [history.Event(ENTITY, kind.kind, DELETES, _told(kind, by=by)) for kind in wanted]
         history.append(connection, events, at=environment.clock())
         for kind in wanted:
             if kind.kind == REPLIES:
                 before = _before(kind.days, environment=environment)
                 instruction_rows.forget_replies(connection, before=before)
-    stayed = [*_unlinked(path for kind in wanted for path in kind.files)]
-    gone: list[Spared] = []
+    stayed = []
+    for path in (path for kind in wanted for path in kind.files):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            stayed.append(f"{path} stays ({error.strerror}); the next housekeeping tries again")
     for kind in spared:
-        if kind.nights is not None:
-            stayed += finish(kind.nights.half_gone, environment=environment)
-            stayed += let_go(
-                kind.nights.going, days=kind.days, by=by.strip(), environment=environment
-            )
-            gone += [kind] * bool(kind.count)
+        stayed += _finished(kind.half_gone, environment=environment)
+        stayed += _let_go(kind.nights, days=kind.days, by=by, environment=environment)
+    gone = (kind for kind in spared if kind.count and kind.kind == NIGHTS)
     return (*wanted, *gone), tuple(stayed)
 
 
-def _nights(days: int, *, environment: Environment) -> Spared:
-    """Folders of nights that may go; why others stay."""
-    old = old_nights(environment, days=days)
-    left = [f"{going}: files of it are left, --delete removes them" for going in old.half_gone]
-    return Spared(
-        NIGHTS,
-        days,
-        len(old.going),
-        sum(night.size_bytes for night in old.going),
-        min((night.run.started_at for night in old.going), default=None),
-        nights=old,
-        notes=(*left, *old.staying),
-    )
+Files = Callable[[datetime], Iterable[Path]]
+"""Files of a kind, by the instant before which one is older than it is kept."""
 
 
-def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Iterable[Path]]]:
-    """Each kind of file: its name, how long it is kept, and the files there are."""
-    settings = environment.settings
+def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Files]]:
+    """Each kind of file: its name, how many days it is kept, and the files there are."""
+    settings, variables = environment.settings, environment.variables
     keeps, accounts = settings.retention, settings.accounts.values()
     archives = {account.archive for account in accounts if account.archive is not None}
     reports = {account.reports for account in accounts}
@@ -195,26 +176,31 @@ def _kinds(environment: Environment) -> Iterator[tuple[str, int | None, Iterable
     spills = {folder / SPILL for folder in reports}
     if database is not None:
         spills.add(database.with_name(f"{database.name}.{SPILL}"))
-    yield "archived order files", keeps.archive_days, _in(archives, names="[!.]*", deep=True)
-    statements = _read_statements(environment) if keeps.statements_days is not None else ()
-    yield "statements of banks that were read", keeps.statements_days, statements
     metrics = {folder / METRICS for folder in reports}
-    yield "figures of stages", keeps.metrics_days, _in(metrics, names="*.json")
-    yield "logs that were moved away", keeps.logs_days, _old_logs(environment)
-    yield "spill files set aside", keeps.set_aside_days, _in(spills, names=f"*{ASIDE}")
-    workbooks = _replaced(environment) if keeps.replaced_workbooks_days is not None else ()
-    yield "replaced workbooks", keeps.replaced_workbooks_days, workbooks
+    log = variables.get(LOG_VARIABLE, "").strip()
+    # `night.log.1`, `night.log-20261120.gz`: beside the log, never the log itself.
+    logs = [f"{Path(log).name}{mark}*" for mark in ".-"] if log else []
+    beside = {Path(log).parent}
+    statements = partial(_read_statements, environment=environment)
+    yield "archived order files", keeps.archive_days, lambda _: _in(archives, "**/[!.]*")
+    yield "statements of banks that were read", keeps.statements_days, statements
+    yield "figures of stages", keeps.metrics_days, lambda _: _in(metrics, "*.json")
+    yield "logs that were moved away", keeps.logs_days, lambda _: _in(beside, *logs)
+    yield "spill files set aside", keeps.set_aside_days, lambda _: _in(spills, f"*{ASIDE}")
+    replaced = keeps.replaced_workbooks_days
+    yield "replaced workbooks", replaced, lambda _: _replaced(environment)
+    if (backups := keeps.backups) is not None:
+        dated = _dated(_in({backups.folder}, backups.files))
+        old = [path for _, path in sorted(dated, reverse=True)[backups.keep :]]
+        yield "backups", backups.days, lambda _: old
 
 
-def _in(folders: Iterable[Path], *, names: str, deep: bool = False) -> Iterator[Path]:
-    for folder in sorted(folders):
-        yield from sorted(folder.rglob(names) if deep else folder.glob(names))
+def _in(folders: Iterable[Path], *names: str) -> list[Path]:
+    return sorted({path for folder in folders for name in names for path in folder.glob(name)})
 
 
-def _read_statements(environment: Environment) -> Iterator[Path]:
+def _read_statements(before: datetime, *, environment: Environment) -> Iterator[Path]:
     """Statements in the inboxes of banks whose very content a night has read."""
-    days = environment.settings.retention.statements_days or 0
-    before = _before(days, environment=environment)
     for bank, folder in sorted(environment.settings.banks.items()):
         waiting = inbox(folder.inbox, layouts=folder.layouts, endings=ENDINGS)
         for path in [path for at, path in _dated(waiting.files) if at < before][:FILES_MAX]:
@@ -225,37 +211,12 @@ def _read_statements(environment: Environment) -> Iterator[Path]:
                 yield path
 
 
-def _old_logs(environment: Environment) -> Iterator[Path]:
-    """`night.log.1`, `night.log-20261120.gz`: beside the log, never the log itself."""
-    log = environment.variables.get(LOG_VARIABLE, "").strip()
-    if log:
-        path = Path(log)
-        yield from sorted(
-            {*path.parent.glob(f"{path.name}.*"), *path.parent.glob(f"{path.name}-*")}
-        )
-
-
 def _replaced(environment: Environment) -> list[Path]:
     """Workbooks of replaced runs that nobody signed, where they lie in a declared folder."""
     folders = {account.reports.resolve() for account in environment.settings.accounts.values()}
     with environment.store.reading() as connection:
         paths = [Path(path) for path in instruction_rows.replaced_workbooks(connection)]
     return sorted(path for path in paths if path.resolve().parent in folders)
-
-
-def _backups(keeps: Backups, *, environment: Environment) -> Spared:
-    """All but the newest of the old ones."""
-    dated = sorted(_dated(_in({keeps.folder}, names=keeps.files)), reverse=True)
-    old = [path for _, path in dated[keeps.keep :]]
-    return _spared("backups", keeps.days, old, environment=environment)
-
-
-def _spared(kind: str, days: int, files: Iterable[Path], *, environment: Environment) -> Spared:
-    before = _before(days, environment=environment)
-    old = sorted((at, path) for at, path in _dated(files) if at < before)[:FILES_MAX]
-    size = sum(path.lstat().st_size for _, path in old)
-    oldest = old[0][0] if old else None
-    return Spared(kind, days, len(old), size, oldest, tuple(path for _, path in old))
 
 
 def _dated(files: Iterable[Path]) -> Iterator[tuple[datetime, Path]]:
@@ -271,24 +232,15 @@ def _before(days: int, *, environment: Environment) -> datetime:
 
 
 def _told(spared: Spared, *, by: str) -> dict[str, object]:
-    names = [path.name for path in spared.files]
-    listed = "\n".join(str(path) for path in spared.files)
+    listed = "\n".join(map(str, spared.files))
     return {
         "by": by,
         "days": spared.days,
         "count": spared.count,
         "bytes": spared.size_bytes,
-        "names": names[:NAMES_TOLD_MAX],
+        "names": [path.name for path in spared.files[:NAMES_TOLD_MAX]],
         "list_sha256": hashlib.sha256(listed.encode()).hexdigest(),
     }
-
-
-def _unlinked(files: Iterable[Path]) -> Iterator[str]:
-    for path in files:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            yield f"{path} stays ({error.strerror}); the next housekeeping tries again"
 
 
 NIGHTS_AT_ONCE = 100
@@ -371,7 +323,7 @@ class _Account:
 
         Only answers that came after an instruction was planned say anything of it.
         """
-        before = self.environment.clock() - timedelta(days=self.days)
+        before = _before(self.days, environment=self.environment)
         parts = [part for part in answer_parts.of_run(self.connection, run.run_id) if part.answered]
         newest = max((part.last_at for part in parts if part.last_at is not None), default=before)
         asked = {(part.merchant_id, part.account_id): part for part in parts}
@@ -385,13 +337,6 @@ class _Account:
                 )
         return ""
 
-    def _still_open(self, run: Run) -> str:
-        """Why the folder of a run stays by what it shows; "" when nothing of it is open."""
-        connection, environment = self.connection, self.environment
-        own = kept_results.open_breaks(connection, run.run_id, environment=environment)
-        is_open = own is not None and {*own["break_id"], *own["order_no"]} & self._open
-        return "a break that it shows is still open" if is_open else ""
-
     def looked_at(self, run: Run, *, many: int = 0) -> OldNight | str:
         """The folder of a run that may go, every byte of it as it was sealed; else why it stays.
 
@@ -399,8 +344,11 @@ class _Account:
         """
         connection, environment = self.connection, self.environment
         try:
-            if reason := self.unsettled(run) or self._still_open(run):
+            if reason := self.unsettled(run):
                 return reason
+            own = kept_results.open_breaks(connection, run.run_id, environment=environment)
+            if own is not None and {*own["break_id"], *own["order_no"]} & self._open:
+                return "a break that it shows is still open"
             if many >= NIGHTS_AT_ONCE:
                 return f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
             if problems := folder_problems(connection, run, environment=environment):
@@ -411,16 +359,23 @@ class _Account:
             return f"{UNREAD}: {error}"
 
 
-def old_nights(environment: Environment, *, days: int) -> OldNights:
+def _old_nights(environment: Environment, *, days: int) -> Spared:
     """The folders that are older than so many days: those that may go, and why others stay."""
     going: list[OldNight] = []
     why: dict[str, list[date]] = {}
     accounts: dict[tuple[str, str], _Account] = {}
+    before = _before(days, environment=environment)
     with environment.store.reading() as connection:
         half_gone = runs.half_gone(connection)
-        older = _older(connection, days=days, environment=environment)
+        gone = {each.run_id for each in runs.all_let_go(connection)}
+        named = [
+            runs.get(connection, each.run_id)
+            for each in runs.finished(connection)
+            if each.business_date < before.date() and each.run_id not in gone
+        ]
+        older = [run for run in named if run.started_at < before]
         problem = _unsafe(connection, environment=environment) if older else ""
-        for run in older:
+        for run in sorted(older, key=lambda run: run.business_date):
             account = accounts.setdefault(
                 (run.merchant_id, run.account_id), _Account(connection, environment, run, days)
             )
@@ -429,17 +384,31 @@ def old_nights(environment: Environment, *, days: int) -> OldNights:
                 going.append(night)
             else:
                 why.setdefault(night, []).append(run.business_date)
-    staying = [f"{len(days)} older stay ({_span(days)}): {reason}" for reason, days in why.items()]
-    return OldNights(going, half_gone, staying)
+    notes = [f"{each}: files of it are left, --delete removes them" for each in half_gone]
+    for reason, dates in why.items():
+        span = f"{dates[0]}" if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+        notes.append(f"{len(dates)} older stay ({span}): {reason}")
+    return Spared(
+        NIGHTS,
+        days,
+        len(going),
+        sum(night.size_bytes for night in going),
+        min((night.run.started_at for night in going), default=None),
+        nights=tuple(going),
+        half_gone=tuple(half_gone),
+        notes=tuple(notes),
+    )
 
 
-def let_go(
-    nights: Iterable[OldNight], *, days: int, by: str, environment: Environment
+def _let_go(
+    nights: Sequence[OldNight], *, days: int, by: str, environment: Environment
 ) -> Iterator[str]:
     """Let these folders go, each under its account's lock; a sentence for each that stays.
 
     Everything is asked again: minutes may lie between what was shown and this.
     """
+    if not nights:
+        return
     with environment.store.reading() as connection:
         problem = _unsafe(connection, environment=environment)
     for night in nights:
@@ -449,7 +418,7 @@ def let_go(
             yield f"the folder of {run.business_date} ({run.run_id}) stays: {reason}"
 
 
-def finish(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[str]:
+def _finished(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[str]:
     """Remove what is left of folders that were let go; a sentence for each that is not finished."""
     for going in half_gone:
         go = partial(_finish_one, going, environment=environment)
@@ -466,18 +435,6 @@ def _under_lock(of: OfAccount, go: Callable[[], str], *, environment: Environmen
         return "a night of the account is at work"
     except (ArchiveError, ConfigurationError) as error:
         return f"{error}; the next housekeeping tries again"
-
-
-def _older(connection: Connection, *, days: int, environment: Environment) -> list[Run]:
-    """Finished runs of nights that are older, and were not let go yet; the oldest first."""
-    before = environment.clock() - timedelta(days=days)
-    gone = {each.run_id for each in runs.all_let_go(connection)}
-    old = [
-        run
-        for run in runs.finished(connection)
-        if run.business_date < before.date() and run.run_id not in gone and run.started_at < before
-    ]
-    return sorted(old, key=lambda run: run.business_date)
 
 
 def _unsafe(connection: Connection, *, environment: Environment) -> str:
@@ -592,7 +549,3 @@ def _remove(run: Run, *, names: Iterable[str], environment: Environment) -> None
             environment.crash_point("removed a file of a night")
     with environment.store.writing() as connection:
         runs.note_gone(connection, run.run_id, at=environment.clock())
-
-
-def _span(days: Sequence[date]) -> str:
-    return str(days[0]) if len(days) == 1 else f"{min(days)} to {max(days)}"

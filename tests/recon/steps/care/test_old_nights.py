@@ -86,9 +86,7 @@ def spared(merchant: Merchant) -> Spared:
 
 def dates(merchant: Merchant) -> list[str]:
     """The nights that may go."""
-    nights = spared(merchant).nights
-    assert nights is not None
-    return [str(night.run.business_date) for night in nights.going]
+    return [str(night.run.business_date) for night in spared(merchant).nights]
 
 
 def deleted(
