@@ -181,7 +181,8 @@ def evidence(
     sealed: it is copied with its fault named.
     """
     from recon.model.errors import UsageError
-    from recon.steps.care.evidence import Span, accounts_of, write_evidence
+    from recon.steps.care.evidence import Span, write_evidence
+    from recon.steps.ground.environment import named_accounts
     from reports.reading.evidence_workbook import evidence_index
 
     days = days_of(first, last)
@@ -189,7 +190,7 @@ def evidence(
         msg = f"{days[0]} is after {days[1]}: nothing was written"
         raise UsageError(msg)
     with opened(signs=False) as environment:
-        span = Span(*days, accounts_of(environment, name=account))
+        span = Span(*days, named_accounts(environment.settings, merchant="", account=account))
         written = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
     index = written.index
     say(f"{len(index.nights)} runs and {len(index.closes)} closes were copied to {out}.")

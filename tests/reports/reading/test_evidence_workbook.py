@@ -28,7 +28,6 @@ def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_
         RUN,
         is_newest=True,
         rules_digest="ef",
-        rules={},
         signed="Anna",
         totals=[TOTAL],
         copy=copy,

@@ -8,8 +8,9 @@ faults are named. The manifest comes last: without one the copy was not finished
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,10 @@ from recon.model.errors import (
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_group, make_folder
 from recon.steps.care.verify import folder_problems
-from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import (
+    DECISIONS as DECIDED,
+)
 from recon.steps.ground.night_folder import (
     PROOF,
     folder_of,
@@ -41,7 +45,6 @@ from recon.steps.ground.night_folder import (
     storages_of,
 )
 from recon.steps.month.folders import closed_folder
-from recon.steps.night.sealed_proof import RULES
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import facts_rows, results, runs, sign_off_rows
@@ -51,7 +54,7 @@ from recon.store.people.closed_months import ClosedMonth
 
 FORMAT = "recon evidence/1"
 INDEX, README, HISTORY, HISTORY_SQL = "index.xlsx", "README.txt", "history.jsonl", "history.sql"
-PEOPLE, DECISIONS, RULES_FOLDER = "people.json", "decisions.jsonl", "rules"
+PEOPLE, DECISIONS = "people.json", "decisions.jsonl"
 WORKBOOK = "proof/workbook.xlsx"
 _SHIPPED = Path(__file__).parent / "evidence_pages"
 """The texts that go with every folder."""
@@ -160,8 +163,7 @@ class NightOfEvidence:
     run: Run
     is_newest: bool
     rules_digest: str
-    rules: object
-    """The document that has this digest; None where nobody has it any more."""
+    """Of the rules that judged it; `proof/rules.json` of its folder has them."""
     signed: str
     totals: Sequence[ControlTotal]
     """As its folder has them, whatever the database says."""
@@ -233,7 +235,6 @@ def write_evidence(
         closes = [*_closes(connection, span, into=into, environment=environment)]
         links = [*_links(connection, [night.run for night in nights], closes=closes)]
         head = history.head(connection)
-        _write_rules(nights, into=into)
         of_span = {night.run.run_id for night in nights}
         gone = [each for each in all_let_go(connection) if each.run_id in of_span]
     words = [*_words(links)]
@@ -264,32 +265,48 @@ def _night(
     into: EvidenceFolder,
     environment: Environment,
 ) -> NightOfEvidence:
-    """Copy a night, with the totals in its folder and the rules that the history binds."""
-    copy, lost = copied_night(connection, run, into=into, environment=environment), ""
-    totals = None
+    """Copy a night, with the totals in its folder and the digest of the rules that judged it.
+
+    The folder is held against its manifests, and those against the history.
+    """
+    folder, faults = folder_of(run), list[str]()
+    steps: Mapping[str, Sealed] = {}
+    signatures = sign_off_rows.signatures(connection, run.run_id)
+    is_gone = let_go_of(connection, run.run_id) is not None
+    try:
+        storage = storage_of(run, environment=environment)
+        faults += folder_problems(connection, run, environment=environment, is_deep=False)
+        steps = sealed_night(connection, run, environment=environment).steps
+    except (ArchiveError, ConfigurationError) as error:
+        faults.append(str(error))
+    else:
+        expected = _expected(steps.values())
+        kept = partial(is_kept, is_signed=bool(signatures))
+        for name in [*expected] if is_gone else []:
+            if not kept(name.removeprefix(f"{folder}/")):
+                del expected[name]
+        faults += _copied(storage, folder=folder, expected=expected, into=into)
+    faults += _copied_facts(connection, run, into=into, environment=environment)
+    totals, lost = None, ""
     try:
         totals = sealed_totals(connection, run, environment=environment)
         if totals is None and results.load_totals(connection, run.run_id):
             lost = "no folder has them"
     except (ArchiveError, ConfigurationError) as error:
         lost = str(error)
-    faults = [f"run {run.run_id}: none of its control totals is shown: {lost}"] * bool(lost)
+    if lost:
+        faults.append(f"run {run.run_id}: none of its control totals is shown: {lost}")
     digest = runs.digests_of(connection, run.run_id)["rules_digest"]
-    rules = _rules(connection, run, digest=digest, environment=environment)
-    if digest and rules is None:
-        faults.append(
-            f"run {run.run_id}: neither its folder nor the database has its rules {digest}"
-        )
-    workbook = f"{copy.folder}/{WORKBOOK}"
-    signatures = sign_off_rows.signatures(connection, run.run_id).values()
+    names = [f"{x.by} ({x.role}, {x.at:%Y-%m-%d %H:%M} UTC)" for x in signatures.values()]
+    workbook = f"{folder}/{WORKBOOK}"
+    manifests = {step.manifest.about.step: step.sha256 for step in steps.values()}
     return NightOfEvidence(
         run,
         is_newest,
         digest,
-        rules,
-        ", ".join(f"{each.by} ({each.role}, {each.at:%Y-%m-%d %H:%M} UTC)" for each in signatures),
+        ", ".join(names),
         totals or (),
-        replace(copy, faults=(*copy.faults, *faults)),
+        CopiedFolder(folder, manifests, tuple(faults)),
         workbook if workbook in into.files else "",
     )
 
@@ -301,7 +318,7 @@ def _closes(
         try:
             storage, sealed = closed_folder(closed, environment=environment)
             expected = _expected([sealed])
-            faults = copied(storage, folder=sealed.folder, expected=expected, into=into)
+            faults = _copied(storage, folder=sealed.folder, expected=expected, into=into)
             yield closed, CopiedFolder(sealed.folder, {"close": sealed.sha256}, tuple(faults))
         except (ArchiveError, ConfigurationError) as error:
             yield closed, CopiedFolder(closed.folder, {}, (str(error),))
@@ -350,44 +367,25 @@ def _people(
             "has_code": bool(person.code_secret_env or person.code_secret_file),
             "known_by": "approvers.toml",
         }
+    unknown: dict[str, Any] = {
+        "short": "",
+        "role": "",
+        "limit": {},
+        "has_code": None,
+        "known_by": "history",
+    }
     for name in sorted({str(word["by"]) for word in words}):
-        yield {
-            "name": name,
-            "short": "",
-            "role": "",
-            "limit": {},
-            "has_code": None,
-            "known_by": "history",
-        }
+        yield {"name": name, **unknown}
 
 
 def _decisions(nights: Iterable[NightOfEvidence], *, folder: Path) -> Iterator[dict[str, Any]]:
     """What people decided that the nights show, from the files that were copied."""
     for night in nights:
-        if night.is_newest:
+        proof = folder / night.copy.folder / PROOF
+        if night.is_newest and (proof / DECIDED).is_file():
             day = night.run.business_date.isoformat()
-            for line in _decided(folder / night.copy.folder / "proof"):
+            for line in kept_decisions((proof / DECIDED).read_bytes()):
                 yield {"run_id": night.run.run_id, "business_date": day, "what": line}
-
-
-def _decided(proof: Path) -> list[str]:
-    """The decisions of one night, one a line; none of one that was not copied."""
-    try:
-        return kept_decisions(lambda name: (proof / name).read_bytes())
-    except FileNotFoundError:
-        return []
-
-
-def _write_rules(nights: Iterable[NightOfEvidence], *, into: EvidenceFolder) -> None:
-    """The rules that judged, one file a digest, and since when each did."""
-    since: dict[str, str] = {}
-    written: set[str] = set()
-    for night in nights:
-        since.setdefault(night.rules_digest, night.run.business_date.isoformat())
-        if night.rules is not None and night.rules_digest not in written:
-            into.write(f"{RULES_FOLDER}/{night.rules_digest}.json", _json(night.rules))
-            written.add(night.rules_digest)
-    into.write(f"{RULES_FOLDER}/changes.json", _json([*since.items()]))
 
 
 def _about(index: EvidenceIndex) -> dict[str, object]:
@@ -409,19 +407,6 @@ def _about(index: EvidenceIndex) -> dict[str, object]:
     }
 
 
-def accounts_of(environment: Environment, *, name: str) -> list[tuple[str, str]]:
-    """The account of a name `merchant/account`, or every one that is declared.
-
-    Raises:
-        UsageError: it is not declared.
-    """
-    every = sorted(environment.settings.accounts)
-    if name and name not in every:
-        msg = f"{name} is not a declared account; declared: {', '.join(every) or 'none'}"
-        raise UsageError(msg)
-    return [account_of(each) for each in every if name in {"", each}]
-
-
 def _lines(documents: Iterable[Mapping[str, object]]) -> bytes:
     return "".join(
         json.dumps(each, sort_keys=True, default=str) + "\n" for each in documents
@@ -430,33 +415,6 @@ def _lines(documents: Iterable[Mapping[str, object]]) -> bytes:
 
 def _json(document: object) -> bytes:
     return (json.dumps(document, indent=2, sort_keys=True, default=str) + "\n").encode()
-
-
-def copied_night(
-    connection: Connection, run: Run, *, into: EvidenceFolder, environment: Environment
-) -> CopiedFolder:
-    """Copy the folder of a run, and hold it against its manifests and those against the history."""
-    faults: list[str] = []
-    steps: list[Sealed] = []
-    going = let_go_of(connection, run.run_id)
-    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
-    folder = folder_of(run)
-    try:
-        storage = storage_of(run, environment=environment)
-        faults += folder_problems(connection, run, environment=environment, is_deep=False)
-        steps += sealed_night(connection, run, environment=environment).steps.values()
-    except (ArchiveError, ConfigurationError) as error:
-        faults.append(str(error))
-    else:
-        expected = {
-            name: sha256
-            for name, sha256 in _expected(steps).items()
-            if going is None or is_kept(name.removeprefix(f"{folder}/"), is_signed=is_signed)
-        }
-        faults += copied(storage, folder=folder, expected=expected, into=into)
-    faults += _copied_facts(connection, run, into=into, environment=environment)
-    manifests = {step.manifest.about.step: step.sha256 for step in steps}
-    return CopiedFolder(folder, manifests, tuple(faults))
 
 
 def _copied_facts(
@@ -475,7 +433,7 @@ def _copied_facts(
             into.write(facts.rows.path, content)
 
 
-def copied(
+def _copied(
     storage: Storage, *, folder: str, expected: Mapping[str, str], into: EvidenceFolder
 ) -> list[str]:
     """Copy every file below a folder; what is not as `expected` (name -> SHA-256) says."""
@@ -504,14 +462,3 @@ def _expected(steps: Iterable[Sealed]) -> dict[str, str]:
         expected[f"{step.folder}/{MANIFEST}"] = step.sha256
         expected |= {f"{step.folder}/{each.name}": each.sha256 for each in step.manifest.files}
     return expected
-
-
-def _rules(connection: Connection, run: Run, *, digest: str, environment: Environment) -> object:
-    """The document with a digest, of the folder or of the database: the digest tells it."""
-    texts = [runs.text_of(connection, digest)]
-    try:
-        night = sealed_night(connection, run, environment=environment)
-        texts += [night.as_sealed(f"{PROOF}/{RULES}").decode()] if PROOF in night.steps else []
-    except (ArchiveError, ConfigurationError, UnicodeDecodeError):
-        pass  # a fault of the folder, which whoever copies it names
-    return next((json.loads(text) for text in texts if runs.digest_of_text(text) == digest), None)

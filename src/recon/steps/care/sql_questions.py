@@ -12,6 +12,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
+    DECISIONS,
     PROOF,
     folder_of,
     is_kept,
@@ -80,6 +81,6 @@ def _about(run: Run) -> dict[str, str]:
 def _decisions(run: Run, *, environment: Environment) -> Iterator[dict[str, Any]]:
     """What people decided that a night shows, each as its kind and the whole of it as JSON."""
     storage, proof = storage_of(run, environment=environment), f"{folder_of(run)}/{PROOF}"
-    for line in kept_decisions(lambda name: storage.read(f"{proof}/{name}")):
+    for line in kept_decisions(storage.read(f"{proof}/{DECISIONS}")):
         kind = str(json.loads(line)["decision"])
         yield {**_about(run), "decision": kind, "what": line}

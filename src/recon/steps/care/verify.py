@@ -269,9 +269,13 @@ def _one_workbook(
     night = _night_of(environment, of_run)
     if night is None:
         return "", [f"run {run_id}, of which {workbook} says it is, has no result to compare with"]
+    again = f"`recon workbook {run_id}` writes it again"
+    measure = f"what the night's folder has ({of_run.workbook} is gone or was changed: {again})"
+    if isinstance(night, Path):
+        measure = f"the sealed file {night}, which is the one to keep and sign"
     compared = (
         f"{workbook} is not the file that run {run_id} wrote, so its cells were compared, but for "
-        f"answers and names, with {_shown_measure(of_run, night)}"
+        f"answers and names, with {measure}"
     )
     cells = [*reading.differences(night, workbook)]
     if not cells:
@@ -280,14 +284,6 @@ def _one_workbook(
     more = len(cells) - CELLS_SHOWN_MAX
     rest = [f"… and {more} more"] if more > 0 else []
     return compared, [differ, *cells[:CELLS_SHOWN_MAX], *rest, *reading.beside(workbook)]
-
-
-def _shown_measure(run: Run, night: NightFigures | Path) -> str:
-    """What a workbook is held against; only a file that the run wrote can be signed."""
-    if isinstance(night, Path):
-        return f"the sealed file {night}, which is the one to keep and sign"
-    again = f"`recon workbook {run.run_id}` writes it again"
-    return f"what the night's folder has ({run.workbook} is gone or was changed: {again})"
 
 
 def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
@@ -317,48 +313,47 @@ SENT = tuple(
 def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
     """What people did not agree to although the tables say so, in words; the first of each kind."""
     words = endorsed(environment)
-    kinds = (
-        iter(filter(None, [lost_word(environment.desk, store=environment.store)])),
+    agreed = (override(what, subject=of) for what, of in agreement_rows.complete(connection))
+    kinds: tuple[Iterable[str], ...] = (
+        filter(None, [lost_word(environment.desk, store=environment.store)]),
         words.broken(connection),
         words.row_problems(connection, states=SENT),
-        iter(filter(None, [words.start_problem(connection)])),
-        _overrides(connection, words),
+        filter(None, [words.start_problem(connection)]),
+        _refuted(
+            (
+                f"{meaning}: two people are said to have agreed",
+                words.problem(connection, Kind.OVERRIDE, subject=meaning),
+            )
+            for meaning in agreed
+        ),
         unendorsed_restores(connection, words),
         unendorsed_files(connection, words),
-        _releases(connection, words),
-        _decisions(connection, words),
-        _write_offs(connection, words),
+        _refuted(
+            (f"run {run_id} counts as released", words.release_problem(connection, run_id))
+            for run_id in sorted(approval_rows.released(connection))
+        ),
+        _refuted(
+            (
+                f"instruction {each} counts as decided ({verdict})",
+                words.problem(connection, Kind.DECISION, subject=each, says={"verdict": verdict}),
+            )
+            for each, verdict in approval_rows.agreed_verdicts(connection)
+        ),
+        _refuted(
+            (
+                f"break {break_id} counts as written off",
+                words.write_off_problem(connection, break_id, money=money),
+            )
+            for break_id, money in resolution_rows.all_agreed_write_offs(connection)
+        ),
         _signatures(connection, words),
     )
     return [problem for kind in kinds for problem in islice(kind, PROBLEMS_MAX)]
 
 
-def _overrides(connection: Connection, words: Endorsed) -> Iterator[str]:
-    for what, subject in agreement_rows.complete(connection):
-        meaning = override(what, subject=subject)
-        if problem := words.problem(connection, Kind.OVERRIDE, subject=meaning):
-            yield f"{meaning}: two people are said to have agreed, but {problem}"
-
-
-def _releases(connection: Connection, words: Endorsed) -> Iterator[str]:
-    for run_id in sorted(approval_rows.released(connection)):
-        if problem := words.release_problem(connection, run_id):
-            yield f"run {run_id} counts as released, but {problem}"
-
-
-def _decisions(connection: Connection, words: Endorsed) -> Iterator[str]:
-    for instruction_id, verdict in approval_rows.agreed_verdicts(connection):
-        problem = words.problem(
-            connection, Kind.DECISION, subject=instruction_id, says={"verdict": verdict}
-        )
-        if problem:
-            yield f"instruction {instruction_id} counts as decided ({verdict}), but {problem}"
-
-
-def _write_offs(connection: Connection, words: Endorsed) -> Iterator[str]:
-    for break_id, money in resolution_rows.all_agreed_write_offs(connection):
-        if problem := words.write_off_problem(connection, break_id, money=money):
-            yield f"break {break_id} counts as written off, but {problem}"
+def _refuted(claims: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Of some claims of the tables those that have a problem, with it."""
+    return (f"{claim}, but {problem}" for claim, problem in claims if problem)
 
 
 def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:

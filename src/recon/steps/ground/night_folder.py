@@ -57,9 +57,9 @@ def packed_lines(lines: str) -> bytes:
     return gzip.compress(lines.encode(), mtime=0)
 
 
-def kept_decisions(read: Callable[[str], bytes]) -> list[str]:
-    """The decisions of a night, one a line; `read` gives the content of a file of its proof."""
-    return gzip.decompress(read(DECISIONS)).decode().splitlines()
+def kept_decisions(packed: bytes) -> list[str]:
+    """The decisions of a night, one a line, of the content of DECISIONS in its proof."""
+    return gzip.decompress(packed).decode().splitlines()
 
 
 SEALED = "sealed"

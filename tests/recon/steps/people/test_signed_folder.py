@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from recon.model.errors import ArchiveError, UsageError
-from recon.steps.care.evidence import Span, accounts_of, write_evidence
+from recon.steps.care.evidence import Span, write_evidence
 from recon.steps.care.verify import verify_night
-from recon.steps.ground.environment import Environment
+from recon.steps.ground.environment import Environment, named_accounts
 from recon.steps.ground.identity import identify
 from recon.steps.ground.night_folder import links
 from recon.steps.people.sign_off import NightToSign, file_to_sign, sign
@@ -70,7 +70,7 @@ def evidence(merchant: Merchant, out: Path) -> list[str]:
     """The faults that `recon evidence` names."""
     day = date(2026, 11, 20)
     with merchant.environment() as environment:
-        span = Span(day, day, accounts_of(environment, name=""))
+        span = Span(day, day, named_accounts(environment.settings, merchant="", account=""))
         done = write_evidence(span, out=out, drawn=evidence_index, environment=environment)
     return done.index.faults
 
