@@ -319,6 +319,10 @@ class JournalExport(DeclaredTable):
     """SAP's company code, NetSuite's subsidiary."""
     datev: DatevExport | None = Field(default=None, exclude_if=_is_none)
 
+    def tax_code_of(self, account: str) -> str:
+        """The account's own, else the one of all; "" where none is declared."""
+        return self.tax_codes.get(account, self.tax_code or "")
+
 
 class JournalRules(DeclaredTable):
     """How proposed journals are made; without accounts none are."""

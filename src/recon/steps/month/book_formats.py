@@ -14,11 +14,11 @@ from datetime import datetime
 from functools import partial
 from itertools import groupby
 
+from recon.config.rules import JournalExport
 from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
 from recon.privacy.shown_text import defused
 from recon.steps.month.book_lines import (
-    BookCodes,
     BookLine,
     amount_of,
     in_books_order,
@@ -28,7 +28,7 @@ from recon.steps.month.book_lines import (
 from recon.steps.month.datev_batch import datev_bytes, datev_text
 
 
-def own_csv(lines: Sequence[BookLine], _codes: BookCodes) -> str:
+def own_csv(lines: Sequence[BookLine], _codes: JournalExport) -> str:
     """The columns of the sheet Journals."""
     return _table(
         OWN_COLUMNS,
@@ -43,7 +43,7 @@ def own_csv(lines: Sequence[BookLine], _codes: BookCodes) -> str:
     )
 
 
-def xero_csv(lines: Sequence[BookLine], codes: BookCodes) -> str:
+def xero_csv(lines: Sequence[BookLine], codes: JournalExport) -> str:
     """Xero's manual journals: debits positive, credits negative, lines of one narration belong.
 
     Raises:
@@ -73,7 +73,7 @@ def xero_csv(lines: Sequence[BookLine], codes: BookCodes) -> str:
     )
 
 
-def netsuite_csv(lines: Sequence[BookLine], codes: BookCodes) -> str:
+def netsuite_csv(lines: Sequence[BookLine], codes: JournalExport) -> str:
     """NetSuite's journal entries: lines of one external id belong together."""
     entity = (codes.company_code,) if codes.company_code else ()
     return _table(
@@ -89,7 +89,7 @@ def netsuite_csv(lines: Sequence[BookLine], codes: BookCodes) -> str:
     )
 
 
-def sap_csv(lines: Sequence[BookLine], codes: BookCodes) -> str:
+def sap_csv(lines: Sequence[BookLine], codes: JournalExport) -> str:
     """SAP's general ledger documents: amounts without sign, posting key 40 debit and 50 credit.
 
     Raises:
@@ -109,7 +109,7 @@ def sap_csv(lines: Sequence[BookLine], codes: BookCodes) -> str:
     return _table(SAP_COLUMNS, rows)
 
 
-def beancount_text(lines: Sequence[BookLine], _codes: BookCodes) -> str:
+def beancount_text(lines: Sequence[BookLine], _codes: JournalExport) -> str:
     """Transactions of beancount, without `open`: the accounts are open in the books."""
     accounts = _beancount_accounts({line.account for line in lines})
     blocks = []
@@ -121,7 +121,7 @@ def beancount_text(lines: Sequence[BookLine], _codes: BookCodes) -> str:
     return "\n".join(blocks)
 
 
-def hledger_text(lines: Sequence[BookLine], _codes: BookCodes) -> str:
+def hledger_text(lines: Sequence[BookLine], _codes: JournalExport) -> str:
     """Transactions of hledger; the decimal mark is said, so that 1.000 is one."""
     blocks = ["decimal-mark .", ""]
     for (day, name, _), own in journals_of(lines):
@@ -139,7 +139,7 @@ XERO_LINES_MAX = 300
 DATEV_LINES_MAX = 99_999
 """Rows that DATEV takes from one batch; lines are never fewer than their rows."""
 _ENDINGS = {XERO: "csv", "netsuite": "netsuite.csv", "sap-csv": "sap.csv", "hledger": "journal"}
-_WRITERS: Mapping[str, Callable[[Sequence[BookLine], BookCodes], str]] = {
+_WRITERS: Mapping[str, Callable[[Sequence[BookLine], JournalExport], str]] = {
     "csv": own_csv,
     XERO: xero_csv,
     "netsuite": netsuite_csv,
@@ -158,7 +158,7 @@ class WantedBooks:
     format: str
     """One of FORMATS."""
     written_at: datetime
-    codes: BookCodes = field(default_factory=BookCodes)
+    codes: JournalExport = field(default_factory=JournalExport)
 
 
 def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
@@ -270,13 +270,8 @@ def _beancount_accounts(accounts: set[str]) -> dict[str, str]:
 def _beancount_account(account: str) -> str:
     if _BEANCOUNT_ACCOUNT.fullmatch(account):
         return account
-    name = "".join(_parts(account)) or "-"
+    name = re.sub(r"[^A-Za-z0-9]", "-", account) or "-"
     return f"{UNMAPPED}:{name if name[0].isupper() or name[0].isdigit() else f'X{name}'}"
-
-
-def _parts(account: str) -> Iterator[str]:
-    for character in account:
-        yield character if character.isascii() and character.isalnum() else "-"
 
 
 def _hledger_account(account: str) -> str:
@@ -313,10 +308,10 @@ SAP_TEXT_CHARACTERS_MAX = 50
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
-def _of_sap(line: BookLine, *, codes: BookCodes) -> tuple[str, ...]:
+def _of_sap(line: BookLine, *, codes: JournalExport) -> tuple[str, ...]:
     day = f"{line.day:%Y%m%d}"
     return (
-        *(codes.company_code, SAP_GENERAL_LEDGER, day, day, line.currency),
+        *(codes.company_code or "", SAP_GENERAL_LEDGER, day, day, line.currency),
         SAP_DEBIT if line.debit else SAP_CREDIT,
         _cell(line.account),
         format_minor_units(abs(line.amount), currency=line.currency),

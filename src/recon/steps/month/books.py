@@ -14,7 +14,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from recon.steps.compare.journals import (
 from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.steps.month.book_formats import WantedBooks, book_files
-from recon.steps.month.book_lines import BookCodes, BookLine, DatevBooks, journals_of
+from recon.steps.month.book_lines import BookLine, journals_of
 from recon.steps.month.folders import closed_folder
 from recon.store import Connection
 from recon.store.nights import journal_rows, runs
@@ -81,15 +81,6 @@ class HandedBooks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
-    """Which lines leave."""
-
-    lines: list[BookLine]
-    handed_before: int
-    kept_back: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Sealed:
     """A close, its lines, and the night that proposes some of them."""
 
@@ -115,23 +106,40 @@ def export_month(wanted: MonthBooks, *, environment: Environment) -> HandedBooks
         closed = _closed(connection, wanted)
         newest = newest_run(connection, wanted.account)
     run, result = proposing(newest, environment=environment)
-    lines = _in_currencies(sealed_lines(closed, environment=environment), wanted=wanted)
-    sealed = _Sealed(closed, lines, run, result)
+    lines = sealed_lines(closed, environment=environment)
+    currencies = {line.currency for line in lines}
+    if strange := {*wanted.currencies} - currencies:
+        msg = (
+            f"no journal of {wanted.month.name} is in {', '.join(sorted(strange))}; nothing was "
+            "handed out: name currencies of its journals, or none for all"
+        )
+        raise UsageError(msg)
+    chosen = {*wanted.currencies} or currencies
+    sealed = _Sealed(closed, [line for line in lines if line.currency in chosen], run, result)
     with output_folder(wanted.out):
         with environment.store.writing() as connection:
             if _closed(connection, wanted) != closed:
                 msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
                 raise UsageError(msg)
-            choice = _choice(connection, sealed, again=wanted.again)
-            codes = _codes(environment.settings.rules.journal.export)
-            files = _files(choice.lines, closed=closed, wanted=wanted, codes=codes)
-            _refuse_others(files, folder=wanted.out)
+            going, before, kept = _choice(connection, sealed, again=wanted.again)
+            codes = environment.settings.rules.journal.export or JournalExport()
+            parts = ["journals", *closed.account, closed.month, f"close-{closed.number}"]
+            parts += [*sorted({*wanted.currencies}), *(["again"] if wanted.again else [])]
+            books = WantedBooks("-".join(parts), wanted.format, closed.at, codes)
+            files = book_files(going, wanted=books)
+            for path, content in ((wanted.out / name, files[name]) for name in files):
+                if path.exists() and path.read_bytes() != content:
+                    msg = (
+                        f"{path} lies there with another content, of an earlier export; nothing "
+                        "was handed out: move it away, or name another --out"
+                    )
+                    raise UsageError(msg)
             staged = stage(wanted.out, files={name: [text] for name, text in files.items()})
-            _note(connection, sealed, choice=choice, wanted=wanted, environment=environment)
+            _note(connection, sealed, chosen=going, wanted=wanted, at=environment.clock())
         publish(staged)
-    names = {line.journal_id for line in choice.lines}
+    names = {line.journal_id for line in going}
     paths = tuple(wanted.out / name for name in files)
-    return HandedBooks(closed, paths, len(names), choice.handed_before, choice.kept_back)
+    return HandedBooks(closed, paths, len(names), before, kept)
 
 
 def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
@@ -141,28 +149,17 @@ def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookL
         ArchiveError: the file is gone, changed, or cannot be reached.
     """
     text = closed_folder(closed, environment=environment).file(JOURNALS).decode()
-    return [_line(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
-
-
-def _in_currencies(lines: list[BookLine], *, wanted: MonthBooks) -> list[BookLine]:
-    """The lines in the wanted currencies; all where none is named."""
-    chosen = {*wanted.currencies} or {line.currency for line in lines}
-    if strange := chosen - {line.currency for line in lines}:
-        msg = (
-            f"no journal of {wanted.month.name} is in {', '.join(sorted(strange))}; nothing was "
-            "handed out: name currencies of its journals, or none for all"
+    lines = []
+    for row in csv.DictReader(io.StringIO(text, newline="")):
+        debit, credit = (
+            parse_minor_units(row[side], currency=row["currency"]) for side in ("debit", "credit")
         )
-        raise UsageError(msg)
-    return [line for line in lines if line.currency in chosen]
-
-
-def _line(row: Mapping[str, str]) -> BookLine:
-    debit, credit = (
-        parse_minor_units(row[side], currency=row["currency"]) for side in ("debit", "credit")
-    )
-    named = {name: row[name] for name in ("currency", "order_no", "break_id", "text")}
-    day = date.fromisoformat(row["date"])
-    return BookLine(row["kind"], row["journal_id"], day, row["account"], debit, credit, **named)
+        day = date.fromisoformat(row["date"])
+        named = {name: row[name] for name in ("currency", "order_no", "break_id", "text")}
+        lines.append(
+            BookLine(row["kind"], row["journal_id"], day, row["account"], debit, credit, **named)
+        )
+    return lines
 
 
 def _closed(connection: Connection, wanted: MonthBooks) -> ClosedMonth:
@@ -178,16 +175,33 @@ def _closed(connection: Connection, wanted: MonthBooks) -> ClosedMonth:
     return closed
 
 
-def _choice(connection: Connection, sealed: _Sealed, *, again: Sequence[str]) -> _Choice:
+def _choice(
+    connection: Connection, sealed: _Sealed, *, again: Sequence[str]
+) -> tuple[list[BookLine], int, Mapping[str, str]]:
+    """Which lines leave, how many journals left before, and which are kept back and why."""
     lines, closed = sealed.lines, sealed.closed
-    proposed = {line.journal_id for line in lines if line.kind == PERMANENT}
-    others = {line.journal_id for line in lines} - proposed
-    known = journal_rows.states(connection, proposed)
+    breaks = {line.journal_id: line.break_id for line in lines if line.kind == PERMANENT}
+    others = {line.journal_id for line in lines} - {*breaks}
+    known = journal_rows.states(connection, {*breaks})
     out = closed_months.handed_out_of_closes(connection, closed.account, others)
     if again:
-        _refuse_strange(again, known={*known, *out})
-        return _Choice([line for line in lines if line.journal_id in again], 0, {})
-    kept = dict(_kept_back(connection, sealed, known=known))
+        if strange := [name for name in again if name not in {*known, *out}]:
+            msg = (
+                f"{', '.join(strange)} was never handed out of this month; nothing was written: "
+                "without --again what was not handed out is"
+            )
+            raise UsageError(msg)
+        return [line for line in lines if line.journal_id in again], 0, {}
+    kept: dict[str, str] = {}
+    aside = set_aside(connection, sealed.newest)
+    now, then = sums_by_journal(sealed.result.journals), sums_by_journal(lines)
+    for name, break_id in breaks.items():
+        if name in known:
+            continue
+        if break_id in aside:
+            kept[name] = WRITTEN_OFF
+        elif now.get(name) != then[name]:
+            kept[name] = MOVED_ON
     for name, each in out.items():
         if each.number != closed.number:
             kept[name] = (
@@ -195,23 +209,7 @@ def _choice(connection: Connection, sealed: _Sealed, *, again: Sequence[str]) ->
             )
     before = {*known, *out} - {*kept}
     chosen = [line for line in lines if line.journal_id not in {*before, *kept}]
-    return _Choice(chosen, len(before), kept)
-
-
-def _kept_back(
-    connection: Connection, sealed: _Sealed, *, known: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Proposed journals that were not handed out, and why they are not to be."""
-    aside = set_aside(connection, sealed.newest)
-    now, then = sums_by_journal(sealed.result.journals), sums_by_journal(sealed.lines)
-    breaks = {line.journal_id: line.break_id for line in sealed.lines if line.kind == PERMANENT}
-    for name, break_id in breaks.items():
-        if name in known:
-            continue
-        if break_id in aside:
-            yield name, WRITTEN_OFF
-        elif now.get(name) != then[name]:
-            yield name, MOVED_ON
+    return chosen, len(before), kept
 
 
 def sums_by_journal(lines: pd.DataFrame | Sequence[BookLine]) -> JournalSums:
@@ -235,92 +233,37 @@ def sums_by_journal(lines: pd.DataFrame | Sequence[BookLine]) -> JournalSums:
     return sums
 
 
-def _refuse_strange(again: Sequence[str], *, known: set[str]) -> None:
-    if strange := [name for name in again if name not in known]:
-        msg = (
-            f"{', '.join(strange)} was never handed out of this month; nothing was written: "
-            "without --again what was not handed out is"
-        )
-        raise UsageError(msg)
-
-
-def _codes(declared: JournalExport | None) -> BookCodes:
-    if declared is None:
-        return BookCodes()
-    one_of_all, company = declared.tax_code or "", declared.company_code or ""
-    datev = DatevBooks(**declared.datev.model_dump()) if declared.datev else None
-    return BookCodes(one_of_all, declared.tax_codes, company, datev)
-
-
-def _files(
-    lines: Sequence[BookLine], *, closed: ClosedMonth, wanted: MonthBooks, codes: BookCodes
-) -> dict[str, bytes]:
-    own = ("journals", *closed.account, closed.month, f"close-{closed.number}")
-    parts = (*own, *sorted({*wanted.currencies}))
-    name = "-".join((*parts, "again") if wanted.again else parts)
-    books = WantedBooks(name, wanted.format, closed.at, codes)
-    return book_files(lines, wanted=books)
-
-
-def _refuse_others(files: Mapping[str, bytes], *, folder: Path) -> None:
-    """A file that an earlier export left is not replaced by another content."""
-    for name, content in files.items():
-        path = folder / name
-        if path.exists() and path.read_bytes() != content:
-            msg = (
-                f"{path} lies there with another content, of an earlier export; nothing was handed "
-                "out: move it away, or name another --out"
-            )
-            raise UsageError(msg)
-
-
 def _note(
     connection: Connection,
     sealed: _Sealed,
     *,
-    choice: _Choice,
+    chosen: Sequence[BookLine],
     wanted: MonthBooks,
-    environment: Environment,
+    at: datetime,
 ) -> None:
-    at, again = environment.clock(), bool(wanted.again)
-    proposed = {
-        (line.journal_id, line.break_id, line.currency): None
-        for line in choice.lines
-        if line.kind == PERMANENT
-    }
-    days: dict[str, list[str]] = {}
-    for day, name in sorted({(line.day, line.journal_id) for line in choice.lines}):
-        days.setdefault(name, []).append(f"{day}")
-    days = {name: days[name] for name, _, _ in proposed}
-    if proposed and again:
-        journal_rows.note_again(
-            connection, sealed.newest, days=days, written_as=wanted.format, at=at
-        )
+    """Remember what left: proposals of the night, and accruals and reversals of the close."""
+    proposed = [line for line in chosen if line.kind == PERMANENT]
+    journals = dict.fromkeys((line.journal_id, line.break_id, line.currency) for line in proposed)
+    days: dict[str, list[str]] = {name: [] for name, _, _ in journals}
+    for day, name in sorted({(line.day, line.journal_id) for line in proposed}):
+        days[name].append(f"{day}")
+    how: dict[str, Any] = {"days": days, "written_as": wanted.format, "at": at}
+    if proposed and wanted.again:
+        journal_rows.note_again(connection, sealed.newest, **how)
     elif proposed:
-        journal_rows.note_exported(
-            connection,
-            sealed.newest,
-            journals=[*proposed],
-            days=days,
-            written_as=wanted.format,
-            at=at,
-        )
+        journal_rows.note_exported(connection, sealed.newest, journals=[*journals], **how)
+    own = sorted((line for line in chosen if line.kind != PERMANENT), key=lambda line: line.journal)
     closed_months.note_handed_out(
         connection,
         sealed.closed,
-        journals=_own_journals(choice.lines),
+        journals=[
+            MonthJournal(name, rows[0].kind, day, currency, sum(row.debit for row in rows))
+            for (day, name, currency), rows in journals_of(own)
+        ],
         written_as=wanted.format,
-        is_again=again,
+        is_again=bool(wanted.again),
         at=at,
     )
-
-
-def _own_journals(lines: Sequence[BookLine]) -> Iterator[MonthJournal]:
-    """Accruals and reversals, each with its day and the sum of its debits."""
-    own = [line for line in lines if line.kind != PERMANENT]
-    for (day, name, currency), rows in journals_of(sorted(own, key=lambda line: line.journal)):
-        amount = sum(row.debit for row in rows)
-        yield MonthJournal(name, rows[0].kind, day, currency, amount)
 
 
 OF_FEES = "FEE_"

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
+from recon.config.rules import DatevExport
 from recon.model.errors import UsageError
 from recon.model.money import exponent, format_minor_units
 from recon.privacy.shown_text import defused
-from recon.steps.month.book_lines import BookLine, DatevBooks, journals_of, one_line
+from recon.steps.month.book_lines import BookLine, journals_of, one_line
 
 DECIMALS = 2
 DIGITS_MAX = 10
@@ -42,7 +43,7 @@ class _Rate:
 def datev_text(
     lines: Sequence[BookLine],
     *,
-    books: DatevBooks,
+    books: DatevExport,
     keys: Mapping[str, str],
     written_at: datetime,
 ) -> str:
@@ -88,7 +89,9 @@ def _reference(before: str) -> str:
     return f"journal {cells[at].strip(chr(34))}" if len(cells) > at else "its head"
 
 
-def _head(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime) -> tuple[str, ...]:
+def _head(
+    lines: Sequence[BookLine], *, books: DatevExport, written_at: datetime
+) -> tuple[str, ...]:
     first = lines[0].day.replace(day=1)
     last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     currency = books.base_currency or lines[0].currency
@@ -103,7 +106,7 @@ def _head(lines: Sequence[BookLine], *, books: DatevBooks, written_at: datetime)
     )
 
 
-def _rate(line: BookLine, *, books: DatevBooks) -> _Rate | None:
+def _rate(line: BookLine, *, books: DatevExport) -> _Rate | None:
     """What the month's amounts in a currency are converted at; None in the base currency.
 
     Raises:
@@ -260,7 +263,7 @@ def _amount(minor_units: int, *, currency: str) -> str:
     return f"{whole},{fraction[:DECIMALS].ljust(DECIMALS, '0')}"
 
 
-def _refuse_strange(account: str, *, books: DatevBooks) -> None:
+def _refuse_strange(account: str, *, books: DatevExport) -> None:
     if not _ACCOUNT.fullmatch(account) or len(account) > books.account_digits + 1:
         msg = (
             f"{one_line(account)!r} is no account of DATEV's books with {books.account_digits} "

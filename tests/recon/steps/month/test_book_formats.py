@@ -11,13 +11,14 @@ from decimal import Decimal
 
 import pytest
 
+from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
 from recon.steps.month.book_formats import FORMATS, XERO_LINES_MAX, WantedBooks, book_files
-from recon.steps.month.book_lines import BookCodes, BookLine, DatevBooks
+from recon.steps.month.book_lines import BookLine
 
 AT = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
 LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)
-DATEV = DatevBooks(29098, 55003, fiscal_year_month=1, account_digits=4)
+DATEV = DatevExport(consultant=29098, client=55003, fiscal_year_month=1, account_digits=4)
 DECIMALS = {"EUR": 100, "JPY": 1, "KWD": 1000}
 Sums = Counter[tuple[str, str]]
 """Account and currency -> debits less credits, in thousandths of the currency's whole unit."""
@@ -137,7 +138,7 @@ READERS: dict[str, Callable[[bytes, str], Iterator[Entry]]] = {
 
 def written(lines: Sequence[BookLine], *, kind: str) -> dict[str, bytes]:
     """The files of November."""
-    codes = BookCodes("Tax Exempt", company_code="1000", datev=DATEV)
+    codes = JournalExport(tax_code="Tax Exempt", company_code="1000", datev=DATEV)
     return book_files(lines, wanted=WantedBooks("journals", kind, AT, codes))
 
 
@@ -285,20 +286,20 @@ def test_another_format_is_refused_with_those_that_there_are() -> None:
 
 def test_xero_takes_the_tax_rate_that_is_declared_for_each_account() -> None:
     """The account's own, else the one of all; without one the account is named."""
-    codes = BookCodes("Tax Exempt", {"8400": "20% (VAT on Income)"})
+    codes = JournalExport(tax_code="Tax Exempt", tax_codes={"8400": "20% (VAT on Income)"})
     wanted = WantedBooks("x", "xero", AT, codes=codes)
     (content,) = book_files(pair("b1-EUR-1", 5), wanted=wanted).values()
     rates = {row["*AccountCode"]: row["*TaxRate"] for row in rows_of(content)}
 
     assert rates == {"1360": "Tax Exempt", "8400": "20% (VAT on Income)"}
-    bare = WantedBooks("x", "xero", AT, codes=BookCodes(tax_codes={"8400": "V0"}))
+    bare = WantedBooks("x", "xero", AT, codes=JournalExport(tax_codes={"8400": "V0"}))
     with pytest.raises(UsageError, match="none is declared for 1360; nothing is written"):
         book_files(LINES[:2], wanted=bare)
 
 
 def test_sap_and_netsuite_name_the_company_that_is_declared() -> None:
     """SAP books nothing without one; NetSuite has the column only where there is one."""
-    codes = BookCodes(tax_codes={"8400": "A0"}, company_code="1000")
+    codes = JournalExport(tax_codes={"8400": "A0"}, company_code="1000")
     (sap,) = book_files(LINES[:2], wanted=WantedBooks("x", "sap-csv", AT, codes=codes)).values()
     (suite,) = book_files(LINES[:2], wanted=WantedBooks("x", "netsuite", AT, codes=codes)).values()
     (single,) = book_files(LINES[:2], wanted=WantedBooks("x", "netsuite", AT)).values()
@@ -326,4 +327,6 @@ def test_a_character_that_datev_cannot_read_is_named_with_its_row() -> None:
 
 def of(kind: str) -> WantedBooks:
     """A format with all that it may need."""
-    return WantedBooks("x", kind, AT, BookCodes("V0", company_code="1000", datev=DATEV))
+    return WantedBooks(
+        "x", kind, AT, JournalExport(tax_code="V0", company_code="1000", datev=DATEV)
+    )

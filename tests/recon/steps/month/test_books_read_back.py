@@ -10,9 +10,10 @@ from decimal import Decimal
 
 import pytest
 
+from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
 from recon.steps.month.book_formats import WantedBooks, book_files
-from recon.steps.month.book_lines import BookCodes, BookLine, DatevBooks
+from recon.steps.month.book_lines import BookLine
 from tests.recon.steps.month.book_readers import (
     DECIMALS,
     READERS,
@@ -25,8 +26,8 @@ from tests.recon.steps.month.book_readers import (
 
 AT = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
 LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)
-DATEV = DatevBooks(29098, 55003, fiscal_year_month=7, account_digits=4)
-CODES = BookCodes("V0", company_code="1000", datev=DATEV)
+DATEV = DatevExport(consultant=29098, client=55003, fiscal_year_month=7, account_digits=4)
+CODES = JournalExport(tax_code="V0", company_code="1000", datev=DATEV)
 LONG = 'Auszahlung "Müller & Söhne"; Rückstellung für Größe 42, siehe Anhang · ' * 9
 """More than two notes of DATEV's hold."""
 
@@ -66,7 +67,9 @@ def books(kind: str) -> list[BookLine]:
     return BOOKS if kind == "datev" else [*BOOKS, *THIRD_DECIMAL]
 
 
-def written(lines: Sequence[BookLine], *, kind: str, codes: BookCodes = CODES) -> dict[str, bytes]:
+def written(
+    lines: Sequence[BookLine], *, kind: str, codes: JournalExport = CODES
+) -> dict[str, bytes]:
     """The files of November."""
     return book_files(lines, wanted=WantedBooks("journals", kind, AT, codes))
 
@@ -168,16 +171,13 @@ def test_a_spoilt_file_is_refused_by_its_reader(kind: str, good: bytes, bad: byt
         read({name: files[name].replace(good, bad, 1)}, kind=kind)
 
 
-BASED = replace(
-    DATEV,
-    base_currency="EUR",
-    rates={"2026-11": {"USD": Decimal("1.085"), "JPY": Decimal("162.345678"), "KWD": Decimal(4)}},
-)
+RATES = {"2026-11": {"USD": Decimal("1.085"), "JPY": Decimal("162.345678"), "KWD": Decimal(4)}}
+BASED = DATEV.model_copy(update={"base_currency": "EUR", "rates": RATES})
 
 
 def based(lines: Sequence[BookLine]) -> dict[str, bytes]:
     """Of books in euros, with November's rates."""
-    return written(lines, kind="datev", codes=replace(CODES, datev=BASED))
+    return written(lines, kind="datev", codes=CODES.model_copy(update={"datev": BASED}))
 
 
 def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_month() -> None:
@@ -242,7 +242,7 @@ def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(
 def test_datev_asks_whose_books_they_are() -> None:
     """Of consultant, client, fiscal year and length of accounts nothing is guessed."""
     with pytest.raises(UsageError, match=r"\[journal.export.datev\] .* declares none; nothing is"):
-        written(BOOKS, kind="datev", codes=BookCodes())
+        written(BOOKS, kind="datev", codes=JournalExport())
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,8 @@ def test_datev_asks_whose_books_they_are() -> None:
 )
 def test_datev_is_told_the_fiscal_year_that_the_batch_is_of(month: int, begins: str) -> None:
     """The newest that has begun with the batch's month, which gives its rows their year."""
-    codes = replace(CODES, datev=replace(DATEV, fiscal_year_month=month))
+    datev = DATEV.model_copy(update={"fiscal_year_month": month})
+    codes = CODES.model_copy(update={"datev": datev})
 
     files = written(BOOKS, kind="datev", codes=codes)
 
@@ -305,7 +306,7 @@ def test_datev_gets_no_more_rows_than_it_takes(monkeypatch: pytest.MonkeyPatch) 
 
 def keyed(keys: dict[str, str], *journals: list[BookLine]) -> tuple[str, bytes]:
     """DATEV's one file of some journals, with tax keys by account."""
-    codes = BookCodes("V0", keys, datev=DATEV)
+    codes = JournalExport(tax_code="V0", tax_codes=keys, datev=DATEV)
     lines = [line for own in journals for line in own]
     ((name, content),) = book_files(lines, wanted=WantedBooks("x", "datev", AT, codes)).items()
     return name, content
