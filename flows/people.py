@@ -35,7 +35,8 @@ from recon.steps.money import gate
 from recon.steps.money.approve import waiting
 from recon.steps.people import people
 from recon.steps.people.sign_off import Night, nights
-from reports.handed import drawings, index_of_months
+from reports.handed import drawings
+from reports.reading.months_index import index_of_months
 from reports.shown_close import shown_close
 from tasks.night_tasks import opened_environment, say, sentences_only
 

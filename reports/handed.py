@@ -16,14 +16,11 @@ from recon.model.errors import ReaderBrokenError
 from recon.model.resolutions import Returned
 
 if TYPE_CHECKING:
-    from recon.config.settings import Settings
-    from recon.model.business_date import BusinessMonth
     from recon.model.figures import NightFigures
     from recon.steps.acts import Drawings
     from recon.steps.care.verify import Reading
     from recon.steps.compare.sheets_proven import SheetTotals
     from recon.steps.compare.what_if import WhatIf
-    from recon.steps.month.close import AccountMonth
     from recon.steps.night.lookout import IndexLine
     from recon.steps.night.report import Workbooks
     from recon.steps.people.returned_answers import Form
@@ -101,28 +98,6 @@ def index(lines: "Sequence[IndexLine]", *, day: date, folder: Path) -> Path:
     from reports.reading.index_workbook import write_index
 
     return write_index(lines, day=day, folder=folder)
-
-
-def index_of_months(
-    accounts: "Sequence[AccountMonth]",
-    *,
-    month: "BusinessMonth",
-    out: Path | None,
-    settings: "Settings",
-) -> list[str]:
-    """Write the page over the accounts of each merchant that has several; where it lies, said."""
-    from recon.steps.month.close import merchants_of
-    from reports.reading.months_index import write_months_index
-
-    names = settings.rules.journal.accounts
-    lines = []
-    for _, own in merchants_of(accounts):
-        merchant, first = own[0].account
-        folder = out or settings.account(merchant, account_id=first).reports
-        clearing = names.clearing if names else ""
-        path = write_months_index(own, month=month, clearing=clearing, folder=folder)
-        lines.append(f"All accounts of {merchant}: {path}")
-    return lines
 
 
 def write_what_if(answer: "WhatIf", *, path: Path, at: datetime) -> Path:

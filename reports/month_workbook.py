@@ -1,11 +1,10 @@
 """The workbook of a month: `write_month_workbook` draws a statement and puts it in its place.
 
-A close (`write_close_workbook`) has the sheet Close before the statement, and its journals and open
+A close (`close_workbook`) has the sheet Close before the statement, and its journals and open
 breaks among the lists. The same statement gives the same bytes; another one of the same month is
 called -v2.
 """
 
-from collections.abc import Iterator
 from datetime import datetime, time
 from pathlib import Path
 
@@ -111,68 +110,38 @@ def write_month_workbook(stated: StatedMonth, path: Path, *, files: Files) -> Pa
         OutputError: too many versions stand there already.
         OSError: the folder cannot be written.
     """
-    return written_in_place(drawn_month(stated, files=files).write, path=path)
-
-
-def write_close_workbook(close: PreparedClose, path: Path, *, seen: SeenClose) -> Path:
-    """Write the workbook of a prepared close: the statement's, and before and in it the close's.
-
-    `seen` (`seen_close`): its digest, and the files that lie beside it.
-
-    Raises:
-        OutputError: too many versions stand there already.
-        OSError: the folder cannot be written.
-    """
-    return written_in_place(_drawn_close(close, seen=seen).write, path=path)
+    return written_in_place(_drawn(stated, files=files).write, path=path)
 
 
 def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
-    """The workbook of a close as bytes: the same close gives the same."""
-    return _drawn_close(close, seen=seen).content()
+    """The workbook of a close: the statement's, and before and in it the close's own sheets.
+
+    The same close gives the same bytes. `seen` (`seen_close`): its digest, and its files.
+    """
+    return _drawn(close.stated, files=seen.files, close=close, digest=seen.digest).content()
 
 
-def _drawn_close(close: PreparedClose, *, seen: SeenClose) -> Workbook:
-    return drawn_month(close.stated, files=seen.files, close=close, digest=seen.digest)
-
-
-def drawn_month(
+def _drawn(
     stated: StatedMonth, *, files: Files, close: PreparedClose | None = None, digest: str = ""
 ) -> Workbook:
-    """All sheets of a statement, and those of a close, with its digest, where it is one."""
     statement = stated.statement
     title = f"Statement {'/'.join(statement.account)} {statement.month.name}"
-    sheets = [*_sheets(stated, files=files, close=close, digest=digest)]
+    sheets = [] if close is None else [close_sheet(close, digest=digest)]
+    sheets += [statement_sheet(stated), open_items(stated).sheet(files=files)]
+    if statement.transit is not None:
+        sheets.append(transit(statement.transit).sheet(files=files))
+    if statement.books is not None:
+        sheets.append(books(statement.books).sheet(files=files))
+    sheets.append(straddling(statement.straddling).sheet(files=files))
+    if close is not None:
+        sheets += [journals_sheet(close), open_breaks_sheet(close)]
+    if close is not None or len(prior_items(statement.facts)):
+        sheets.append(prior_periods(stated).sheet(files=files))
+    sheets += [nights_sheet(stated), proof_sheet(stated)]
+    sheets.append(movements(statement.facts).sheet(files=files))
+    rows = [{"word": word, "meaning": meaning} for word, meaning in GUIDE]
+    about = "How to read this workbook."
+    sheets.append(Sheet("Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about))
     written = datetime.combine(statement.month.last, time())
     footer = title if close is None else title.replace("Statement", "Close", 1)
     return Workbook(title, sheets, written, footer=footer)
-
-
-def _sheets(
-    stated: StatedMonth,
-    *,
-    files: Files,
-    close: PreparedClose | None,
-    digest: str,
-) -> Iterator[Sheet]:
-    statement = stated.statement
-
-    if close is not None:
-        yield close_sheet(close, digest=digest)
-    yield statement_sheet(stated)
-    yield open_items(stated).sheet(files=files)
-    if statement.transit is not None:
-        yield transit(statement.transit).sheet(files=files)
-    if statement.books is not None:
-        yield books(statement.books).sheet(files=files)
-    yield straddling(statement.straddling).sheet(files=files)
-    if close is not None:
-        yield journals_sheet(close)
-        yield open_breaks_sheet(close)
-    if close is not None or len(prior_items(statement.facts)):
-        yield prior_periods(stated).sheet(files=files)
-    yield nights_sheet(stated)
-    yield proof_sheet(stated)
-    yield movements(statement.facts).sheet(files=files)
-    rows = [{"word": word, "meaning": meaning} for word, meaning in GUIDE]
-    about = "How to read this workbook."
-    yield Sheet("Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about)

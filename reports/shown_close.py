@@ -9,23 +9,20 @@ from recon.model.business_date import BusinessMonth
 from recon.model.money import format_minor_units
 from recon.steps.ground.environment import Environment
 from recon.steps.month.close import (
-    AccountMonth,
     ClosedView,
     PreparedClose,
     close_document,
-    close_name,
     closed_view,
     differing_lines,
-    of_closed,
-    of_prepared,
+    name_of,
     prepared_close,
     seen_close,
-    write_close_files,
+    write_files,
 )
-from recon.steps.month.signing import names_of
-from recon.steps.month.statement import CLOSING
+from recon.steps.month.statement import CLOSING, GATEWAY, sums_of
 from reports.drawing.blocks import put_in_place
-from reports.month_workbook import write_close_workbook
+from reports.month_workbook import close_workbook
+from reports.reading.months_index import AccountMonth
 from reports.sheets.words import in_words
 
 BLOCKERS_SHOWN_MAX = OPEN_SHOWN_MAX = 20
@@ -68,9 +65,9 @@ def shown_close(
         return _sealed(view, folder=folder)
     prepared = prepared_close(month, account=account, environment=environment)
     seen = seen_close(prepared)
-    files = write_close_files(prepared, files=seen.files, folder=folder)
-    path = folder / f"{close_name(prepared)}.xlsx"
-    workbook = write_close_workbook(prepared, path, seen=seen)
+    name = name_of(prepared.stated, what="close")
+    files = write_files(seen.files, folder=folder / name)
+    workbook = put_in_place(close_workbook(prepared, seen), path=folder / f"{name}.xlsx")
     return ShownClose(
         [
             *_lines(prepared, digest=seen.digest),
@@ -79,17 +76,15 @@ def shown_close(
         ],
         blocked(prepared),
         {**close_document(prepared), "digest": seen.digest},
-        of_prepared(prepared, workbook=workbook),
+        AccountMonth.of_stated(prepared.stated, standing=prepared.verdict.value, workbook=workbook),
         prepared.verdict.exit_code,
     )
 
 
 def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
     closed = view.closed
-    owed: dict[str, int] = {}
-    for figure in view.figures:
-        if (figure.of, figure.at) == ("gateway", CLOSING):
-            owed[figure.currency] = owed.get(figure.currency, 0) + figure.amount
+    sums = sums_of(view.figures)
+    owed = {key: sums[key, of, at] for key, of, at in sums if (of, at) == (GATEWAY, CLOSING)}
     name = f"{view.name.removesuffix('.xlsx')}-closed.xlsx"
     workbook = put_in_place(view.workbook, path=folder / name)
     lines = [
@@ -110,7 +105,7 @@ def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
         "sealed": view.document,
         "would_differ": [*(view.differs or ())],
     }
-    return ShownClose(lines, (), document, of_closed(view, workbook=workbook), 0)
+    return ShownClose(lines, (), document, AccountMonth.of_closed(view, workbook=workbook), 0)
 
 
 def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
@@ -136,8 +131,8 @@ def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:
     if left > 0:
         yield f"and {left} more that are open: see the sheet Close"
     yield f"Digest: {digest}"
-    for signed in names_of(prepared):
-        yield f"Signed: {signed}"
+    if (signed := prepared.state.signed) is not None:
+        yield f"Signed: {signed.by} ({signed.role}, {signed.at:%Y-%m-%d %H:%M} UTC)"
 
 
 def blocked(prepared: PreparedClose) -> list[str]:

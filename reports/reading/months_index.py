@@ -1,20 +1,18 @@
 """The accounts of a merchant in one month on one page: what their clearing account stands at."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, time
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from recon.config.settings import Settings
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import OutputError
-from recon.steps.month.close import (
-    PROVEN,
-    AccountMonth,
-    CloseVerdict,
-    SharedLine,
-    shared_lines,
-)
+from recon.steps.month.close import PROVEN, ClosedView, CloseVerdict
+from recon.steps.month.stated import StatedMonth
+from recon.steps.month.statement import CLOSING, MOVED, OPENING, MonthFigure, sums_of
 from reports.drawing.blocks import (
     Column,
     Listing,
@@ -28,6 +26,8 @@ from reports.drawing.blocks import (
 from reports.drawing.look import Tone
 from reports.reading.index_workbook import file_link
 
+ACCOUNTS_MIN = 2
+"""Fewer need no page over all accounts: their one workbook is it."""
 SENTENCE = "The books have one clearing account for these: it stands at the sums, at no line alone."
 FINE = {PROVEN, CloseVerdict.CLOSED, CloseVerdict.READY}
 FAIR = {CloseVerdict.WITH_OPEN_ITEMS}
@@ -38,6 +38,7 @@ def _tone(row: Any) -> Tone:
     return "good" if standing in FINE else "warn" if standing in FAIR else "bad" if standing else ""
 
 
+MONEY = ("before", "moved", "owed", "booked", "apart")
 COLUMNS = (
     Column("Account", 16, "account"),
     Column("Standing", 22, "standing", tone=_tone),
@@ -50,6 +51,55 @@ COLUMNS = (
     Column("Books less gateway", 20, "apart", "money"),
     Column("Workbook", 52, "workbook"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMonth:
+    """A month of one account, as it is stated or as it was sealed."""
+
+    account: tuple[str, str]
+    standing: str
+    """PROVEN, NOT_PROVEN, or the verdict of its close."""
+    figures: Sequence[MonthFigure]
+    has_books: bool
+    """Whether a ledger was compared."""
+    workbook: Path | None
+    """None where none was written: a closed month's is `recon close`'s."""
+
+    @classmethod
+    def of_stated(cls, stated: StatedMonth, *, standing: str, workbook: Path) -> "AccountMonth":
+        """A month as it is known now."""
+        statement = stated.statement
+        has_books = statement.books is not None
+        return cls(statement.account, standing, statement.figures, has_books, workbook)
+
+    @classmethod
+    def of_closed(cls, view: ClosedView, *, workbook: Path | None) -> "AccountMonth":
+        """A closed month as it was sealed."""
+        has_books = bool(view.document["statement"]["books_covered"])
+        standing = CloseVerdict.CLOSED.value
+        return cls(view.closed.account, standing, view.figures, has_books, workbook)
+
+
+def index_of_months(
+    accounts: Sequence[AccountMonth], *, month: BusinessMonth, out: Path | None, settings: Settings
+) -> list[str]:
+    """Write the page over the accounts of each merchant that has several; where it lies, said.
+
+    `out`: where all go; else the reports of each merchant's first account.
+
+    Raises:
+        OutputError: a folder cannot be written.
+    """
+    names, lines = settings.rules.journal.accounts, []
+    ordered = sorted(accounts, key=lambda each: each.account)
+    for merchant, group in groupby(ordered, key=lambda each: each.account[0]):
+        if len(own := [*group]) >= ACCOUNTS_MIN:
+            folder = out or settings.account(merchant, account_id=own[0].account[1]).reports
+            clearing = names.clearing if names else ""
+            path = write_months_index(own, month=month, clearing=clearing, folder=folder)
+            lines.append(f"All accounts of {merchant}: {path}")
+    return lines
 
 
 def write_months_index(
@@ -87,39 +137,44 @@ def write_months_index(
 
 
 def _blocks(accounts: Sequence[AccountMonth], *, folder: Path) -> Iterator[Part]:
-    """The accounts of each currency and their sum."""
-    for currency, group in groupby(shared_lines(accounts), key=lambda line: line.currency):
-        lines = [*group]
-        booked = [line.booked for line in lines]
+    """The accounts of each currency, and their sum."""
+    in_order = sorted(accounts, key=lambda each: each.account)
+    every = [row for account in in_order for row in _rows(account, folder=folder)]
+    for currency in sorted({row["currency"] for row in every}):
+        rows = [row for row in every if row["currency"] == currency]
         # Where an account's books were not compared nobody knows what the account stands at.
-        books = None if None in booked else sum(each or 0 for each in booked)
-        total = _money(
-            before=sum(line.owed_before for line in lines),
-            moved=sum(line.moved for line in lines),
-            owed=sum(line.owed for line in lines),
-            booked=books,
-        )
+        total = {name: _sum([row[name] for row in rows]) for name in MONEY}
         blank = {"standing": "", "check": None, "workbook": ""}
         named = {"account": f"Sum {currency}", "currency": currency}
-        rows = [_row(line, folder=folder) for line in lines]
         yield Listing(COLUMNS, rows, total={**blank, **named, **total})
         yield TextLine()
 
 
-def _money(*, before: int, moved: int, owed: int, booked: int | None) -> dict[str, int | None]:
-    """By how much the books are apart stands beside; why, the workbook of each account says."""
-    apart = None if booked is None else booked - owed
-    return {"before": before, "moved": moved, "owed": owed, "booked": booked, "apart": apart}
+def _sum(amounts: Sequence[int | None]) -> int | None:
+    known = [each for each in amounts if each is not None]
+    return sum(known) if len(known) == len(amounts) else None
 
 
-def _row(line: SharedLine, *, folder: Path) -> dict[str, Any]:
-    book, before, moved, owed = line.of.workbook, line.owed_before, line.moved, line.owed
+def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
+    """By currency what an account adds, minor units; one in which nothing moved has no row.
+
+    By how much the books are apart stands beside; why, the workbook of each account says.
+    """
+    sums = sums_of(of.figures)
     sealed = "recon close shows it as it was sealed"
-    return {
-        "account": line.of.account[1],
-        "standing": line.of.standing,
-        "currency": line.currency,
-        **_money(before=before, moved=moved, owed=owed, booked=line.booked),
-        "check": check_of(holds=before + moved == owed),
-        "workbook": sealed if book is None else file_link(book, folder=folder),
-    }
+    for currency in sorted({each.currency for each in of.figures}):
+        before, moved, owed = (sums[currency, "gateway", at] for at in (OPENING, MOVED, CLOSING))
+        # As a statement derives the books: from the gateway's and what was open between them.
+        booked = before + sums[currency, "books", OPENING] + sums[currency, "books", MOVED]
+        yield {
+            "account": of.account[1],
+            "standing": of.standing,
+            "currency": currency,
+            "before": before,
+            "moved": moved,
+            "owed": owed,
+            "booked": booked if of.has_books else None,
+            "apart": booked - owed if of.has_books else None,
+            "check": check_of(holds=before + moved == owed),
+            "workbook": sealed if of.workbook is None else file_link(of.workbook, folder=folder),
+        }

@@ -15,18 +15,20 @@ from recon.steps.month.close import (
     OpenItem,
     PreparedClose,
     month_files,
+    name_of,
     seen_close,
-    write_month_files,
+    write_files,
 )
 from recon.steps.month.in_sql import statement_of
 from recon.steps.month.stated import NightOfMonth, StatedMonth
 from recon.steps.month.statement import MonthFrame
-from reports.month_workbook import write_close_workbook, write_month_workbook
+from reports.drawing.blocks import put_in_place
+from reports.month_workbook import close_workbook, write_month_workbook
 from reports.sheets import month_lists
 from reports.sheets.words import words_of
 from tests.recon.steps.month.month_folders import due_of, nights_of
 from tests.recon.steps.month.month_truth import PLACE, MonthTruth
-from tests.recon.steps.month.test_truth_of_months import NAMES
+from tests.recon.steps.month.test_truth_of_months import ACCOUNTS
 
 TOP = 4
 """Row of a list's header."""
@@ -48,7 +50,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> StatedMonth:
         PLACE,
         BusinessCalendar.of(),
         due_of(truth, nights),
-        NAMES,
+        ACCOUNTS,
     )
     return StatedMonth(
         statement=statement_of(frame, nights=nights),
@@ -69,7 +71,7 @@ def written(month: StatedMonth, path: Path) -> Path:
 
 def written_close(close: PreparedClose, path: Path) -> Path:
     """The workbook of a close beside its files."""
-    return write_close_workbook(close, path, seen=seen_close(close))
+    return put_in_place(close_workbook(close, seen_close(close)), path=path)
 
 
 def close_of(month: StatedMonth) -> PreparedClose:
@@ -206,7 +208,7 @@ def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
         tuple(group[each] for each in by): (group["Rows"], Decimal(str(group[amount])))
         for group in groups
     } == sums
-    folder = write_month_files(month, files=month_files(month), folder=tmp_path)
+    folder = write_files(month_files(month), folder=tmp_path / name_of(month))
     for name in names:
         content = (folder / name).read_bytes()
         size = f"{len(content.splitlines()) - 1:,} rows, {len(content):,} bytes"

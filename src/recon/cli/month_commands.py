@@ -3,7 +3,8 @@
 Two people close a month and two open it again; they first see what blocks it, or what would move.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from recon.cli.speaking import AsJson, complain, say, show_json
 if TYPE_CHECKING:
     from recon.model.business_date import BusinessMonth
     from recon.steps.ground.environment import Environment
-    from recon.steps.month.close import AccountMonth, ClosedView
+    from recon.steps.month.close import ClosedView
     from recon.steps.month.stated import StatedMonth
 
 Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
@@ -26,7 +27,7 @@ Folder = Annotated[
 NOT_PROVEN_EXIT_CODE = 4
 TROUBLES_SHOWN_MAX = 20
 """Lines of each on the terminal; the workbook has them all."""
-_NUMBER_WIDTH = 16
+_NUMBER_WIDTH = 20
 _COUNT_WIDTH = 7
 _LABEL_WIDTH = 58
 
@@ -62,7 +63,7 @@ def close(
         one_account,
     )
     from recon.steps.month.close import CloseVerdict
-    from reports.handed import index_of_months
+    from reports.reading.months_index import index_of_months
     from reports.shown_close import shown_close
 
     wanted = BusinessMonth.named(month)
@@ -294,24 +295,42 @@ def statement(
     """
     from recon.model.business_date import BusinessMonth
     from recon.steps.ground.environment import named_accounts
-    from reports.handed import index_of_months
+    from recon.steps.month import close as closing
+    from recon.steps.month.stated import stated_month
+    from reports.month_workbook import write_month_workbook
+    from reports.reading.months_index import AccountMonth, index_of_months
 
     wanted = BusinessMonth.named(month)
     documents: list[dict[str, Any]] = []
     troubled: list[StatedMonth] = []
     indexed: list[AccountMonth] = []
+
+    def told(lines: Iterable[str]) -> None:
+        for line in () if as_json else lines:
+            say(line)
+
     with opened(signs=False) as environment:
         settings = environment.settings
         for which in named_accounts(settings, merchant=merchant, account=account):
-            document, own, stated = _of_account(
-                wanted, which, out=out, environment=environment, is_shown=not as_json
-            )
-            documents.append(document)
+            view = closing.closed_view(wanted, account=which, environment=environment)
+            if view is not None:
+                sealed, differs = view.document["statement"], [*(view.differs or ())]
+                told(_closed_lines(view))
+                documents.append({**sealed, "closed_by": view.closed.by, "would_differ": differs})
+                indexed.append(AccountMonth.of_closed(view, workbook=None))
+                continue
+            folder = out or settings.account(which[0], account_id=which[1]).reports
+            stated = stated_month(wanted, account=which, environment=environment)
+            content, name = closing.month_files(stated), closing.name_of(stated)
+            files = closing.write_files(content, folder=folder / name)
+            workbook = write_month_workbook(stated, folder / f"{name}.xlsx", files=content)
+            told([*_statement_lines(stated), f"Workbook: {workbook}", f"Tables and SQL: {files}"])
+            documents.append(closing.document_of(stated))
+            standing = closing.PROVEN if stated.is_proven else closing.NOT_PROVEN
+            own = AccountMonth.of_stated(stated, standing=standing, workbook=workbook)
             indexed.append(own)
-            troubled += [stated] if stated is not None and not stated.is_proven else []
-        pages = index_of_months(indexed, month=wanted, out=out, settings=settings)
-        for line in () if as_json else pages:
-            say(line)
+            troubled += [] if stated.is_proven else [stated]
+        told(index_of_months(indexed, month=wanted, out=out, settings=settings))
     if as_json:
         show_json(documents)
     for stated in troubled:
@@ -321,65 +340,18 @@ def statement(
         raise typer.Exit(NOT_PROVEN_EXIT_CODE)
 
 
-def _of_account(
-    wanted: "BusinessMonth",
-    which: tuple[str, str],
-    *,
-    out: Path | None,
-    environment: "Environment",
-    is_shown: bool,
-) -> "tuple[dict[str, Any], AccountMonth, StatedMonth | None]":
-    """One account: the document, its line over all accounts; the statement of an open month."""
-    from recon.steps.month.close import closed_view, of_closed, of_stated
-    from recon.steps.month.stated import stated_month
-
-    view = closed_view(wanted, account=which, environment=environment)
-    if view is not None:
-        return _of_closed(view, is_shown=is_shown), of_closed(view, workbook=None), None
-    folder = out or environment.settings.account(which[0], account_id=which[1]).reports
-    stated = stated_month(wanted, account=which, environment=environment)
-    document, workbook = _of_open(stated, folder=folder, is_shown=is_shown)
-    return document, of_stated(stated, workbook=workbook), stated
-
-
-def _of_open(stated: "StatedMonth", *, folder: Path, is_shown: bool) -> tuple[dict[str, Any], Path]:
-    """A month as it is known now, written and said; the document for programs, the workbook."""
-    from recon.steps.month.close import document_of, month_files, name_of, write_month_files
-    from reports.month_workbook import write_month_workbook
-
-    content = month_files(stated)
-    files = write_month_files(stated, files=content, folder=folder)
-    path = folder / f"{name_of(stated)}.xlsx"
-    workbook = write_month_workbook(stated, path, files=content)
-    if is_shown:
-        for line in _statement_lines(stated):
-            say(line)
-        say(f"Workbook: {workbook}")
-        say(f"Tables and SQL: {files}")
-    return document_of(stated), workbook
-
-
-def _of_closed(view: "ClosedView", *, is_shown: bool) -> dict[str, Any]:
+def _closed_lines(view: "ClosedView") -> Iterator[str]:
     """A closed month with the figures that were sealed, and what would be different today."""
     closed, stated = view.closed, view.stated
-    if is_shown and stated is not None:
-        which = "/".join(closed.account)
-        say(f"Statement of {which} for {closed.month}, {closed.in_words}.")
-        for currency in stated.statement.currencies:
-            say("")
-            for line in _of_currency(stated, currency):
-                say(line)
-        say("")
-        for sentence in view.differs or ("nothing",):
-            say(f"Would be different today: {sentence}")
-        say(f"The sealed workbook: recon close {closed.month}")
-    elif is_shown:
-        say(f"Statement of {'/'.join(closed.account)} for {closed.month}, {closed.in_words}.")
-        for sentence in view.differs or ():
-            say(f"Would be different today: {sentence}")
-        say(f"Its figures stand in the sealed workbook: recon close {closed.month}")
-    sealed: dict[str, Any] = view.document["statement"]
-    return {**sealed, "closed_by": closed.by, "would_differ": [*(view.differs or ())]}
+    yield f"Statement of {'/'.join(closed.account)} for {closed.month}, {closed.in_words}."
+    if stated is not None:
+        yield from _by_currency(stated)
+        yield ""
+    nothing = ("nothing",) if stated is not None else ()
+    for sentence in view.differs or nothing:
+        yield f"Would be different today: {sentence}"
+    where = "The sealed workbook" if stated else "Its figures stand in the sealed workbook"
+    yield f"{where}: recon close {closed.month}"
 
 
 def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
@@ -398,9 +370,7 @@ def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
     if len(stated.rules) > 1:
         since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
         yield f"The rules changed: {since}. Dates are those of the newest."
-    for currency in statement.currencies:
-        yield ""
-        yield from _of_currency(stated, currency)
+    yield from _by_currency(stated)
     held = sum(each.holds for each in statement.equations)
     yield ""
     yield f"Proof: {held} of {len(statement.equations)} equations hold."
@@ -410,18 +380,13 @@ def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
         yield from (f"{untold.sentence}." for untold in untold_refunds(statement.unknown_refunds))
 
 
-def _of_currency(stated: "StatedMonth", currency: str) -> Iterator[str]:
+def _by_currency(stated: "StatedMonth") -> Iterator[str]:
+    from recon.model.money import format_minor_units
     from recon.steps.month.statement import blocks_of
 
-    for block in blocks_of(stated.statement, currency=currency):
-        for row in block:
-            yield _row(row.label, row.count, row.amount, currency=currency, indent=row.depth)
-
-
-def _row(label: str, count: int | None, amount: int, *, currency: str, indent: int) -> str:
-    from recon.model.money import format_minor_units
-
-    shown = f"{format_minor_units(amount, currency=currency)} {currency}"
-    name = f"{'  ' * indent}{label}"
-    counted = "" if count is None else str(count)
-    return f"{name:<{_LABEL_WIDTH}}{counted:>{_COUNT_WIDTH}}{shown:>{_NUMBER_WIDTH + 4}}"
+    for currency in stated.statement.currencies:
+        yield ""
+        for row in chain.from_iterable(blocks_of(stated.statement, currency=currency)):
+            shown = f"{format_minor_units(row.amount, currency=currency)} {currency}"
+            name, count = f"{'  ' * row.depth}{row.label}", "" if row.count is None else row.count
+            yield f"{name:<{_LABEL_WIDTH}}{count:>{_COUNT_WIDTH}}{shown:>{_NUMBER_WIDTH}}"

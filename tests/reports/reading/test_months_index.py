@@ -7,13 +7,48 @@ from typing import Any
 import pytest
 from openpyxl import load_workbook
 
+from recon.config.rules import Rules
+from recon.config.settings import Settings
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import OutputError
-from recon.steps.month.close import AccountMonth
-from reports.reading.months_index import write_months_index
-from tests.recon.steps.month.test_month_index import FIRST, SECOND, WITHOUT_BOOKS
+from recon.steps.month.close import NOT_PROVEN
+from recon.steps.month.statement import MonthFigure
+from reports.reading.months_index import AccountMonth, index_of_months, write_months_index
 
 NOVEMBER = BusinessMonth.named("2026-11")
+FIRST = AccountMonth(
+    ("M", "1"),
+    "CLOSED",
+    [
+        MonthFigure("EUR", "gateway", "opening", "not_settled", 1, 1_000),
+        MonthFigure("EUR", "gateway", "moved", "capture", 2, 700),
+        MonthFigure("EUR", "gateway", "moved", "pay_out", 1, -500),
+        MonthFigure("EUR", "gateway", "closing", "not_settled", 1, 1_200),
+        MonthFigure("EUR", "reserve", "moved", "reserve", 1, 90),
+        MonthFigure("EUR", "outside", "moved", "capture", 1, 80),
+        MonthFigure("EUR", "transit", "closing", "in_transit", 1, 500),
+        MonthFigure("EUR", "books", "opening", "open", 1, -30),
+        MonthFigure("EUR", "books", "moved", "capture", 2, 600),
+        MonthFigure("EUR", "books", "closing", "open", 1, 370),
+        MonthFigure("JPY", "gateway", "opening", "not_settled", 1, 40),
+        MonthFigure("JPY", "gateway", "closing", "not_settled", 1, 40),
+    ],
+    has_books=True,
+    workbook=Path("a 1/statement#1.xlsx"),
+)
+SECOND = AccountMonth(
+    ("M", "2"),
+    NOT_PROVEN,
+    [
+        MonthFigure("EUR", "gateway", "moved", "capture", 1, 300),
+        MonthFigure("EUR", "gateway", "closing", "not_settled", 1, 290),
+        MonthFigure("EUR", "books", "moved", "capture", 1, 300),
+    ],
+    has_books=True,
+    workbook=None,
+)
+WITHOUT_BOOKS = AccountMonth(("M", "3"), "PROVEN", SECOND.figures[:2], False, None)
+OTHER = AccountMonth(("N", "1"), "PROVEN", [], False, None)
 
 
 def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
@@ -63,3 +98,13 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     """With what was kept and what to do."""
     with pytest.raises(OutputError, match="own workbooks are kept: name a folder"):
         write_months_index([FIRST, SECOND], month=NOVEMBER, clearing="", folder=tmp_path / "gone")
+
+
+def test_accounts_of_two_merchants_share_no_clearing_account(tmp_path: Path) -> None:
+    """A merchant with one account needs no page: its one workbook is it."""
+    settings = Settings.model_construct(rules=Rules())
+    every = [OTHER, SECOND, WITHOUT_BOOKS]
+
+    said = index_of_months(every, month=NOVEMBER, out=tmp_path, settings=settings)
+
+    assert said == [f"All accounts of M: {tmp_path}/months-M-2026-11.xlsx"]

@@ -8,11 +8,10 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +72,9 @@ WINDOW_MARGIN_DAYS = 5
 """Days beyond the age of a batch, for the next night to run in."""
 WINDOW_DAYS_MAX = 366
 """What rules.toml takes as [window] ledger_days."""
+
+
+PROVEN, NOT_PROVEN = "PROVEN", "NOT PROVEN"
 
 
 class CloseVerdict(StrEnum):
@@ -408,24 +410,14 @@ def _listed(
 
 ORDER = {OPENING: 0, MOVED: 1, CLOSING: 2}
 FIGURE_COLUMNS = ("currency", "of", "at", "name", "count", "amount")
-SCRIPT = "statement.sql"
 _AMOUNTS = frozenset({"amount", "shown", "debit", "credit"})
 """Columns of minor units."""
 
 
-def name_of(stated: StatedMonth) -> str:
+def name_of(stated: StatedMonth, *, what: str = "statement") -> str:
     """How its workbook and its folder are called: `statement-<merchant>-<account>-2026-11`."""
     statement = stated.statement
-    return "-".join(("statement", *statement.account, statement.month.name))
-
-
-def write_month_files(stated: StatedMonth, *, files: Mapping[str, str], folder: Path) -> Path:
-    """Write its files (`month_files`) below a folder of the statement's name; gives that folder.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    return write_files(files, folder=folder / name_of(stated))
+    return "-".join((what, *statement.account, statement.month.name))
 
 
 def write_files(files: Mapping[str, str], *, folder: Path) -> Path:
@@ -443,33 +435,27 @@ def write_files(files: Mapping[str, str], *, folder: Path) -> Path:
 def month_files(stated: StatedMonth) -> dict[str, str]:
     """Name -> content of every file; amounts with the decimals of their currency."""
     statement = stated.statement
-    frames: dict[str, pd.DataFrame | None] = {
-        "opening-items": statement.opening_items,
-        "closing-items": statement.closing_items,
-        "facts": statement.facts,
-        "straddling": statement.straddling,
-        "in-transit": statement.transit,
-        "books": statement.books,
-        "told-by-nights": statement.told,
-        "journals": statement.journals,
+    frames = {
+        "opening-items.csv": statement.opening_items,
+        "closing-items.csv": statement.closing_items,
+        "facts.csv": statement.facts,
+        "straddling.csv": statement.straddling,
+        "in-transit.csv": statement.transit,
+        "books.csv": statement.books,
+        "told-by-nights.csv": statement.told,
+        "journals.csv": statement.journals,
     }
-    tables = {f"{name}.csv": _table(frame) for name, frame in frames.items() if frame is not None}
     nights = [
-        {
-            "night": each.business_date.isoformat(),
-            "run": each.run_id,
-            "standing": each.standing,
-            "trouble": each.trouble,
-        }
+        {"night": f"{each.business_date}", "run": each.run_id}
+        | {"standing": each.standing, "trouble": each.trouble}
         for each in stated.nights
     ]
-    figures = [_cells(figure) for figure in in_order(statement.figures)]
     return {
-        "figures.csv": csv_text(FIGURE_COLUMNS, figures),
-        **tables,
-        "proof.csv": csv_text(_PROOF, proof_rows(stated)),
-        "nights.csv": csv_text(("night", "run", "standing", "trouble"), nights),
-        SCRIPT: statement.sql,
+        "figures.csv": _csv(FIGURE_COLUMNS, _figures(statement.figures)),
+        **{name: _table(frame) for name, frame in frames.items() if frame is not None},
+        "proof.csv": _csv(_PROOF, proof_rows(stated)),
+        "nights.csv": _csv(("night", "run", "standing", "trouble"), nights),
+        "statement.sql": statement.sql,
     }
 
 
@@ -480,14 +466,11 @@ def proof_rows(stated: StatedMonth) -> list[dict[str, Any]]:
     """The equations with both sides; amounts as text."""
     rows = []
     for each in stated.statement.equations:
-        sides: dict[str, int | str] = {"left": each.left, "right": each.right}
+        cells = {name: getattr(each, name) for name in _PROOF}
         if each.measure == AMOUNT:
-            sides = {
-                name: format_minor_units(number, currency=each.currency)
-                for name, number in (("left", each.left), ("right", each.right))
-            }
-        about = {"id": each.id, "name": each.name, "currency": each.currency}
-        rows.append({**about, "measure": each.measure, **sides, "holds": each.holds})
+            for side in ("left", "right"):
+                cells[side] = format_minor_units(cells[side], currency=each.currency)
+        rows.append(cells)
     return rows
 
 
@@ -506,7 +489,7 @@ def document_of(stated: StatedMonth) -> dict[str, Any]:
         "bank_covered": statement.transit is not None,
         "books_covered": statement.books is not None,
         "rules": dict(stated.rules),
-        "figures": [_cells(figure) for figure in in_order(statement.figures)],
+        "figures": _figures(statement.figures),
         "proof": proof_rows(stated),
         "refunds_not_measured": [refund.payment for refund in statement.unknown_refunds],
     }
@@ -517,9 +500,12 @@ def in_order(figures: Sequence[MonthFigure]) -> list[MonthFigure]:
     return sorted(figures, key=lambda each: (each.currency, each.of, ORDER[each.at], each.name))
 
 
-def _cells(figure: MonthFigure) -> dict[str, Any]:
-    cells = {name: getattr(figure, name) for name in FIGURE_COLUMNS}
-    return {**cells, "amount": format_minor_units(figure.amount, currency=figure.currency)}
+def _figures(figures: Sequence[MonthFigure]) -> list[dict[str, Any]]:
+    return [
+        {name: getattr(figure, name) for name in FIGURE_COLUMNS}
+        | {"amount": format_minor_units(figure.amount, currency=figure.currency)}
+        for figure in in_order(figures)
+    ]
 
 
 def _table(frame: pd.DataFrame) -> str:
@@ -528,10 +514,7 @@ def _table(frame: pd.DataFrame) -> str:
     return b"".join(parts).decode()
 
 
-def csv_text(
-    columns: Sequence[str], rows: Iterator[Mapping[str, Any]] | Sequence[Mapping[str, Any]]
-) -> str:
-    """Rows as a CSV file with a header."""
+def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     target = io.StringIO()
     writer = csv.DictWriter(target, fieldnames=columns, lineterminator="\n")
     writer.writeheader()
@@ -547,29 +530,14 @@ BREAK_COLUMNS = (
 )
 
 
-def close_name(close: PreparedClose) -> str:
-    """How its workbook and its folder are called: `close-<merchant>-<account>-2026-11`."""
-    statement = close.stated.statement
-    return "-".join(("close", *statement.account, statement.month.name))
-
-
 def close_files(close: PreparedClose) -> dict[str, str]:
     """Name -> content of every file: those of the statement, and beside them the close's own."""
     return {
         **month_files(close.stated),
-        "blockers.csv": csv_text(BLOCKER_COLUMNS, _blockers(close)),
-        "open-at-close.csv": csv_text(OPEN_COLUMNS, _open_items_file(close)),
-        "open-breaks.csv": csv_text(BREAK_COLUMNS, _open_breaks(close)),
+        "blockers.csv": _csv(BLOCKER_COLUMNS, _blockers(close)),
+        "open-at-close.csv": _csv(OPEN_COLUMNS, _open_at_close(close)),
+        "open-breaks.csv": _csv(BREAK_COLUMNS, _open_breaks(close)),
     }
-
-
-def write_close_files(close: PreparedClose, *, files: Mapping[str, str], folder: Path) -> Path:
-    """Write its files (`close_files`) below a folder of the close's name; gives that folder.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    return write_files(files, folder=folder / close_name(close))
 
 
 def close_document(close: PreparedClose) -> dict[str, Any]:
@@ -577,7 +545,7 @@ def close_document(close: PreparedClose) -> dict[str, Any]:
     return {
         "verdict": close.verdict.value,
         "blockers": _blockers(close),
-        "open_items": _open_items_file(close),
+        "open_items": _open_at_close(close),
         "statement": document_of(close.stated),
     }
 
@@ -586,18 +554,12 @@ def _blockers(close: PreparedClose) -> list[dict[str, Any]]:
     return [{name: getattr(each, name) for name in BLOCKER_COLUMNS} for each in close.blockers]
 
 
-def _open_items_file(close: PreparedClose) -> list[dict[str, Any]]:
-    return [
-        {
-            "what": each.what,
-            "count": each.count,
-            "currency": each.currency,
-            "amount": format_minor_units(each.amount, currency=each.currency)
-            if each.currency
-            else "",
-        }
-        for each in close.open_items
-    ]
+def _open_at_close(close: PreparedClose) -> list[dict[str, Any]]:
+    rows = [{name: getattr(each, name) for name in OPEN_COLUMNS} for each in close.open_items]
+    for row in rows:
+        currency = row["currency"]
+        row["amount"] = format_minor_units(row["amount"], currency=currency) if currency else ""
+    return rows
 
 
 def _open_breaks(close: PreparedClose) -> Iterator[Mapping[str, Any]]:
@@ -625,8 +587,6 @@ _NAMES: Mapping[str, str] = {
     "in_transit": "In transit",
     "reserve": RESERVE_MOVED,
 }
-_KEY = 4
-"""Cells of a figure that name it: currency, of, at, name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -666,37 +626,27 @@ def seen_close(close: PreparedClose) -> SeenClose:
 
 def moved_since(seen: Mapping[str, Any], *, now: SeenClose) -> list[str]:
     """Which figures are others than when somebody looked, then which lists; each as a sentence."""
-    figures = [*_figures_moved(_by_name(seen["figures"]), _by_name(now.figures))]
-    before = seen["lists"]
-    lists = [
-        f"{name} is another list"
-        for name in sorted({*before, *now.lists})
-        if before.get(name) != now.lists.get(name)
-    ]
-    return [*figures, *lists]
-
-
-def _by_name(figures: Sequence[Sequence[Any]]) -> dict[tuple[str, ...], tuple[int, int]]:
-    return {tuple(each[:_KEY]): (int(each[_KEY]), int(each[_KEY + 1])) for each in figures}
-
-
-def _figures_moved(
-    then: Mapping[tuple[str, ...], tuple[int, int]], now: Mapping[tuple[str, ...], tuple[int, int]]
-) -> Iterator[str]:
-    for key in sorted({*then, *now}):
-        before, after = then.get(key, (0, 0)), now.get(key, (0, 0))
+    then, today = (
+        {tuple(key): (count, amount) for *key, count, amount in figures}
+        for figures in (seen["figures"], now.figures)
+    )
+    moved = []
+    for key in sorted({*then, *today}):
+        before, after = then.get(key, (0, 0)), today.get(key, (0, 0))
         if before != after:
             currency, of, at, name = key
-            named = _NAMES.get(name, name.replace("_", " "))
-            yield (
-                f"{of}, {at}, {named}: {_shown(before, currency)} then, "
-                f"{_shown(after, currency)} now"
+            sides = (
+                f"{format_minor_units(amount, currency=currency)} {currency} ({count})"
+                for count, amount in (before, after)
             )
-
-
-def _shown(figure: tuple[int, int], currency: str) -> str:
-    count, amount = figure
-    return f"{format_minor_units(amount, currency=currency)} {currency} ({count})"
+            named = _NAMES.get(name, name.replace("_", " "))
+            moved.append("{}, {}, {}: {} then, {} now".format(of, at, named, *sides))
+    lists = seen["lists"]
+    return moved + [
+        f"{name} is another list"
+        for name in sorted({*lists, *now.lists})
+        if lists.get(name) != now.lists.get(name)
+    ]
 
 
 WORKBOOK = ".xlsx"
@@ -715,9 +665,9 @@ class ClosedView:
     """As it was sealed, with both names."""
     name: str
     """Of the workbook's file."""
-    differs: tuple[str, ...] | None
+    differs: tuple[str, ...] | None = None
     """What a close of today would have otherwise, each as a sentence; None: nobody asked."""
-    today: StatedMonth | None
+    today: StatedMonth | None = None
     """The month as it would be stated today; None: nobody asked, or its nights were let go."""
 
     @property
@@ -751,21 +701,20 @@ def closed_view(
     if closed is None:
         return None
     folder = closed_folder(closed, environment=environment)
-    document = folder.document
-    named = [entry.name for entry in folder.sealed.manifest.files if entry.name.endswith(WORKBOOK)]
+    names = (entry.name for entry in folder.sealed.manifest.files)
+    named = [name for name in names if name.endswith(WORKBOOK)]
     if len(named) != 1:
         msg = f"{UNREAD}: {closed.folder} has {len(named)} workbooks, not one"
         raise ArchiveBrokenError(msg)
-    workbook = folder.file(named[0])
+    view = ClosedView(closed, folder.document, folder.file(named[0]), named[0])
     if not is_compared:
-        return ClosedView(closed, document, workbook, named[0], None, None)
+        return view
     try:
         today = prepared_close(month, account=account, environment=environment)
     except NightLetGoError as error:
-        unknown = (f"that is not known any more: {error}",)
-        return ClosedView(closed, document, workbook, named[0], unknown, None)
-    differs = tuple(moved_since(document["signed"], now=seen_close(today)))
-    return ClosedView(closed, document, workbook, named[0], differs, today.stated)
+        return replace(view, differs=(f"that is not known any more: {error}",))
+    differs = tuple(moved_since(view.document["signed"], now=seen_close(today)))
+    return replace(view, differs=differs, today=today.stated)
 
 
 def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
@@ -774,89 +723,7 @@ def differing_lines(differs: Sequence[str] | None) -> Iterator[str]:
         return
     for sentence in differs[:MOVED_SHOWN_MAX]:
         yield f"Would be different today: {sentence}"
-    more = len(differs) - MOVED_SHOWN_MAX
-    if more > 0:
+    if (more := len(differs) - MOVED_SHOWN_MAX) > 0:
         yield f"and {more} more that would be different today"
     if not differs:
         yield "Nothing would be different today."
-
-
-ACCOUNTS_MIN = 2
-"""Fewer need no page over all accounts: their one workbook is it."""
-PROVEN, NOT_PROVEN = "PROVEN", "NOT PROVEN"
-_GATEWAY, _BOOKS = "gateway", "books"
-
-
-@dataclass(frozen=True, slots=True)
-class AccountMonth:
-    """A month of one account, as it is stated or as it was sealed."""
-
-    account: tuple[str, str]
-    standing: str
-    """PROVEN, NOT_PROVEN, or the verdict of its close."""
-    figures: Sequence[MonthFigure]
-    has_books: bool
-    """Whether a ledger was compared."""
-    workbook: Path | None
-    """None where none was written: a closed month's is `recon close`'s."""
-
-
-def of_stated(stated: StatedMonth, *, workbook: Path) -> AccountMonth:
-    """A month as it is known now."""
-    standing = PROVEN if stated.is_proven else NOT_PROVEN
-    return _of_stated(stated, standing=standing, workbook=workbook)
-
-
-def of_prepared(close: PreparedClose, *, workbook: Path) -> AccountMonth:
-    """A month as it would be closed now."""
-    return _of_stated(close.stated, standing=close.verdict.value, workbook=workbook)
-
-
-def of_closed(view: ClosedView, *, workbook: Path | None) -> AccountMonth:
-    """A closed month as it was sealed."""
-    has_books = bool(view.document["statement"]["books_covered"])
-    standing = CloseVerdict.CLOSED.value
-    return AccountMonth(view.closed.account, standing, view.figures, has_books, workbook)
-
-
-def _of_stated(stated: StatedMonth, *, standing: str, workbook: Path) -> AccountMonth:
-    statement = stated.statement
-    has_books = statement.books is not None
-    return AccountMonth(statement.account, standing, statement.figures, has_books, workbook)
-
-
-@dataclass(frozen=True, slots=True)
-class SharedLine:
-    """What one account adds in one currency, minor units."""
-
-    of: AccountMonth
-    currency: str
-    owed_before: int
-    moved: int
-    owed: int
-    booked: int | None
-    """The balance that its entries come to; None where no ledger was compared."""
-
-
-def merchants_of(accounts: Sequence[AccountMonth]) -> Iterator[tuple[str, list[AccountMonth]]]:
-    """Each merchant whose accounts share a clearing account: those that have several."""
-    ordered = sorted(accounts, key=lambda each: each.account)
-    for merchant, own in groupby(ordered, key=lambda each: each.account[0]):
-        if len(rows := [*own]) >= ACCOUNTS_MIN:
-            yield merchant, rows
-
-
-def shared_lines(accounts: Sequence[AccountMonth]) -> list[SharedLine]:
-    """By currency and account; an account in which nothing moved has no line of a currency."""
-    lines = []
-    for of in accounts:
-        sums = sums_of(of.figures)
-        for currency in {each.currency for each in of.figures}:
-            opening, moved, owed = (
-                sums[currency, _GATEWAY, at] for at in (OPENING, MOVED, CLOSING)
-            )
-            # As a statement derives the books: from the gateway's and what was open between them.
-            booked = opening + sums[currency, _BOOKS, OPENING] + sums[currency, _BOOKS, MOVED]
-            shown = booked if of.has_books else None
-            lines.append(SharedLine(of, currency, opening, moved, owed, shown))
-    return sorted(lines, key=lambda line: (line.currency, line.of.account))

@@ -28,7 +28,6 @@ from recon.proof.night_tables import frame_of_table
 from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 from recon.steps.month.statement import (
     COUNT,
-    JournalNames,
     MonthEquation,
     MonthFigure,
     MonthFrame,
@@ -59,6 +58,18 @@ TABLES = (ASKED, "facts.sql", POSITIONS, "differing.sql", "dated_journals.sql", 
 EQUATIONS = tuple(f"P{number}.sql" for number in range(1, 9))
 FIGURES = "figures.sql"
 OPENINGS = ("opening_payable", "opening_reserve")
+ACCOUNTS: Mapping[str, str] = {
+    "capture": "sales",
+    "adjustment": "sales",
+    "refund": "refunds",
+    "chargeback": "chargebacks",
+    "won_back": "chargebacks",
+    "payout": "payouts",
+    "pay_out": "payouts",
+    "payee": "payouts",
+    "reserve": "reserves",
+}
+"""Kind of fact, or type of entry, -> what it is booked on beside the clearing account."""
 _ITEMS = "what, currency, key, order_no, since, amount"
 _LISTS: Mapping[str, tuple[str, str]] = {
     "opening_items": (_ITEMS, "FROM open_items WHERE side = 'opening' ORDER BY 2, 1, 5, 3"),
@@ -186,9 +197,11 @@ def _opened(
     frame: MonthFrame, *, nights: Sequence[MonthNight], files: Sequence[str]
 ) -> Iterator[MonthInSql]:
     give_back(frames=True)
-    every = (*frame.earlier, *nights)
-    is_small = _size(every) <= SMALL_BYTES
-    folders = sorted({file.parent for night in every for file in night.files.values()})
+    files_read = [file for night in (*frame.earlier, *nights) for file in night.files.values()]
+    # One that is not there is for its reader to name.
+    size = sum(file.stat().st_size for file in files_read if file.exists())
+    is_small = size <= SMALL_BYTES
+    folders = sorted({file.parent for file in files_read})
     try:
         with (
             texts_for(few=is_small),
@@ -207,12 +220,6 @@ def _opened(
         raise ReconError(msg) from error
 
 
-def _size(nights: Iterable[MonthNight]) -> int:
-    """Bytes of the files of some nights; one that is not there is for its reader to name."""
-    every = (file for night in nights for file in night.files.values())
-    return sum(file.stat().st_size for file in every if file.exists())
-
-
 def _stated(month: MonthInSql, *, nights: Sequence[MonthNight]) -> MonthStatement:
     frame, newest = month.frame, nights[-1]
     (given,) = month.rows(
@@ -222,6 +229,7 @@ def _stated(month: MonthInSql, *, nights: Sequence[MonthNight]) -> MonthStatemen
     ((has_bank,),) = month.rows("SELECT count(*) > 0 FROM paid WHERE is_own")
     lists = {name: month.frame_of(name) for name in _LISTS}
     refunds = month.rows("SELECT payment, order_no, currency FROM unknown_refunds ORDER BY ALL")
+    shown = [_in_order(_text(name)) for name in (*EQUATIONS, FIGURES)]
     lost = month.rows("SELECT DISTINCT settled_on, batch_id FROM lost_lines ORDER BY ALL")
     return MonthStatement(
         month=frame.month,
@@ -248,7 +256,7 @@ def _stated(month: MonthInSql, *, nights: Sequence[MonthNight]) -> MonthStatemen
         breaks=_breaks(nights, frame=frame),
         estimates=dict(month.rows("SELECT currency, amount FROM estimates ORDER BY ALL")),
         lost_batches=lost,
-        sql=_script(month),
+        sql="\n\n".join((*month.script, *(f"{text.rstrip()};" for text in shown))) + "\n",
     )
 
 
@@ -265,7 +273,8 @@ def _breaks(nights: Sequence[MonthNight], *, frame: MonthFrame) -> pd.DataFrame:
 
 def _held_items(month: MonthInSql) -> str:
     """What batches left and reserves at both closes, item by item, as rows of `open_items`."""
-    places = {(side, key) for side in ("opening", "closing") for key in _currencies(month)}
+    keys = month.rows("SELECT DISTINCT currency FROM lines UNION SELECT key FROM openings")
+    places = {(side, str(key)) for side in ("opening", "closing") for (key,) in keys}
     batches: dict[tuple[str, str], list[Batch]] = {place: [] for place in places}
     reserves: dict[tuple[str, str], dict[str, int]] = {place: {} for place in places}
     for side, currency, name, day, settled, paid, is_paid in month.rows("FROM batches"):
@@ -293,18 +302,6 @@ def _held_items(month: MonthInSql) -> str:
         return "-- No batch left anything, and nothing is kept as a reserve."
     values = ",\n    ".join(rows)
     return f"INSERT INTO open_items VALUES\n    {values}"
-
-
-def _currencies(month: MonthInSql) -> list[str]:
-    return [
-        str(row[0])
-        for row in month.rows("SELECT DISTINCT currency FROM lines UNION SELECT key FROM openings")
-    ]
-
-
-def _script(month: MonthInSql) -> str:
-    shown = [_in_order(_text(name)) for name in (*EQUATIONS, FIGURES)]
-    return "\n\n".join((*month.script, *(f"{text.rstrip()};" for text in shown))) + "\n"
 
 
 def _in_order(text: str) -> str:
@@ -350,11 +347,12 @@ def _inputs(
             for each in frame.closed
         ],
     )
-    names = frame.names or JournalNames("", "")
+    accounts = {} if frame.accounts is None else frame.accounts.model_dump()
     age = age_of_month(month, calendar=frame.calendar, newest=nights[-1].business_date)
-    cells = [quoted(names.clearing), quoted(names.fees), f"{age}"]
+    cells = [*(quoted(accounts.get(name) or "") for name in ("clearing", "fees")), f"{age}"]
     yield _values("booking", ("clearing", "fees", "age_of_month"), [cells])
-    booked_on = [(quoted(kind), quoted(account)) for kind, account in names.by_kind.items()]
+    named = {kind: accounts.get(name) for kind, name in ACCOUNTS.items()}
+    booked_on = [(quoted(kind), quoted(account)) for kind, account in named.items() if account]
     yield _values("booked_on", ("kind", "account"), booked_on)
     yield _values(
         "night_files",
@@ -397,9 +395,18 @@ def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) 
     The files are read as one: of parts put together with UNION ALL each keeps memory of its own for
     whatever is grouped, and some sixty nights reached the bound.
     """
-    read = _rows_of_nights(name, nights=[night for night in nights if name in night.files])
-    if not read:
-        return _no_rows(name)
+    files = [quoted(str(night.files[name].resolve())) for night in nights if name in night.files]
+    if not files:
+        kinds = {"int64": "BIGINT", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
+        cells = [
+            f'NULL::{kinds.get(str(column.type), "VARCHAR")} AS "{column.name}"'
+            for column in SCHEMAS[name].columns
+            if column.name != "number"
+        ]
+        cells += ["0 AS number", "0 AS value", "false AS is_own"]
+        return f"SELECT {', '.join(cells)} WHERE false"  # names of our own schemas
+    listed = ",\n    ".join(files)
+    read = f"FROM read_parquet([\n    {listed}], filename = true, union_by_name = true)"
     columns, own = "f.* EXCLUDE (filename)", ""
     if name == "terms":
         columns = "f.* EXCLUDE (filename, number), f.number AS value"
@@ -410,26 +417,6 @@ def _view(name: str, *, nights: Iterable[MonthNight], account: tuple[str, str]) 
         own = f" WHERE {is_own}"
     # Names and paths are quoted; nothing else is put into the statement.
     return f"SELECT {columns}, n.number FROM ({read}) f JOIN night_files n USING (filename){own}"  # noqa: S608
-
-
-def _rows_of_nights(name: str, *, nights: Sequence[MonthNight]) -> str:
-    """The rows of one kind of file with the column `filename`; "" without a file."""
-    own = [quoted(str(night.files[name].resolve())) for night in nights]
-    if not own:
-        return ""
-    listed = ",\n    ".join(own)
-    return f"FROM read_parquet([\n    {listed}], filename = true, union_by_name = true)"
-
-
-def _no_rows(name: str) -> str:
-    kinds = {"int64": "BIGINT", "timestamp[us, tz=UTC]": "TIMESTAMPTZ"}
-    cells = [
-        f'NULL::{kinds.get(str(field.type), "VARCHAR")} AS "{field.name}"'
-        for field in SCHEMAS[name].columns
-        if field.name != "number"
-    ]
-    cells += ["0 AS number", "0 AS value", "false AS is_own"]
-    return f"SELECT {', '.join(cells)} WHERE false"  # names of our own schemas
 
 
 @cache

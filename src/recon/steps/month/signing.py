@@ -7,7 +7,7 @@ open it again (`recon reopen`): its folder stays, closing makes another.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -24,13 +24,12 @@ from recon.steps.ground.night_folder import storage_at
 from recon.steps.ground.two_words import agreed, ended, refuse_two
 from recon.steps.month.close import (
     CloseSignature,
-    CloseVerdict,
     PreparedClose,
     SeenClose,
     basis_of,
     close_document,
-    close_name,
     moved_since,
+    name_of,
     prepared_close,
     seen_close,
 )
@@ -47,7 +46,6 @@ from recon.store.people.closed_months import (
     CLOSE,
     REOPEN,
     ClosedMonth,
-    MonthState,
     ReopenedMonth,
     SignedMonth,
 )
@@ -131,65 +129,56 @@ class _Signing:
     def say(self, drawn: DrawnClose) -> CloseWord | None:
         """The word; None where the close is not as it was prepared any more."""
         with self.environment.store.reading() as connection:
-            first = self._first(connection, state=self.close.state)
-        _refuse_state(self.wanted, close=self.close)
-        self._refuse_unready()
-        self._refuse_unseen()
-        self._refuse_person(first)
-        if first is None or self._lapsed(first):
+            first = self._first(connection)
+        has_lapsed = first is not None and first[0].digest != self.seen.digest
+        standing = None if has_lapsed else first
+        if problem := next(self._problems(), ""):
+            raise UsageError(problem)
+        refuse_role(self.wanted.role, person=self.person, environment=self.environment)
+        if standing is None:
             return self._note_first()
-        return self._close(first, drawn=drawn)
+        if self.wanted.role == standing[0].role:
+            role, month = self.wanted.role, self.wanted.month.name
+            msg = (
+                f"{standing[0].by} signed {month} as {role} already; the {other_role(role)} signs "
+                "next"
+            )
+            raise UsageError(msg)
+        refuse_two(self.person, first=standing[1].by.by, environment=self.environment)
+        return self._close(standing, drawn=drawn)
 
-    def _first(
-        self, connection: Connection, *, state: MonthState
-    ) -> tuple[SignedMonth, FirstWord] | None:
+    def _first(self, connection: Connection) -> tuple[SignedMonth, FirstWord] | None:
         """The first word that still stands, as both tables have it."""
-        if state.signed is None:
+        if (signed := self.close.state.signed) is None:
             return None
-        word = agreement_rows.open_word(connection, CLOSE, subject=state.signed.digest)
+        word = agreement_rows.open_word(connection, CLOSE, subject=signed.digest)
         if word is None or ended(word, environment=self.environment):
             return None
-        return state.signed, word
+        return signed, word
 
-    def _lapsed(self, first: tuple[SignedMonth, FirstWord]) -> bool:
-        return first[0].digest != self.seen.digest
-
-    def _refuse_unready(self) -> None:
-        if self.close.verdict is CloseVerdict.NOT_READY:
-            blockers = self.close.blockers
+    def _problems(self) -> Iterator[str]:
+        """Why nobody can sign what was prepared, each as a sentence."""
+        close, month, digest = self.close, self.wanted.month.name, self.seen.digest
+        if (closed := close.state.closed) is not None:
+            yield (
+                f"{closed.month} is CLOSED: {closed.by} closed it on {closed.at:%Y-%m-%d %H:%M} "
+                f"UTC; nothing was signed: `recon reopen {month}` (two people) opens it again"
+            )
+        if blockers := close.blockers:
             more = f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""
-            month = self.wanted.month.name
-            msg = (
+            yield (
                 f"{month} is NOT READY: {blockers[0].without_code}{more}; nothing was signed: "
                 f"`recon close {month}` says what blocks it"
             )
-            raise UsageError(msg)
-
-    def _refuse_unseen(self) -> None:
-        asked, digest = self.wanted.seen, self.seen.digest
+        asked = self.wanted.seen
         if len(asked) < DIGITS_READ:
-            msg = f"say what you looked at: the first {DIGITS_READ} digits of the close's digest"
-            raise UsageError(msg)
+            yield f"say what you looked at: the first {DIGITS_READ} digits of the close's digest"
         if not digest.startswith(asked):
-            msg = (
-                f"{self.wanted.month.name} is not what you looked at: its digest begins with "
+            yield (
+                f"{month} is not what you looked at: its digest begins with "
                 f"{digest[:DIGITS_READ]}, yours with {asked[:DIGITS_READ]}; nothing was signed: "
-                f"look at it again (`recon close {self.wanted.month.name}`), and sign that one"
+                f"look at it again (`recon close {month}`), and sign that one"
             )
-            raise UsageError(msg)
-
-    def _refuse_person(self, first: tuple[SignedMonth, FirstWord] | None) -> None:
-        role = self.wanted.role
-        refuse_role(role, person=self.person, environment=self.environment)
-        if first is None or self._lapsed(first):
-            return
-        if role == first[0].role:
-            msg = (
-                f"{first[0].by} signed {self.wanted.month.name} as {role} already; the "
-                f"{other_role(role)} signs next"
-            )
-            raise UsageError(msg)
-        refuse_two(self.person, first=first[1].by.by, environment=self.environment)
 
     def _note_first(self) -> CloseWord | None:
         """The first word; one of another digest before it lapses, and what moved is told."""
@@ -198,7 +187,7 @@ class _Signing:
         with self.environment.store.writing() as connection:
             if not self._stands(connection):
                 return None
-            first = self._first(connection, state=self.close.state)
+            first = self._first(connection)
             lapsed, moved = "", tuple[str, ...]()
             if first is not None:
                 lapsed = first[0].by
@@ -218,22 +207,20 @@ class _Signing:
         self, first: tuple[SignedMonth, FirstWord], *, drawn: DrawnClose
     ) -> CloseWord | None:
         """The second word: the folder under its name, then the transaction that closes."""
-        account, store = self.wanted.account, self.environment.store
-        at = self.person.word.at
-        names = sorted(
-            (
-                CloseSignature(first[0].role, first[0].by, first[0].at),
-                CloseSignature(self.wanted.role, self.person.word.in_words, at),
-            ),
-            key=lambda name: ROLES.index(name.role),
+        account, store, at = self.wanted.account, self.environment.store, self.person.word.at
+        signed, month = first[0], self.wanted.month.name
+        names = (
+            CloseSignature(signed.role, signed.by, signed.at),
+            CloseSignature(self.wanted.role, self.person.word.in_words, at),
         )
+        ordered = tuple(sorted(names, key=lambda name: ROLES.index(name.role)))
         try:
             with closing_lock(store, account):
                 with store.reading() as connection:
                     if not self._stands(connection):
                         return None
                 sealed = write_close_folder(
-                    replace(self.close, signatures=tuple(names)),
+                    replace(self.close, signatures=ordered),
                     seen=self.seen,
                     drawn=drawn,
                     environment=self.environment,
@@ -242,14 +229,21 @@ class _Signing:
                 with store.writing() as connection:
                     if not self._stands(connection):
                         return None
+                    if not (both := self._agreed(connection)):
+                        # The first word ran out while this one was said; it completes nothing.
+                        msg = (
+                            f"the word of {signed.by} for {month} counts no more; nothing was "
+                            "signed: sign anew, and the other after you"
+                        )
+                        raise UsageError(msg)
                     closed = ClosedMonth(
                         account,
-                        self.wanted.month.name,
+                        month,
                         len(self.close.state.closes) + 1,
                         self.seen.digest,
                         sealed.folder,
                         sealed.sha256,
-                        self._completed(connection, first=first[0]),
+                        both,
                         at,
                         self.close.stated.known_by,
                     )
@@ -293,21 +287,6 @@ class _Signing:
             and basis_of(connection, account, month=month) == self.close.basis
         )
 
-    def _completed(self, connection: Connection, *, first: SignedMonth) -> str:
-        """Both names.
-
-        Raises:
-            UsageError: the first word ran out while this one was said; it completes nothing.
-        """
-        both = self._agreed(connection)
-        if not both:
-            msg = (
-                f"the word of {first.by} for {self.wanted.month.name} counts no more; nothing was "
-                "signed: sign anew, and the other after you"
-            )
-            raise UsageError(msg)
-        return both
-
     def _agreed(self, connection: Connection) -> str:
         """The word itself, under the desk's signature; both names when it is the second."""
         which = f"{self.wanted.month.name} of {'/'.join(self.wanted.account)}"
@@ -321,24 +300,6 @@ class _Signing:
             says={"role": self.wanted.role, "month": self.wanted.month.name},
             valid=VALID,
         )
-
-
-def _refuse_state(wanted: MonthToSign, *, close: PreparedClose) -> None:
-    closed = close.state.closed
-    if closed is not None:
-        msg = (
-            f"{closed.month} is CLOSED: {closed.by} closed it on {closed.at:%Y-%m-%d %H:%M} UTC; "
-            f"nothing was signed: `recon reopen {wanted.month.name}` (two people) opens it again"
-        )
-        raise UsageError(msg)
-
-
-def names_of(close: PreparedClose) -> Sequence[str]:
-    """Who signed so far, for people."""
-    signed = close.state.signed
-    return (
-        [] if signed is None else [f"{signed.by} ({signed.role}, {signed.at:%Y-%m-%d %H:%M} UTC)"]
-    )
 
 
 def other_role(role: str) -> str:
@@ -370,7 +331,19 @@ def reopen_month(
         UsageError: it is not closed, a later one is, or the word does not count (`two_words`).
     """
     with environment.store.writing() as connection:
-        closed = _closed(connection, month, account=account, environment=environment)
+        closed = closed_months.state_of(connection, account, month=month.name).closed
+        if closed is None:
+            msg = f"{month.name} of {'/'.join(account)} is not closed; nothing was changed"
+            raise UsageError(msg)
+        later = closed_months.closed_since(
+            connection, account, month=month.after.name, until=environment.clock().date()
+        )
+        if later is not None:
+            msg = (
+                f"{later.month} was closed after {month.name} and begins with its figures; nothing "
+                f"was changed: reopen {later.month} first"
+            )
+            raise UsageError(msg)
         both = agreed(
             connection,
             REOPEN,
@@ -384,29 +357,6 @@ def reopen_month(
             word = ReopenedMonth(both, person.word.at, reason.strip())
             closed_months.note_reopened(connection, closed, word=word)
     return ReopenWord(closed, bool(both))
-
-
-def _closed(
-    connection: Connection,
-    month: BusinessMonth,
-    *,
-    account: tuple[str, str],
-    environment: Environment,
-) -> ClosedMonth:
-    closed = closed_months.state_of(connection, account, month=month.name).closed
-    if closed is None:
-        msg = f"{month.name} of {'/'.join(account)} is not closed; nothing was changed"
-        raise UsageError(msg)
-    later = closed_months.closed_since(
-        connection, account, month=month.after.name, until=environment.clock().date()
-    )
-    if later is not None:
-        msg = (
-            f"{later.month} was closed after {month.name} and begins with its figures; nothing "
-            f"was changed: reopen {later.month} first"
-        )
-        raise UsageError(msg)
-    return closed
 
 
 def write_close_folder(
@@ -430,7 +380,7 @@ def write_close_folder(
         SIGNATURES: _json(names),
     }
     parts = [Document(name, text.encode()) for name, text in sorted(texts.items())]
-    parts.append(Document(f"{close_name(close)}.xlsx", drawn(close, seen)))
+    parts.append(Document(f"{name_of(close.stated, what='close')}.xlsx", drawn(close, seen)))
     with environment.store.reading() as connection:
         head = history.head(connection)
     closes = close.state.closes

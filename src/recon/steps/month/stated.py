@@ -11,14 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from itertools import groupby
-from typing import Any
 
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import entry_of, whole_file
 from recon.archive.storage import reachable
 from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import covered_to
-from recon.model.business_date import BusinessCalendar, BusinessMonth, Grace, midnight
+from recon.model.business_date import BusinessMonth, Grace, midnight
 from recon.model.errors import ArchiveBrokenError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import SourceKind, Verdict
@@ -36,7 +35,6 @@ from recon.steps.ground.window import ledger_start
 from recon.steps.month.in_sql import EARLIER_READ, NEWEST_ONLY, READ, asked_earlier, statement_of
 from recon.steps.month.statement import (
     ClosedPeriod,
-    JournalNames,
     MonthFrame,
     MonthNight,
     MonthStatement,
@@ -95,33 +93,23 @@ class StatedMonth:
     @property
     def troubles(self) -> list[str]:
         """What stands against the figures, each as a sentence."""
-        sentences = [*_nights_told(self.nights)]
-        statement = self.statement
-        sentences += [
+        sentences = []
+        there = (night for night in self.nights if night.trouble or night.run_id)
+        for trouble, group in groupby(there, key=lambda night: night.trouble):
+            days = [night.business_date for night in group]
+            if trouble:
+                more = f" to {days[-1]} ({len(days)} nights)" if len(days) > 1 else ""
+                sentences.append(f"{days[0]}{more}: {trouble}")
+        return sentences + [
             f"{each.id} {each.name}, {each.currency}: {each.both_sides} ({each.measure})"
-            for each in statement.equations
+            for each in self.statement.equations
             if not each.holds
         ]
-        return sentences
 
     @property
     def is_proven(self) -> bool:
         """Whether nothing stands against the figures."""
         return not self.troubles
-
-
-def _nights_told(nights: Sequence[NightOfMonth]) -> Iterator[str]:
-    """What is wrong with nights, one sentence for neighbours of one trouble."""
-    for trouble, group in groupby(
-        (night for night in nights if night.trouble or night.run_id),
-        key=lambda night: night.trouble,
-    ):
-        days = [night.business_date for night in group]
-        if trouble:
-            span = (
-                f"{days[0]}" if len(days) == 1 else f"{days[0]} to {days[-1]} ({len(days)} nights)"
-            )
-            yield f"{span}: {trouble}"
 
 
 def stated_month(
@@ -152,17 +140,19 @@ def stated_month(
             )
             for number, (run, night) in enumerate(zip(read, sealed, strict=True))
         ]
-        frame = _frame(month, account=account, newest=sealed[-1], days=days)
         periods = [ClosedPeriod(BusinessMonth.named(each.month), each.known_by) for each in before]
-        frame = replace(frame, closed=periods)
+        frame = _frame(month, account=account, newest=sealed[-1], days=days, closed=periods)
         frame = _with_earlier(frame, live=live, nights=nights, kept=kept, environment=environment)
         statement = statement_of(frame, nights=nights)
+    rules: dict[str, str] = {}
+    for each in nights:
+        rules.setdefault(each.rules_digest, each.business_date)
     return StatedMonth(
         statement=statement,
         nights=days,
         known_by=nights[-1].business_date,
         is_first=read[0].business_date >= month.first,
-        rules=_rules_since(nights),
+        rules=rules,
         newest_run=nights[-1].run_id,
         bank_to=_bank_to(sealed[-1], account=account),
         closed=before,
@@ -177,14 +167,6 @@ def _lacking(live: Mapping[date, Run], *, month: BusinessMonth) -> Run | None:
         return None
     later = {run.verdict for day, run in live.items() if day > month.last}
     return live[own] if later <= {Verdict.INCOMPLETE, Verdict.NOT_PROVEN} else None
-
-
-def _rules_since(nights: Sequence[MonthNight]) -> dict[str, str]:
-    """Digest of the rules -> the first business date that they judged."""
-    rules: dict[str, str] = {}
-    for night in nights:
-        rules.setdefault(night.rules_digest, night.business_date)
-    return rules
 
 
 def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
@@ -219,8 +201,8 @@ def _days(
     """Every business date of the month: its night, or why there is none."""
     rules, now = environment.settings.rules, environment.clock()
     first = min(live)
-    for number in range((month.last - month.first).days + 1):
-        day = date.fromordinal(month.first.toordinal() + number)
+    for number in range(month.last.day):
+        day = month.first + timedelta(days=number)
         run = live.get(day)
         if run is None:
             standing = standing_without_a_night(day, nights=live, rules=rules, now=now)
@@ -315,7 +297,7 @@ def _books_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] |
         return None
     if PROOF not in night.steps or entry_of(night.steps[PROOF], name=RULES) is None:
         return None
-    rules = Rules.model_validate(_rules(night))
+    rules = _rules(night)
     since, calendar = ledger_start(run, rules=rules), rules.business_calendar
     settled = terms["name"].eq("settled_days") & terms["key"].eq("first")
     days = [date.fromisoformat(str(day)) for day in terms.loc[settled, "word"]]
@@ -330,28 +312,25 @@ def _frame(
     account: tuple[str, str],
     newest: SealedNight,
     days: Sequence[NightOfMonth],
+    closed: Sequence[ClosedPeriod],
 ) -> MonthFrame:
     """The month with zone, cut-off and accounts of the rules that judged the newest night."""
     rules = _rules(newest)
-    calendar, accounts = rules["calendar"], rules["journal"]["accounts"]
-    holidays = [date.fromisoformat(day) for day in calendar["holidays"]]
     return MonthFrame(
         month=month,
         account=account,
-        calendar=BusinessCalendar.of(
-            timezone=calendar["timezone"], cut_off=calendar["cut_off"], holidays=holidays
-        ),
+        calendar=rules.business_calendar,
         due=[day.business_date.isoformat() for day in days if day.run_id or day.trouble],
-        names=accounts and JournalNames.of(accounts),
+        accounts=rules.journal.accounts,
+        closed=closed,
     )
 
 
-def _rules(night: SealedNight) -> dict[str, Any]:
+def _rules(night: SealedNight) -> Rules:
     """The rules that judged a night, as its folder has them."""
     sealed = night.steps.get(PROOF)
     if sealed is None:
         msg = f"the proof of run {night.run_id} is not in the archive {night.storage.shown}"
         raise ArchiveBrokenError(msg)
     with reachable(night.storage, doing=UNREAD):
-        rules: dict[str, Any] = json.loads(whole_file(night.storage, sealed, name=RULES))
-    return rules
+        return Rules.model_validate(json.loads(whole_file(night.storage, sealed, name=RULES)))

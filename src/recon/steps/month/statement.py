@@ -5,13 +5,14 @@ Each row has one name for console, files and workbook, in the order in which peo
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import pandas as pd
 
+from recon.config.rules import JournalAccounts
 from recon.model.business_date import BusinessCalendar, BusinessMonth
 from recon.model.money import format_minor_units
 
@@ -42,18 +43,6 @@ ALONE = "lines that stood alone in a night, of payments that none settles there"
 COUNT, AMOUNT = "count", "amount"
 ORDERS_SHOWN_MAX = 5
 """Orders that one sentence names."""
-_ACCOUNTS: Mapping[str, str] = {
-    "capture": "sales",
-    "adjustment": "sales",
-    "refund": "refunds",
-    "chargeback": "chargebacks",
-    "won_back": "chargebacks",
-    "payout": "payouts",
-    "pay_out": "payouts",
-    "payee": "payouts",
-    "reserve": "reserves",
-}
-"""Kind of fact, or type of entry, -> what it is booked on beside the clearing account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,31 +64,6 @@ class MonthNight:
 
 
 @dataclass(frozen=True, slots=True)
-class JournalNames:
-    """Accounts of the rules that judged the newest night; "" where they name none."""
-
-    clearing: str
-    fees: str
-    """Without it nothing is accrued."""
-    sales: str = ""
-    refunds: str = ""
-    chargebacks: str = ""
-    payouts: str = ""
-    reserves: str = ""
-
-    @classmethod
-    def of(cls, accounts: Mapping[str, Any]) -> Self:
-        """The accounts as rules have them."""
-        return cls(*(str(accounts.get(name.name) or "") for name in fields(cls)))
-
-    @property
-    def by_kind(self) -> dict[str, str]:
-        """Kind of fact, or type of entry, -> its account; of those that have one."""
-        named = {kind: str(getattr(self, name)) for kind, name in _ACCOUNTS.items()}
-        return {kind: account for kind, account in named.items() if account}
-
-
-@dataclass(frozen=True, slots=True)
 class ClosedPeriod:
     """A month that two people closed: what a later night than `known_by` tells of it is later."""
 
@@ -110,7 +74,7 @@ class ClosedPeriod:
 
 @dataclass(frozen=True, slots=True)
 class MonthFrame:
-    """What a month is asked with, beside its nights: days, and the names of its accounts."""
+    """What a month is asked with, beside its nights: days, and the accounts of the books."""
 
     month: BusinessMonth
     account: tuple[str, str]
@@ -118,8 +82,8 @@ class MonthFrame:
     """Zone and cut-off of the newest night's rules."""
     due: Sequence[str] = ()
     """ISO business dates of the month on which a night was due by now."""
-    names: JournalNames | None = None
-    """Accounts of the books; None: nothing is accrued."""
+    accounts: JournalAccounts | None = None
+    """Of the newest night's rules; None, or without one of fees: nothing is accrued."""
     closed: Sequence[ClosedPeriod] = ()
     """Months before it that two people closed: their figures stay."""
     earlier: Sequence[MonthNight] = ()
@@ -343,7 +307,7 @@ STRADDLES: Mapping[str, str] = {
 }
 RESERVE_MOVED = "Reserve: kept (+), released (-)"
 OUTSIDE = "Before the first settled day, settled by no line: not counted"
-BOOKED = "Booked"
+BEFORE_BANK = "Paid out before the bank's first statement: not asked for"
 
 
 def entry_words(entry_type: str) -> str:
@@ -374,89 +338,66 @@ class StatementRow:
 
 def blocks_of(statement: MonthStatement, *, currency: str) -> list[list[StatementRow]]:
     """The gateway's account, cash in transit where a bank is covered, the books where they are."""
-    blocks = [[*_gateway(statement, currency)]]
-    if statement.transit is not None:
-        blocks.append([*_transit(statement, currency)])
-    if statement.books is not None:
-        blocks.append([*_books(statement, currency)])
-    return blocks
-
-
-def _gateway(statement: MonthStatement, currency: str) -> Iterator[StatementRow]:
-    figures = _of(statement, currency)
-    opening = statement.sum_of(currency, of=GATEWAY, at=OPENING)
-    closing = statement.sum_of(currency, of=GATEWAY, at=CLOSING)
-    yield StatementRow(
-        "open", "", f"The gateway owed at the close of {statement.month.before}", None, opening
-    )
-    yield from _rows("move", figures, of=GATEWAY, at=MOVED, words=MOVEMENTS)
-    yield StatementRow("close", "", f"The gateway owes {statement.closing_words}", None, closing)
-    yield from _rows("listed", figures, of=GATEWAY, at=CLOSING, words=ITEMS)
-    for (of, _, _), figure in figures.items():
-        if of == "reserve":
-            yield StatementRow("note", figure.name, RESERVE_MOVED, figure.count, figure.amount)
-    outside = [figure for (of, _, _), figure in figures.items() if of == "outside"]
-    if outside:
-        count, amount = sum(each.count for each in outside), sum(each.amount for each in outside)
-        yield StatementRow("note", "outside", OUTSIDE, count, amount)
-
-
-def _transit(statement: MonthStatement, currency: str) -> Iterator[StatementRow]:
-    figures = _of(statement, currency)
-    opening = statement.sum_of(currency, of=BANK, at=OPENING)
-    closing = statement.sum_of(currency, of=BANK, at=CLOSING)
-    yield StatementRow(
-        "open",
-        "",
-        f"In transit to the bank at the close of {statement.month.before}",
-        None,
-        opening,
-    )
-    yield from _rows("move", figures, of=BANK, at=MOVED, words=TRANSIT)
-    yield StatementRow(
-        "close", "", f"In transit to the bank {statement.closing_words}", None, closing
-    )
-    before = statement.before_bank.get(currency, 0)
-    if before:
-        label = "Paid out before the bank's first statement: not asked for"
-        yield StatementRow("note", "before", label, None, before)
-
-
-def _books(statement: MonthStatement, currency: str) -> Iterator[StatementRow]:
-    """The balance that entries come to, from the gateway's and what was open between the two."""
-    figures = _of(statement, currency)
-    opening = statement.sum_of(currency, of=GATEWAY, at=OPENING) + statement.sum_of(
-        currency, of=BOOKS, at=OPENING
-    )
-    closing = opening + statement.sum_of(currency, of=BOOKS, at=MOVED)
-    owed = statement.sum_of(currency, of=GATEWAY, at=CLOSING)
-    yield StatementRow(
-        "open", "", f"The books, derived, at the close of {statement.month.before}", None, opening
-    )
-    names = sorted(name for of, at, name in figures if (of, at) == (BOOKS, MOVED))
-    words = {name: STRADDLES.get(name) or f"Booked: {entry_words(name).lower()}" for name in names}
-    yield from _rows("move", figures, of=BOOKS, at=MOVED, words=words)
-    yield StatementRow("close", "", f"The books, derived, {statement.closing_words}", None, closing)
-    yield StatementRow("listed", "owed", "The gateway owes", None, owed)
-    yield from _rows("listed", figures, of=BOOKS, at=CLOSING, words=DIFFERENCES)
-    outside = [figure for (of, _, _), figure in figures.items() if of == "outside"]
-    if outside:
-        count, amount = sum(each.count for each in outside), sum(each.amount for each in outside)
-        yield StatementRow("listed", "outside", OUTSIDE, count, amount)
-
-
-Figures = Mapping[tuple[str, str, str], MonthFigure]
-
-
-def _of(statement: MonthStatement, currency: str) -> Figures:
     own = [figure for figure in statement.figures if figure.currency == currency]
-    return {(figure.of, figure.at, figure.name): figure for figure in own}
+    figures = {(each.of, each.at, each.name): each for each in own}
+    sums = sums_of(own)
+    day, by_then = statement.month.before, statement.closing_words
+    outside = [each for each in own if each.of == "outside"]
 
+    def end(kind: str, label: str, amount: int) -> StatementRow:
+        return StatementRow(kind, "", label, None, amount)
 
-def _rows(
-    kind: str, figures: Figures, *, of: str, at: str, words: Mapping[str, str]
-) -> Iterator[StatementRow]:
-    for name, label in words.items():
-        figure = figures.get((of, at, name))
-        if figure is not None:
-            yield StatementRow(kind, name, label, figure.count, figure.amount)
+    def rows(kind: str, of: str, at: str, words: Mapping[str, str]) -> Iterator[StatementRow]:
+        for name, label in words.items():
+            if (figure := figures.get((of, at, name))) is not None:
+                yield StatementRow(kind, name, label, figure.count, figure.amount)
+
+    def not_counted(kind: str) -> Iterator[StatementRow]:
+        if outside:
+            count, amount = (sum(each.count for each in outside), sum(x.amount for x in outside))
+            yield StatementRow(kind, "outside", OUTSIDE, count, amount)
+
+    opening, owed = (sums[currency, GATEWAY, at] for at in (OPENING, CLOSING))
+    blocks = [
+        [
+            end("open", f"The gateway owed at the close of {day}", opening),
+            *rows("move", GATEWAY, MOVED, MOVEMENTS),
+            end("close", f"The gateway owes {by_then}", owed),
+            *rows("listed", GATEWAY, CLOSING, ITEMS),
+            *rows("note", "reserve", MOVED, {"reserve": RESERVE_MOVED}),
+            *not_counted("note"),
+        ]
+    ]
+    if statement.transit is not None:
+        before = statement.before_bank.get(currency, 0)
+        blocks.append(
+            [
+                end(
+                    "open",
+                    f"In transit to the bank at the close of {day}",
+                    sums[currency, BANK, OPENING],
+                ),
+                *rows("move", BANK, MOVED, TRANSIT),
+                end("close", f"In transit to the bank {by_then}", sums[currency, BANK, CLOSING]),
+                *[StatementRow("note", "before", BEFORE_BANK, None, before)][: bool(before)],
+            ]
+        )
+    if statement.books is not None:
+        # The balance that entries come to, from the gateway's and what was open between the two.
+        booked = opening + sums[currency, BOOKS, OPENING]
+        moves = sorted(name for of, at, name in figures if (of, at) == (BOOKS, MOVED))
+        words = {
+            name: STRADDLES.get(name) or f"Booked: {entry_words(name).lower()}" for name in moves
+        }
+        closing = booked + sums[currency, BOOKS, MOVED]
+        blocks.append(
+            [
+                end("open", f"The books, derived, at the close of {day}", booked),
+                *rows("move", BOOKS, MOVED, words),
+                end("close", f"The books, derived, {by_then}", closing),
+                StatementRow("listed", "owed", "The gateway owes", None, owed),
+                *rows("listed", BOOKS, CLOSING, DIFFERENCES),
+                *not_counted("listed"),
+            ]
+        )
+    return blocks

@@ -17,22 +17,19 @@ from recon.steps.month.in_sql import asked_earlier, statement_of
 from recon.steps.month.statement import (
     WAITS,
     ClosedPeriod,
-    JournalNames,
     MonthFrame,
     MonthNight,
     MonthStatement,
     prior_items,
 )
 from tests.recon.steps.month.month_folders import (
-    CLEARING,
-    FEES,
     as_earlier,
     days_of,
     earlier_of,
     nights_of,
 )
 from tests.recon.steps.month.month_truth import PLACE, MonthTruth
-from tests.recon.steps.month.test_truth_of_months import by_currency, by_payment
+from tests.recon.steps.month.test_truth_of_months import ACCOUNTS, by_currency, by_payment
 
 pytestmark = pytest.mark.xdist_group("late files")
 ORDERS_A_DAY = int(os.environ.get("MONTHS_ORDERS", "2"))
@@ -77,7 +74,7 @@ def framed(month: BusinessMonth, *, closed_by: str) -> MonthFrame:
         month=month,
         account=PLACE,
         calendar=BusinessCalendar.of(),
-        names=JournalNames(CLEARING, FEES),
+        accounts=ACCOUNTS,
         closed=[ClosedPeriod(NOVEMBER, closed_by)] if closed_by else [],
     )
 

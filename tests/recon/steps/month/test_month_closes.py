@@ -15,9 +15,9 @@ from recon.steps.month.close import (
     PreparedClose,
     close_document,
     close_files,
-    close_name,
+    name_of,
     prepared_close,
-    write_close_files,
+    write_files,
 )
 from recon.steps.month.stated import StatedMonth
 from recon.steps.month.statement import ALONE, DIFFERENCES, MonthEquation
@@ -324,9 +324,10 @@ def test_files_and_document_say_the_same(ended: Merchant, tmp_path: Any) -> None
     """The folder has what the statement has and what blocks and stays open; the document both."""
     close = closed(ended)
 
-    folder = write_close_files(close, files=close_files(close), folder=tmp_path)
+    name = name_of(close.stated, what="close")
+    folder = write_files(close_files(close), folder=tmp_path / name)
 
-    assert folder.name == close_name(close) == f"close-{MERCHANT}-{ACCOUNT}-2026-11"
+    assert folder.name == name == f"close-{MERCHANT}-{ACCOUNT}-2026-11"
     names = {path.name for path in folder.iterdir()}
     assert {"blockers.csv", "open-at-close.csv", "journals.csv", "statement.sql"} <= names
     document = close_document(close)

@@ -6,7 +6,7 @@ import pytest
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, UsageError
 from recon.model.nights import Mode
-from recon.steps.month.close import document_of, month_files, name_of, write_month_files
+from recon.steps.month.close import document_of, month_files, name_of, write_files
 from recon.steps.month.stated import StatedMonth, earlier_days, stated_month
 from tests.recon.steps.care.test_verify_folder import run_folder
 from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
@@ -41,7 +41,7 @@ def test_a_month_is_stated_from_the_folder_of_its_night(merchant: Merchant, tmp_
     assert "instruction" in {*facts["dated_by"]}
     assert {*facts.loc[facts["dated_by"].eq("instruction"), "event_on"]} == {"2026-11-21"}
     assert before == sorted(path for path in merchant.folder.rglob("*") if path.is_file())
-    written = write_month_files(month, files=month_files(month), folder=tmp_path)
+    written = write_files(month_files(month), folder=tmp_path / name_of(month))
     assert {path.name for path in written.iterdir()} == {*month_files(month)}
     assert name_of(month) == f"statement-{MERCHANT}-{ACCOUNT}-2026-11"
     assert document_of(month)["proven"] is True

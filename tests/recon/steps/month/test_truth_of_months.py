@@ -10,13 +10,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from recon.config.rules import JournalAccounts
 from recon.model.business_date import BusinessCalendar, BusinessMonth
 from recon.model.errors import ReconError
 from recon.steps.month import in_sql
 from recon.steps.month.close import month_files
 from recon.steps.month.in_sql import equations_of, month_in_sql, statement_of
 from recon.steps.month.stated import StatedMonth
-from recon.steps.month.statement import WAITS, JournalNames, MonthFrame, MonthNight, MonthStatement
+from recon.steps.month.statement import WAITS, MonthFrame, MonthNight, MonthStatement
 from tests.recon.steps.month.month_folders import (
     CLEARING,
     FEES,
@@ -41,7 +42,15 @@ CASES = 2 if len(MONTHS) == 1 else None
 """Changes of a kind, each of which states a month anew, so that every equation fails once at least;
 `make test-truths` plays all."""
 LATER_NIGHTS = 30 if len(MONTHS) == 1 else 100
-NAMES = JournalNames(CLEARING, FEES, "sales", "refunds", "chargebacks", "payouts", "reserves")
+ACCOUNTS = JournalAccounts(
+    clearing=CLEARING,
+    fees=FEES,
+    sales="sales",
+    refunds="refunds",
+    chargebacks="chargebacks",
+    payouts="payouts",
+    reserves="reserves",
+)
 SMALL = MonthTruth(date(2026, 11, 1), 5, per_day=2)
 
 
@@ -71,7 +80,7 @@ def framed(
         account=PLACE,
         calendar=calendar,
         due=due_of(truth, nights) if due is None else due,
-        names=NAMES,
+        accounts=ACCOUNTS,
         earlier=earlier,
     )
 
