@@ -59,8 +59,6 @@ DrawnClose = Callable[[PreparedClose, SeenClose], bytes]
 """Draws the workbook of a close as somebody sees it who signs; `reports` provides it."""
 VALID = Grace.parse("5bd")
 """How long a first word under a month waits for the second; what it says is bound anyhow."""
-PREPARED_MAX = 3
-"""Times that a close is prepared while others change what it rests on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ def sign_close(
 
     Raises:
         UsageError: the person may not, the month cannot be closed, it is not the one that they
-            looked at, or nights keep changing it.
+            looked at, or what it rests on changed meanwhile.
         NightHeldError: somebody else closes a month of the account at this moment.
         ArchiveError: its folder cannot be written, or the nights' cannot be read.
     """
@@ -104,16 +102,8 @@ def sign_close(
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
     refuse_unproven(person, environment=environment)
-    for _ in range(PREPARED_MAX):
-        close = prepared_close(wanted.month, account=wanted.account, environment=environment)
-        word = _Signing(wanted, close, seen_close(close), person, environment).say(drawn)
-        if word is not None:
-            return word
-    msg = (
-        f"what {wanted.month.name} rests on changed {PREPARED_MAX} times while it was signed; "
-        "nothing was signed: wait until nobody works at it, then sign again"
-    )
-    raise UsageError(msg)
+    close = prepared_close(wanted.month, account=wanted.account, environment=environment)
+    return _Signing(wanted, close, seen_close(close), person, environment).say(drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +116,8 @@ class _Signing:
     person: Person
     environment: Environment
 
-    def say(self, drawn: DrawnClose) -> CloseWord | None:
-        """The word; None where the close is not as it was prepared any more."""
+    def say(self, drawn: DrawnClose) -> CloseWord:
+        """The word, where the person may say it."""
         with self.environment.store.reading() as connection:
             first = self._first(connection)
         has_lapsed = first is not None and first[0].digest != self.seen.digest
@@ -180,13 +170,12 @@ class _Signing:
                 f"look at it again (`recon close {month}`), and sign that one"
             )
 
-    def _note_first(self) -> CloseWord | None:
+    def _note_first(self) -> CloseWord:
         """The first word; one of another digest before it lapses, and what moved is told."""
         account, month = self.wanted.account, self.wanted.month.name
         by, at = self.person.word.in_words, self.person.word.at
         with self.environment.store.writing() as connection:
-            if not self._stands(connection):
-                return None
+            self._refuse_changed(connection)
             first = self._first(connection)
             lapsed, moved = "", tuple[str, ...]()
             if first is not None:
@@ -203,9 +192,7 @@ class _Signing:
             until = word.valid_until if word else None
         return CloseWord(valid_until=until, lapsed=lapsed, moved=moved)
 
-    def _close(
-        self, first: tuple[SignedMonth, FirstWord], *, drawn: DrawnClose
-    ) -> CloseWord | None:
+    def _close(self, first: tuple[SignedMonth, FirstWord], *, drawn: DrawnClose) -> CloseWord:
         """The second word: the folder under its name, then the transaction that closes."""
         account, store, at = self.wanted.account, self.environment.store, self.person.word.at
         signed, month = first[0], self.wanted.month.name
@@ -217,8 +204,7 @@ class _Signing:
         try:
             with closing_lock(store, account):
                 with store.reading() as connection:
-                    if not self._stands(connection):
-                        return None
+                    self._refuse_changed(connection)
                 sealed = write_close_folder(
                     replace(self.close, signatures=ordered),
                     seen=self.seen,
@@ -227,8 +213,7 @@ class _Signing:
                 )
                 self.environment.crash_point("before a month is closed")
                 with store.writing() as connection:
-                    if not self._stands(connection):
-                        return None
+                    self._refuse_changed(connection)
                     if not (both := self._agreed(connection)):
                         # The first word ran out while this one was said; it completes nothing.
                         msg = (
@@ -257,11 +242,11 @@ class _Signing:
             raise NightHeldError(msg) from error
         return CloseWord(closed=closed)
 
-    def _stands(self, connection: Connection) -> bool:
-        """Whether everything is as it was prepared; inside the transaction nobody changes it.
+    def _refuse_changed(self, connection: Connection) -> None:
+        """Look whether all is as it was prepared; inside the transaction nobody changes it.
 
         Raises:
-            UsageError: a night of the month is at work, or a later month is closed.
+            UsageError: it is not, a night of the month is at work, or a later month is closed.
         """
         account, month = self.wanted.account, self.wanted.month
         run = runs.active(connection, account)
@@ -282,10 +267,13 @@ class _Signing:
             )
             raise UsageError(msg)
         state = closed_months.state_of(connection, account, month=month.name)
-        return (
-            state == self.close.state
-            and basis_of(connection, account, month=month) == self.close.basis
-        )
+        basis = basis_of(connection, account, month=month)
+        if (state, basis) != (self.close.state, self.close.basis):
+            msg = (
+                f"what {month.name} rests on changed while it was signed; nothing was signed: "
+                f"look at it again (`recon close {month.name}`), then sign that one"
+            )
+            raise UsageError(msg)
 
     def _agreed(self, connection: Connection) -> str:
         """The word itself, under the desk's signature; both names when it is the second."""

@@ -289,7 +289,7 @@ def test_a_night_of_the_next_month_that_moves_nothing_ends_no_signature(ended: M
 def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(
     ended: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was prepared from other nights than those that are there is prepared again."""
+    """What was prepared from other nights than those that are there is signed by nobody."""
     real, ran = signed_closes.prepared_close, list[str]()
 
     def slow(*args: Any, **named: Any) -> Any:
@@ -304,6 +304,8 @@ def test_a_night_that_ends_while_a_month_is_prepared_is_not_missed(
     seen = digest_of(ended)
     monkeypatch.setattr(signed_closes, "prepared_close", slow)
 
+    with pytest.raises(UsageError, match="rests on changed while it was signed"):
+        signed(ended, role="reviewer", name="dan", seen=seen)
     with pytest.raises(UsageError, match="NOT READY: 2026-11-20"):
         signed(ended, role="reviewer", name="dan", seen=seen)
 
