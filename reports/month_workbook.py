@@ -2,34 +2,63 @@
 
 A close (`close_workbook`) has the sheet Close before the statement, and its journals and open
 breaks among the lists. The same statement gives the same bytes; another one of the same month is
-called -v2.
+called -v2. Of a list of too many rows it has what they come to and the first of them: all rows
+stand in CSV files of the same close or statement, which the sheet names with rows and SHA-256.
 """
 
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, time
 from pathlib import Path
+from typing import Any
 
-from recon.steps.month.close import PreparedClose, SeenClose
+import pandas as pd
+
+from recon.matching.breaks.result import subject_of
+from recon.matching.judging.severity import risk_of_break
+from recon.model.figures import ListFile
+from recon.model.resolutions import with_answers
+from recon.steps.month.close import (
+    NOT_PROVEN,
+    PROVEN,
+    Blocker,
+    CloseVerdict,
+    OpenItem,
+    PreparedClose,
+    SeenClose,
+)
 from recon.steps.month.stated import StatedMonth
-from recon.steps.month.statement import prior_items
-from reports.drawing.blocks import Column, Listing, Sheet, Workbook, written_in_place
-from reports.sheets.close_sheet import (
-    close_sheet,
-    journals_sheet,
-    open_breaks_sheet,
-    statement_sheet,
+from recon.steps.month.statement import (
+    DIFFERENCES,
+    GROUPS,
+    ITEMS,
+    MOVEMENTS,
+    OPEN,
+    RESERVE_MOVED,
+    STRADDLES,
+    StatementRow,
+    blocks_of,
+    prior_items,
 )
-from reports.sheets.month_lists import (
-    Files,
-    books,
-    movements,
-    nights_sheet,
-    open_items,
-    prior_periods,
-    proof_sheet,
-    straddling,
-    transit,
+from reports.drawing.blocks import (
+    Column,
+    Listing,
+    Part,
+    Row,
+    Sheet,
+    TextLine,
+    Workbook,
+    check_of,
+    rows_of,
+    written_in_place,
 )
+from reports.drawing.look import NAVY, CellLink, Tone
+from reports.sheets.lists import added_up
+from reports.sheets.words import in_words, words_of
 
+Files = Mapping[str, str]
+"""Name -> content of the files beside the workbook."""
 GUIDE = (
     (
         "Whose date",
@@ -145,3 +174,562 @@ def _drawn(
     written = datetime.combine(statement.month.last, time())
     footer = title if close is None else title.replace("Statement", "Close", 1)
     return Workbook(title, sheets, written, footer=footer)
+
+
+TITLE = "Statement"
+TROUBLES_MAX = 12
+"""Sentences on the page; all of them are in the files beside the workbook."""
+_, BANK, _ = BLOCKS = ("The gateway", "On the way to the bank", "The books")
+_INDENT = "    "
+
+
+def _tone(row: Row) -> Tone:
+    kind = row["kind"]
+    return "total" if kind == "close" else {"open": "strong", "note": "muted"}.get(kind, "")
+
+
+def statement_sheet(stated: StatedMonth) -> Sheet:
+    """The page that is read first."""
+    statement = stated.statement
+    which = "/".join(statement.account)
+    verdict, tone = (PROVEN, "good") if stated.is_proven else (NOT_PROVEN, "bad")
+    return Sheet(
+        TITLE,
+        [
+            TextLine(f"Statement of account {which}, {statement.month.name}", "title"),
+            *(TextLine(sentence, "muted") for sentence in _about(stated)),
+            TextLine(verdict, f"verdict {tone}"),
+            *(TextLine(sentence, "note") for sentence in _troubles(stated)),
+            *(
+                part
+                for currency in statement.currencies
+                for part in _of_currency(stated, currency=currency)
+            ),
+        ],
+        widths=(62, 10, 22, 12),
+        frozen=(1, 0),
+        is_upright=True,
+        colour=NAVY,
+    )
+
+
+def _about(stated: StatedMonth) -> Iterator[str]:
+    month = stated.statement.month
+    yield (
+        f"Business dates {month.first} to {month.last}, by what the night of {stated.known_by} "
+        "knows. Amounts as the merchant has them to get: what comes in is positive."
+    )
+    yield from stated.notes
+    if stated.statement.transit is None:
+        yield "The bank is not covered: no statement of it was given."
+    if stated.statement.books is None:
+        yield "The books are not covered: no ledger was given."
+    if len(stated.rules) > 1:
+        yield f"The rules changed {len(stated.rules) - 1} times (see Nights); the newest ones date."
+
+
+def _troubles(stated: StatedMonth) -> list[str]:
+    shown = stated.troubles[:TROUBLES_MAX]
+    left = len(stated.troubles) - len(shown)
+    return [*shown, *([f"and {left} more: see Nights and Proof"] if left else [])]
+
+
+def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
+    """The blocks of one currency; each closing is the sum of what stands above it."""
+    statement = stated.statement
+    there = (True, statement.transit is not None, statement.books is not None)
+    named = [name for name, is_there in zip(BLOCKS, there, strict=True) if is_there]
+    yield TextLine()
+    yield TextLine(currency, "heading")
+    for about, block in zip(named, blocks_of(statement, currency=currency), strict=True):
+        columns = (
+            Column(about, 62, "label", tone=_tone),
+            Column("Count", 10, "count", "count", tone=_tone),
+            Column("Amount", 22, "amount", "money", tone=_tone),
+            Column("Check", 12, "check", "check"),
+        )
+        yield Listing(columns, _rows(block, currency=currency, about=about))
+        yield TextLine()
+
+
+def _rows(block: Sequence[StatementRow], *, currency: str, about: str) -> list[dict[str, Any]]:
+    place = [row.kind for row in block].index("close")
+    moved = sum(row.amount for row in block[:place] if row.kind != "note")
+    listed = sum(row.amount for row in block if row.kind == "listed")
+    total = block[place].amount
+    # What is on its way to the bank is listed on a sheet of its own.
+    holds = moved == total and (about == BANK or listed == total)
+    return [
+        {
+            "kind": row.kind,
+            "label": f"{_INDENT * row.depth}{row.label}",
+            "count": row.count,
+            "amount": row.amount,
+            "currency": currency,
+            "check": check_of(holds=holds) if number == place else None,
+        }
+        for number, row in enumerate(block)
+    ]
+
+
+WIDTHS = (58, 20, 18, 6, 44)
+"""Together what A4 across holds at its full size: the page is signed on paper, too."""
+BLOCKERS_MAX = 1_000
+"""Rows on the page; all of them are in blockers.csv."""
+ESTIMATE = "ESTIMATE: fees of captures that no line has settled; in no sum and no journal"
+CLOSINGS = (
+    Column("What it comes to", 58, "label", span=2, wrap=True),
+    Column("Amount", 18, "amount", "money"),
+    Column("Ccy", 6, "currency"),
+    Column("Sheet", 44, "sheet"),
+)
+SIGNED = (
+    Column("Signed by", 58, "by"),
+    Column("As", 20, "role", span=3),
+    Column("At", 44, lambda row: f"{row['at']:%Y-%m-%d %H:%M:%S} UTC"),
+)
+BLOCKERS = (
+    Column("What blocks it", 58, "what", wrap=True),
+    Column("Owner", 44, "owner", span=3),
+    Column("Where to go", 44, "where", wrap=True),
+)
+OPEN_ITEMS = (
+    Column("What stays open", 58, "what", wrap=True),
+    Column("Count", 20, "count", "count"),
+    Column("Amount", 18, "amount", "money"),
+    Column("Ccy", 6, "currency"),
+    Column("Sheet", 44, "sheet"),
+)
+JOURNAL_COLUMNS = (
+    Column("Kind", 12, "kind"),
+    Column("Date", 12, "date", "date"),
+    Column("Account", 26, "account"),
+    Column("Debit", 18, "debit", "money"),
+    Column("Credit", 18, "credit", "money"),
+    Column("Ccy", 6, "currency"),
+    Column("Order", 22, "order_no"),
+    Column("Break", 20, "break_id"),
+    Column("Text", 50, "text"),
+    Column("Journal", 34, "journal_id"),
+)
+BREAK_COLUMNS = (
+    Column("What is wrong", 32, lambda row: words_of(row["code"]).title),
+    Column("Code", 30, "code"),
+    Column("Order or batch", 22, subject_of),
+    Column("Payment", 24, "transaction_id"),
+    Column("Ccy", 6, "currency"),
+    Column("Money at risk", 18, risk_of_break, "money"),
+    Column("Whole amount", 18, "exposure", "money"),
+    Column("Severity", 10, "severity"),
+    Column("First seen", 12, "first_seen", "date"),
+    Column("Owner", 20, "owner"),
+    Column("Comment", 50, "comment"),
+    Column("Break", 20, "break_id"),
+)
+SUMS = (
+    Column("Sum", 12, "sum", span=3),
+    Column("Debit", 18, "debit", "money"),
+    Column("Credit", 18, "credit", "money"),
+    Column("Check", 10, "check", "check"),
+)
+
+
+def close_sheet(close: PreparedClose, *, digest: str) -> Sheet:
+    """The page that is read first: the verdict, what to do, what is owed, blocks it, and is open.
+
+    `digest`: of all that its two people sign.
+    """
+    statement = close.stated.statement
+    which = "/".join(statement.account)
+    dates = f"Business dates {statement.month.first} to {statement.month.last}"
+    is_what = "" if close.signatures else " Prepared: nothing is closed by it."
+    is_bad = close.verdict is CloseVerdict.NOT_READY
+    return Sheet(
+        "Close",
+        [
+            TextLine(f"Close of account {which}, {statement.month.name}", "title"),
+            TextLine(
+                f"{dates}, by what the night of {close.stated.known_by} knows.{is_what}", "muted"
+            ),
+            TextLine(close.verdict.value, "verdict bad" if is_bad else "verdict good"),
+            *(TextLine(sentence, "note") for sentence in _next_steps(close, digest=digest)),
+            TextLine(),
+            *_names(close),
+            Listing(CLOSINGS, [*_closings(close)]),
+            TextLine(),
+            Listing(BLOCKERS, [*_blockers(close)]),
+            TextLine(),
+            Listing(OPEN_ITEMS, [*_open_items(close)]),
+            TextLine(),
+            *_estimates(close),
+        ],
+        widths=WIDTHS,
+        frozen=(1, 0),
+        colour=NAVY,
+    )
+
+
+def journals_sheet(close: PreparedClose) -> Sheet:
+    """What the books are to be told, and by month and currency that debits are credits."""
+    lines = close.stated.statement.journals
+    sentence = "What the books are to be told: permanent, or accrued and taken back next day."
+    months = lines["date"].astype("str").str.slice(0, len("2026-11")).rename("month")
+    sums = []
+    for (currency, month), own in lines.groupby(["currency", months]):
+        debit, credit = (int(own[name].sum()) for name in ("debit", "credit"))
+        sums.append(
+            {"sum": f"Sum {currency} {month}", "currency": currency, "debit": debit}
+            | {"credit": credit, "check": check_of(holds=debit == credit)}
+        )
+    return Sheet(
+        "Journals",
+        [
+            Listing(JOURNAL_COLUMNS, rows_of(lines), is_list=True),
+            TextLine(),
+            Listing(SUMS, sums, nothing=""),
+        ],
+        heading="Journals",
+        about=sentence,
+    )
+
+
+def open_breaks_sheet(close: PreparedClose) -> Sheet:
+    """What the last night by the close shows as open, with what people answered since."""
+    rows = [*with_answers(rows_of(close.stated.statement.breaks), close.answers)]
+    sentence = "Open at the close, as its last night shows it; owner and comment as answered since."
+    blocks = [Listing(BREAK_COLUMNS, rows, is_list=True)]
+    return Sheet("Open breaks", blocks, heading="Open breaks", about=sentence)
+
+
+def _next_steps(close: PreparedClose, *, digest: str) -> Iterator[str]:
+    """What the reader does next, and what is signed."""
+    statement = close.stated.statement
+    merchant_id, account_id = statement.account
+    account = f"{statement.month.name} --merchant {merchant_id} --account {account_id}"
+    if close.blockers and not close.signatures:
+        yield f"Nothing can be signed yet: clear what blocks it, then recon close {account}"
+    elif not close.signatures:
+        yield f"To sign: recon close {account} --sign reviewer --as NAME --digest {digest[:16]}"
+        yield "then an approver, who is another person, by the same with --sign approver"
+    yield f"Digest {digest}"
+
+
+def _names(close: PreparedClose) -> Iterator[Part]:
+    """Whose names stand under it, and that it was reopened."""
+    if (reopened := close.state.reopened) is not None:
+        yield TextLine(
+            f"Reopened on {reopened.at:%Y-%m-%d %H:%M} UTC by {reopened.by}: {reopened.reason}. "
+            f"Close {len(close.state.closes)} and its folder stay.",
+            "note",
+            len(WIDTHS),
+        )
+        yield TextLine()
+    if close.signatures:
+        names = ("by", "role", "at")
+        rows = [{name: getattr(each, name) for name in names} for each in close.signatures]
+        yield Listing(SIGNED, rows)
+        yield TextLine()
+
+
+def _closings(close: PreparedClose) -> Iterator[dict[str, Any]]:
+    """What the statement comes to, by what and currency."""
+    statement = close.stated.statement
+    closings: dict[str, list[tuple[int, str]]] = {}
+    for currency in statement.currencies:
+        for block in blocks_of(statement, currency=currency):
+            last = next(each for each in block if each.kind == "close")
+            closings.setdefault(last.label, []).append((last.amount, currency))
+    for label, amounts in closings.items():
+        for number, (amount, currency) in enumerate(amounts):
+            yield {
+                "label": "" if number else label,
+                "amount": amount,
+                "currency": currency,
+                "sheet": CellLink("Statement", "'Statement'!A1"),
+            }
+
+
+def _blockers(close: PreparedClose) -> Iterator[dict[str, Any]]:
+    """What stands against closing, with its owner and where to go."""
+    for each in close.blockers[:BLOCKERS_MAX] or (Blocker("Nothing.", "", ""),):
+        what = in_words(each.what, code=each.code)
+        yield {"what": what, "owner": each.owner, "where": each.where}
+
+
+def _open_items(close: PreparedClose) -> Iterator[dict[str, Any]]:
+    for each in close.open_items or (OpenItem("Nothing.", 0, "", 0, ""),):
+        yield {
+            "what": in_words(each.what, code=each.code),
+            "count": each.count or None,
+            "amount": each.amount if each.currency else None,
+            "currency": each.currency,
+            "sheet": CellLink(each.sheet, f"'{each.sheet}'!A4") if each.sheet else "",
+        }
+
+
+def _estimates(close: PreparedClose) -> Iterator[Part]:
+    """Fees that nobody charged yet, marked as what they are."""
+    estimates = sorted(close.stated.statement.estimates.items())
+    if estimates:
+        rows = [{"label": ESTIMATE, "amount": amount, "currency": c} for c, amount in estimates]
+        columns = (Column("Beside", 58, "label", span=2, wrap=True, tone="note"), *CLOSINGS[1:3])
+        yield Listing(columns, rows)
+
+
+LIST_ROWS_MAX, LIST_ROWS_SHOWN = 10_000, 1_000
+"""Of a list of more rows than the first number a workbook has the sums, and so many rows."""
+ROWS = "Rows"
+ITEM_COLUMNS = (
+    Column("Close", 10, "at"),
+    Column("What", 40, "label"),
+    Column("Ccy", 6, "currency"),
+    Column("Amount", 18, "amount", "money"),
+    Column("Since", 12, "since", "date"),
+    Column("Payment or batch", 28, "key"),
+    Column("Order", 22, "order_no"),
+)
+TRANSIT_COLUMNS = (
+    Column("Batch", 26, "batch_id"),
+    Column("Ccy", 6, "currency"),
+    Column("Amount", 18, "amount", "money"),
+    Column("Since", 12, "since", "date"),
+    Column("State", 12, "state"),
+    Column("Break", 28, "code"),
+)
+BOOK_COLUMNS = (
+    Column("What", 40, "label"),
+    Column("Ccy", 6, "currency"),
+    Column("Order or group", 28, "key"),
+    Column("Books less gateway", 20, "amount", "money"),
+    Column("As the nights show it", 22, "told", "money"),
+    Column("Shown", 12, "is_shown"),
+)
+STRADDLING_COLUMNS = (
+    Column("What", 46, "label"),
+    Column("First", 12, "first_on", "date"),
+    Column("Then", 12, "then_on", "date"),
+    Column("Ccy", 6, "currency"),
+    Column("Amount", 18, "amount", "money"),
+    Column("Payment or batch", 28, "key"),
+    Column("Order", 22, "order_no"),
+)
+FACT_COLUMNS = (
+    Column("Business date", 14, "event_on", "date"),
+    Column("What", 34, "label"),
+    Column("Ccy", 6, "currency"),
+    Column("Amount", 18, "amount", "money"),
+    Column("Counts", 8, "counts"),
+    Column("Payment", 24, "payment"),
+    Column("Order", 20, "order_no"),
+    Column("Batch", 24, "batch_id"),
+    Column("Dated by", 14, "dated_by"),
+    Column("First told", 12, "told_on", "date"),
+    Column("Late", 6, "late"),
+)
+PRIOR_COLUMNS = (
+    Column("Its own date", 14, "own_on", "date"),
+    Column("Counts on", 14, "event_on", "date"),
+    Column("What", 34, "label"),
+    Column("Ccy", 6, "currency"),
+    Column("Amount", 18, "amount", "money"),
+    Column("Payment", 24, "payment"),
+    Column("Order", 20, "order_no"),
+    Column("Batch", 24, "batch_id"),
+    Column("First told", 12, "told_on", "date"),
+)
+NIGHTS = (
+    Column("Business date", 16, "business_date", "date"),
+    Column("Night", 26, "standing"),
+    Column("Run", 30, "run_id"),
+    Column("What is wrong", 70, "trouble", wrap=True),
+)
+PROOF = (
+    Column("Id", 6, "id"),
+    Column("What is held against what", 74, "name"),
+    Column("Ccy", 6, "currency"),
+    Column("Measure", 10, "measure"),
+    Column("Left", 20, "left", "money", currency="of"),
+    Column("Right", 20, "right", "money", currency="of"),
+    Column("Check", 10, "check", "check"),
+)
+SENTENCES = {
+    "Open items": "What the gateway owed at the two closes, item by item; sums stand on page one.",
+    "In transit": "Paid out and not at the bank at the last close; a break says why.",
+    "Books": "Why the books differ from the gateway at the last close, by order or group.",
+    "Straddling": "What lies across a close, with both dates; no second date: it has not come yet.",
+    "Prior periods": (
+        "Dated in a closed month and told after its close: it counts here, the close stays."
+    ),
+    "Nights": "Every business date of the month, and what is wrong with its night.",
+    "Proof": "Both sides of each equation, in SQL over the sealed files of the nights.",
+    "Facts": "Every movement of the month by the business date of its own event.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MonthList:
+    """How a list is drawn, and how its rows are added up where they are too many."""
+
+    title: str
+    columns: Sequence[Column]
+    frame: pd.DataFrame
+    by: Mapping[str, str]
+    """Fields of the frame that its sums are by -> the titles of their columns."""
+    files: Mapping[str, int]
+    """Names of the files that have all rows -> how many of them each has."""
+    amounts: Sequence[str] = ("amount",)
+    """Fields of the frame that are added up: minor units."""
+    first: tuple[str, str] = ("", "")
+    """Of too many rows those stand first of which this field says this."""
+
+    def sheet(self, *, files: Files) -> Sheet:
+        """All rows, or their sums and the first ones; `files`: name -> content."""
+        about, blocks, frame = SENTENCES[self.title], list[Part](), self.frame
+        if len(frame) > LIST_ROWS_MAX:
+            named = [*self._named(files)]
+            about = added_up(f"{len(frame):,} rows", named=named, where="below")
+            sums = Listing(self._sum_columns(), self._sums())
+            blocks = [sums, TextLine(), *map(_file, named), TextLine()]
+            name, word = self.first
+            if name:
+                frame = pd.concat([frame[frame[name].eq(word)], frame[frame[name].ne(word)]])
+            frame = frame.iloc[:LIST_ROWS_SHOWN]
+        title = f"The first {len(frame):,}" if blocks else ""
+        blocks.append(Listing(self.columns, rows_of(frame), title=title, is_list=True))
+        widths = [column.width for column in self.columns]
+        return Sheet(self.title, blocks, heading=self.title, about=about, widths=widths)
+
+    def _sum_columns(self) -> list[Column]:
+        words = [Column(title, 20, name) for name, title in self.by.items()]
+        known = {column.value: column.title for column in self.columns}
+        money = [Column(known[name], 20, name, "money") for name in self.amounts]
+        return [*words, Column(ROWS, 20, ROWS, "count"), *money]
+
+    def _sums(self) -> list[dict[str, Any]]:
+        """By what the list is added up: how many rows, and what they come to."""
+        grouped = self.frame.groupby([*self.by], as_index=False)
+        sums = {name: pd.NamedAgg(name, _sum) for name in self.amounts}
+        return rows_of(grouped.agg(**{ROWS: pd.NamedAgg(self.amounts[0], "size")}, **sums))
+
+    def _named(self, files: Files) -> Iterator[ListFile]:
+        for name, rows in self.files.items():
+            content = files[name].encode()
+            yield ListFile(name, rows, len(content), hashlib.sha256(content).hexdigest())
+
+
+def _sum(amounts: "pd.Series[int]") -> Any:
+    return amounts.sum(min_count=1)
+
+
+def _file(file: ListFile) -> TextLine:
+    about = f"{file.rows:,} rows, {file.size_bytes:,} bytes, SHA-256 {file.sha256}"
+    return TextLine(f"{file.name}: {about}", "note")
+
+
+def open_items(stated: StatedMonth) -> MonthList:
+    """What was open at both closes."""
+    sides = {"closing": stated.statement.closing_items, "opening": stated.statement.opening_items}
+    frame = pd.concat([rows.assign(at=at) for at, rows in sides.items()], ignore_index=True)
+    return MonthList(
+        "Open items",
+        ITEM_COLUMNS,
+        frame.assign(label=_labels(frame["what"], ITEMS)),
+        by={"at": "Close", "label": "What", "currency": "Ccy"},
+        files={f"{at}-items.csv": len(rows) for at, rows in sides.items()},
+    )
+
+
+def transit(frame: pd.DataFrame) -> MonthList:
+    """What is on the way to the bank."""
+    by = {"currency": "Ccy", "state": "State", "code": "Break"}
+    files = {"in-transit.csv": len(frame)}
+    return MonthList("In transit", TRANSIT_COLUMNS, frame, by=by, files=files)
+
+
+def books(frame: pd.DataFrame) -> MonthList:
+    """Where books and gateway differ; of too many rows those that no night shows stand first."""
+    is_open = frame["what"].isin((OPEN, *GROUPS))
+    is_alike = frame["amount"].eq(frame["shown"])
+    is_shown = pd.Series("yes", frame.index, dtype="str").where(is_alike, "NO").where(is_open, "")
+    return MonthList(
+        "Books",
+        BOOK_COLUMNS,
+        frame.assign(
+            label=_labels(frame["what"], DIFFERENCES),
+            told=frame["shown"].astype("Int64").where(is_open),
+            is_shown=is_shown,
+        ),
+        by={"label": "What", "currency": "Ccy", "is_shown": "Shown"},
+        files={"books.csv": len(frame)},
+        amounts=("amount", "told"),
+        first=("is_shown", "NO"),
+    )
+
+
+def straddling(frame: pd.DataFrame) -> MonthList:
+    """What lies across a close."""
+    named = frame.assign(label=_labels(frame["what"], STRADDLES))
+    by, files = {"label": "What", "currency": "Ccy"}, {"straddling.csv": len(frame)}
+    return MonthList("Straddling", STRADDLING_COLUMNS, named, by=by, files=files)
+
+
+def prior_periods(stated: StatedMonth) -> MonthList:
+    """What is dated in a closed month and was told after its close: it counts in this one."""
+    frame = _movements(prior_items(stated.statement.facts))
+    by, files = {"label": "What", "currency": "Ccy"}, {"facts.csv": len(stated.statement.facts)}
+    return MonthList("Prior periods", PRIOR_COLUMNS, frame, by=by, files=files)
+
+
+def movements(facts: pd.DataFrame) -> MonthList:
+    """Every movement of the month."""
+    outside = facts["is_outside"].astype(bool) | facts["kind"].eq("reserve")
+    yes, blank = (pd.Series(word, facts.index, dtype="str") for word in ("yes", ""))
+    return MonthList(
+        "Facts",
+        FACT_COLUMNS,
+        _movements(facts).assign(
+            counts=yes.where(~outside, "no"),
+            late=blank.where(~facts["is_late"].astype(bool), "late"),
+        ),
+        by={"label": "What", "currency": "Ccy", "counts": "Counts", "late": "Late"},
+        files={"facts.csv": len(facts)},
+    )
+
+
+def _movements(facts: pd.DataFrame) -> pd.DataFrame:
+    """Facts with what they are; a list has no truth values."""
+    labels = _labels(facts["kind"], {**MOVEMENTS, "reserve": RESERVE_MOVED})
+    return facts.drop(columns=["is_outside", "is_late", "told"]).assign(label=labels)
+
+
+def _labels(names: "pd.Series[str]", words: Mapping[str, str]) -> "pd.Series[str]":
+    """The words of each; a name without any is a defect."""
+    return names.map({name: words[str(name)] for name in names.unique()}).astype("str")
+
+
+def nights_sheet(stated: StatedMonth) -> Sheet:
+    """The nights of the month, and the rules that judged."""
+    rows = [{name: getattr(each, str(name)) for name in _fields(NIGHTS)} for each in stated.nights]
+    rules = [
+        TextLine(f"Rules from the night of {day}: {digest}", "note")
+        for digest, day in stated.rules.items()
+    ]
+    blocks: list[Part] = [Listing(NIGHTS, rows, is_list=True), TextLine(), *rules]
+    return Sheet("Nights", blocks, heading="Nights", about=SENTENCES["Nights"])
+
+
+def proof_sheet(stated: StatedMonth) -> Sheet:
+    """The equations; each check is over the two figures beside it."""
+    rows = [
+        {name: getattr(each, name) for name in ("id", "name", "currency", "measure")}
+        | {"left": each.left, "right": each.right}
+        | {"of": each.currency if each.measure == "amount" else ""}
+        | {"check": check_of(holds=each.holds)}
+        for each in stated.statement.equations
+    ]
+    blocks = [Listing(PROOF, rows, is_list=True)]
+    return Sheet("Proof", blocks, heading="Proof", about=SENTENCES["Proof"])
+
+
+def _fields(columns: Sequence[Column]) -> list[Any]:
+    return [column.value for column in columns]

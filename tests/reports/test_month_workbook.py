@@ -22,9 +22,9 @@ from recon.steps.month.close import (
 from recon.steps.month.in_sql import statement_of
 from recon.steps.month.stated import NightOfMonth, StatedMonth
 from recon.steps.month.statement import MonthFrame
+from reports import month_workbook
 from reports.drawing.blocks import put_in_place
 from reports.month_workbook import close_workbook, write_month_workbook
-from reports.sheets import month_lists
 from reports.sheets.words import words_of
 from tests.recon.steps.month.month_folders import due_of, nights_of
 from tests.recon.steps.month.month_truth import PLACE, MonthTruth
@@ -196,8 +196,8 @@ def test_of_too_many_rows_a_sheet_has_sums_the_first_ones_and_the_file(
         key = tuple(cells[each] for each in by)
         count, money = sums.get(key, (0, Decimal(0)))
         sums[key] = (count + 1, money + Decimal(str(cells[amount])))
-    monkeypatch.setattr(month_lists, "LIST_ROWS_MAX", len(every) - 1)
-    monkeypatch.setattr(month_lists, "LIST_ROWS_SHOWN", 2)
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(every) - 1)
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_SHOWN", 2)
 
     shown = rows_of_sheet(written(month, tmp_path / "cut.xlsx"), title)
 
@@ -221,7 +221,7 @@ def test_a_list_of_as_many_rows_as_a_sheet_takes_is_whole(
     month: StatedMonth, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more would be too many."""
-    monkeypatch.setattr(month_lists, "LIST_ROWS_MAX", len(month.statement.facts))
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(month.statement.facts))
 
     rows = rows_of_sheet(written(month, tmp_path / "statement.xlsx"), "Facts")
 
@@ -237,8 +237,8 @@ def test_of_too_many_differences_those_that_no_night_shows_stand_first(
     strayed = books["what"].eq("open").to_numpy().nonzero()[0][-1]
     books = books.assign(shown=books["shown"].where(books.index != strayed, 1))
     unproven = replace(month, statement=replace(month.statement, books=books))
-    monkeypatch.setattr(month_lists, "LIST_ROWS_MAX", len(books) - 1)
-    monkeypatch.setattr(month_lists, "LIST_ROWS_SHOWN", 1)
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_MAX", len(books) - 1)
+    monkeypatch.setattr(month_workbook, "LIST_ROWS_SHOWN", 1)
 
     rows = rows_of_sheet(written(unproven, tmp_path / "statement.xlsx"), "Books")
 

@@ -363,10 +363,7 @@ def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
     due = [night for night in stated.nights if night.run_id or night.trouble]
     fine = sum(not night.trouble for night in due)
     yield f"Nights: {fine} of {len(due)} stand."
-    if stated.is_first:
-        yield "No night ran before: what was open then is what this month's nights still show."
-    if not statement.is_settled:
-        yield "No settlement file was given: fees, reserves and pay-outs are not covered."
+    yield from stated.notes
     if len(stated.rules) > 1:
         since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
         yield f"The rules changed: {since}. Dates are those of the newest."

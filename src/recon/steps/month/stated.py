@@ -107,6 +107,13 @@ class StatedMonth:
         ]
 
     @property
+    def notes(self) -> list[str]:
+        """What the figures do not cover, each as a sentence."""
+        first = "No night ran before: what was open then is what this month's nights still show."
+        bare = "No settlement file was given: fees, reserves and pay-outs are not covered."
+        return [first] * self.is_first + [bare] * (not self.statement.is_settled)
+
+    @property
     def is_proven(self) -> bool:
         """Whether nothing stands against the figures."""
         return not self.troubles
