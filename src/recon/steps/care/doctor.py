@@ -374,12 +374,8 @@ def _first(rejects: tuple[Reject, ...]) -> str:
     return f"the first in line {reject.line}, {reject.column}: {reject.reason}"
 
 
-NEEDED_VARIABLES = (
-    ("RECON_DATABASE_URL",),
-    ("RECON_GATEWAY_BASE_URL",),
-    ("RECON_CONFIG_DIR",),
-)
-"""What a night needs from its environment; of several names one is enough."""
+NEEDED_VARIABLES = ("RECON_DATABASE_URL", "RECON_GATEWAY_BASE_URL", "RECON_CONFIG_DIR")
+"""What a night needs from its environment, beside a key."""
 
 PROBE_ORDER = "recon-doctor-probe"
 """An order number that no shop uses; the gateway's answer about it moves nothing."""
@@ -455,7 +451,10 @@ def _in_the_database(environment: Environment) -> Iterator[tuple[str, Look]]:
     for key, account in sorted(settings.accounts.items()):
         yield f"history {key}", partial(_history, store, account.reports, key)
         yield f"facts {key}", partial(check_facts, account_of(key), environment=environment)
-        yield f"closed {key}", partial(_closed, environment, account_of(key))
+        yield (
+            f"closed {key}",
+            partial(closed_folders_told, account_of(key), environment=environment),
+        )
 
 
 def _in_the_settings(
@@ -491,9 +490,9 @@ def _in_the_settings(
 
 def _missing(variables: Mapping[str, str]) -> Iterator[Check]:
     """One line for every variable that has no value."""
-    for names in NEEDED_VARIABLES:
-        if not any(variables.get(name, "").strip() for name in names):
-            yield Check(" or ".join(names), ok=False, sentence="is not set")
+    for name in NEEDED_VARIABLES:
+        if not given(variables, name):
+            yield Check(name, ok=False, sentence="is not set")
     if not any(given(variables, name) for name in (*KEY_VARIABLES, SIGNER_VARIABLE)):
         with suppress(ConfigurationError):  # what is wrong with the files is told below
             accounts = load_file_settings(variables).accounts.values()
@@ -555,11 +554,6 @@ def _history(store: Store, reports: Path, key: str) -> str:
     if missing := link_missing(store, reports=reports, account=account_of(key)):
         raise ReconError(missing)
     return "the database has what was noted beside the reports"
-
-
-def _closed(environment: Environment, account: tuple[str, str]) -> str:
-    with environment.store.reading() as connection:
-        return closed_folders_told(connection, account, environment=environment)
 
 
 def _open_folder(path: Path, access: int) -> Path:

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from recon.archive.step_folder import Sealed, find_sealed, step_problems, whole_file
+from recon.archive.step_folder import Sealed, step_problems, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
-from recon.model.errors import ArchiveBrokenError, ArchiveError, ConfigurationError, ReconError
+from recon.model.errors import ArchiveError, ConfigurationError, ReconError
 from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storage_at
+from recon.steps.ground.night_folder import Link, bound_step, storage_at
 from recon.steps.month.statement import MonthFigure
 from recon.store import Connection
 from recon.store.money.endorsement_rows import override
@@ -59,27 +59,19 @@ def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFol
         ArchiveError: it is gone, another one, or cannot be reached.
     """
     storage = storage_at(closed.account, environment=environment)
-    night, _, step = closed.folder.rpartition("/")
-    with reachable(storage, doing=UNREAD):
-        sealed = find_sealed(storage, night=night, step=step, sha256=closed.manifest)
-    if sealed is None:
-        msg = (
-            f"{UNREAD}: {closed.folder} is not in the archive {storage.shown}, or is not what the "
-            "history binds: put the folder back from a backup of the archive"
-        )
-        raise ArchiveBrokenError(msg)
-    return ClosedFolder(storage, sealed)
+    link = Link(closed.folder.rpartition("/")[2], closed.folder, closed.manifest)
+    return ClosedFolder(storage, bound_step(storage, link, doing=UNREAD))
 
 
-def closed_folders_told(
-    connection: Connection, account: tuple[str, str], *, environment: Environment
-) -> str:
+def closed_folders_told(account: tuple[str, str], *, environment: Environment) -> str:
     """Whether the folder of every close of an account is there, each byte as it was sealed.
 
     Raises:
         ReconError: one is not; each is named, with what to do.
     """
-    closes = [each for each in closed_months.all_closes(connection) if each.account == account]
+    with environment.store.reading() as connection:
+        every = closed_months.all_closes(connection)
+    closes = [each for each in every if each.account == account]
     problems = [
         f"{closed.month}, {closed.folder}: {problem}"
         for closed in closes

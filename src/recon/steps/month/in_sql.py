@@ -166,7 +166,41 @@ def statement_of(frame: MonthFrame, *, nights: Sequence[MonthNight]) -> MonthSta
         ReconError: DuckDB could not read the nights, or reached a bound: nothing is stated.
     """
     with month_in_sql(frame, nights=nights) as month:
-        return _stated(month, nights=nights)
+        (given,) = month.rows(
+            "SELECT list(key) FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'given'"
+        )
+        covered = {*(given[0] or ())}
+        ((has_bank,),) = month.rows("SELECT count(*) > 0 FROM paid WHERE is_own")
+        lists = {name: month.frame_of(name) for name in _LISTS}
+        refunds = month.rows("SELECT payment, order_no, currency FROM unknown_refunds ORDER BY ALL")
+        before = month.rows(
+            "SELECT currency, sum(amount)::BIGINT FROM paid "
+            "WHERE is_own AND state = 'OPENING' GROUP BY currency"
+        )
+        shown = [_in_order(_text(name)) for name in (*EQUATIONS, FIGURES)]
+        lost = month.rows("SELECT DISTINCT settled_on, batch_id FROM lost_lines ORDER BY ALL")
+        return MonthStatement(
+            month=frame.month,
+            account=frame.account,
+            figures=[MonthFigure(*row) for row in month.rows(_text(FIGURES))],
+            equations=equations_of(month),
+            opening_items=lists["opening_items"],
+            closing_items=lists["closing_items"],
+            transit=lists["transit"] if has_bank else None,
+            books=lists["books"] if "ledger" in covered else None,
+            straddling=lists["straddling"],
+            facts=lists["facts"],
+            told=lists["told"],
+            journals=lists["journals"],
+            before_bank=dict(before),
+            unknown_refunds=[UnknownRefund(*row) for row in refunds],
+            is_settled="settlement" in covered,
+            known_by=nights[-1].business_date,
+            breaks=_breaks(nights, frame=frame),
+            estimates=dict(month.rows("SELECT currency, amount FROM estimates ORDER BY ALL")),
+            lost_batches=lost,
+            sql="\n\n".join((*month.script, *(f"{text.rstrip()};" for text in shown))) + "\n",
+        )
 
 
 @contextmanager
@@ -218,46 +252,6 @@ def _opened(
             "memory where that is what it lacks"
         )
         raise ReconError(msg) from error
-
-
-def _stated(month: MonthInSql, *, nights: Sequence[MonthNight]) -> MonthStatement:
-    frame, newest = month.frame, nights[-1]
-    (given,) = month.rows(
-        "SELECT list(key) FROM terms SEMI JOIN newest_night USING (number) WHERE name = 'given'"
-    )
-    covered = {*(given[0] or ())}
-    ((has_bank,),) = month.rows("SELECT count(*) > 0 FROM paid WHERE is_own")
-    lists = {name: month.frame_of(name) for name in _LISTS}
-    refunds = month.rows("SELECT payment, order_no, currency FROM unknown_refunds ORDER BY ALL")
-    shown = [_in_order(_text(name)) for name in (*EQUATIONS, FIGURES)]
-    lost = month.rows("SELECT DISTINCT settled_on, batch_id FROM lost_lines ORDER BY ALL")
-    return MonthStatement(
-        month=frame.month,
-        account=frame.account,
-        figures=[MonthFigure(*row) for row in month.rows(_text(FIGURES))],
-        equations=equations_of(month),
-        opening_items=lists["opening_items"],
-        closing_items=lists["closing_items"],
-        transit=lists["transit"] if has_bank else None,
-        books=lists["books"] if "ledger" in covered else None,
-        straddling=lists["straddling"],
-        facts=lists["facts"],
-        told=lists["told"],
-        journals=lists["journals"],
-        before_bank=dict(
-            month.rows(
-                "SELECT currency, sum(amount)::BIGINT FROM paid WHERE is_own AND state = 'OPENING' "
-                "GROUP BY currency"
-            )
-        ),
-        unknown_refunds=[UnknownRefund(*row) for row in refunds],
-        is_settled="settlement" in covered,
-        known_by=newest.business_date,
-        breaks=_breaks(nights, frame=frame),
-        estimates=dict(month.rows("SELECT currency, amount FROM estimates ORDER BY ALL")),
-        lost_batches=lost,
-        sql="\n\n".join((*month.script, *(f"{text.rstrip()};" for text in shown))) + "\n",
-    )
 
 
 def _breaks(nights: Sequence[MonthNight], *, frame: MonthFrame) -> pd.DataFrame:

@@ -13,19 +13,17 @@ from datetime import date, datetime, timedelta
 from itertools import groupby
 
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import entry_of, whole_file
-from recon.archive.storage import reachable
+from recon.archive.step_folder import entry_of
 from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import covered_to
 from recon.model.business_date import BusinessMonth, Grace, midnight
-from recon.model.errors import ArchiveBrokenError, UsageError
+from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.words import SourceKind, Verdict
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     PROOF,
     RESULTS,
-    UNREAD,
     SealedNight,
     folder_of,
     sealed_night,
@@ -335,9 +333,4 @@ def _frame(
 
 def _rules(night: SealedNight) -> Rules:
     """The rules that judged a night, as its folder has them."""
-    sealed = night.steps.get(PROOF)
-    if sealed is None:
-        msg = f"the proof of run {night.run_id} is not in the archive {night.storage.shown}"
-        raise ArchiveBrokenError(msg)
-    with reachable(night.storage, doing=UNREAD):
-        return Rules.model_validate(json.loads(whole_file(night.storage, sealed, name=RULES)))
+    return Rules.model_validate(json.loads(night.as_sealed(f"{PROOF}/{RULES}")))
