@@ -1,5 +1,6 @@
 """The index of a folder of evidence: nights, totals, closes, what was let go, people and words."""
 
+from dataclasses import asdict
 from datetime import datetime, time
 from typing import Any
 from urllib.parse import quote
@@ -84,17 +85,12 @@ def evidence_index(index: EvidenceIndex) -> bytes:
         f"{index.head.sequence}:{index.head.hash}"
     )
     closes = [
-        {"month": closed.month, "account": "/".join(closed.account), "number": closed.number}
-        | {"by": closed.by, "at": f"{closed.at:%Y-%m-%d %H:%M} UTC", "folder": closed.folder}
-        | {"fault": "; ".join(copy.faults), "manifest": closed.manifest}
+        asdict(closed)
+        | {"account": "/".join(closed.account), "at": f"{closed.at:%Y-%m-%d %H:%M} UTC"}
+        | {"fault": "; ".join(copy.faults)}
         for closed, copy in index.closes
     ]
-    gone = [
-        {name: getattr(each, name) for name in ("business_date", "run_id", "by", "files")}
-        | {"size_bytes": each.size_bytes, "list_sha256": each.list_sha256}
-        | {"at": f"{each.at:%Y-%m-%d %H:%M} UTC"}
-        for each in index.let_go
-    ]
+    gone = [asdict(each) | {"at": f"{each.at:%Y-%m-%d %H:%M} UTC"} for each in index.let_go]
     people = [
         {**each, "limits": ", ".join(f"{name} {most}" for name, most in each["limit"].items())}
         for each in index.people
@@ -148,10 +144,7 @@ def evidence_index(index: EvidenceIndex) -> bytes:
 
 def _night(night: NightOfEvidence) -> dict[str, Any]:
     run = night.run
-    return {
-        "business_date": run.business_date,
-        "merchant_id": run.merchant_id,
-        "account_id": run.account_id,
+    return asdict(run) | {
         "mode": run.mode.value,
         "newest": "yes" if night.is_newest else "replaced",
         "verdict": str(run.verdict),
@@ -161,7 +154,6 @@ def _night(night: NightOfEvidence) -> dict[str, Any]:
         "signed": night.signed or "not signed",
         "fault": "; ".join(night.copy.faults) or "none",
         "workbook": _link(night.workbook) if night.workbook else "none",
-        "run_id": run.run_id,
         "rules": night.rules_digest,
         "manifests": "\n".join(f"{step} {sha}" for step, sha in night.copy.manifests.items()),
     }
@@ -184,7 +176,7 @@ def _sums(night: NightOfEvidence) -> str:
 def _totals(night: NightOfEvidence) -> list[dict[str, Any]]:
     return [
         {"business_date": night.run.business_date, "run_id": night.run.run_id}
-        | {name: getattr(total, name) for name in ("id", "name", "currency", "measure")}
+        | asdict(total)
         | {"left": _shown(total.left, total), "right": _shown(total.right, total)}
         | {"agrees": "yes" if total.passed else "NO"}
         for total in night.totals
