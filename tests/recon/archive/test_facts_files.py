@@ -15,7 +15,7 @@ from recon.archive.facts_files import (
     whole_facts,
     write_facts,
 )
-from recon.archive.schemas import ORDER_FACTS, field, file
+from recon.archive.schemas import ORDER_FACTS, FileSchema
 from recon.archive.storage import LocalStorage, Storage
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from tests.recon.archive.test_remote_storage import bucket, server, storage_of
@@ -23,7 +23,7 @@ from tests.recon.archive.test_remote_storage import bucket, server, storage_of
 __all__ = ["bucket", "server"]
 
 FOLDER = "facts/orders/2026/11"
-NUMBERS = file("numbers", field("key", pa.int64(), "a number"), key=("key",), folder="facts")
+NUMBERS = FileSchema("numbers", "facts", pa.schema([pa.field("key", pa.int64())]), ("key",))
 PARTS = [pa.table([pa.array(numbers)], schema=NUMBERS.columns) for numbers in ([3, 1], [-(2**63)])]
 
 
