@@ -26,7 +26,6 @@ from prefect.artifacts import (
 from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
 
-from flows.automations import WAITING
 from recon.instructions.approval import sums_in_words
 from recon.model.headway import Headway, heard_by
 from recon.model.money import format_minor_units
@@ -258,6 +257,8 @@ Made = TypeVar("Made")
 NOT_OF_A_KEY = re.compile(r"[^a-z0-9]+")
 
 
+WAITING = "recon.approval.waiting"
+"""What a night tells Prefect when instructions wait for people; automations.yaml hears it."""
 ADDRESS_VARIABLE = "RECON_WORKBOOKS_URL"
 """Where people reach the reports folders of all accounts, by `<merchant>/<account>/<workbook>`."""
 

@@ -7,6 +7,7 @@ account is forgotten and none is left behind.
 import json
 from collections.abc import Mapping
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -33,88 +34,9 @@ HEAD = """\
 # dry run; only a schedule moves money by itself.
 """
 
-_HOUSEKEEPING = (
-    "housekeeping",
-    "flows.housekeeping:housekeeping",
-    "Shows what is older than retention.toml keeps, and deletes it where that is asked for.",
+FORMS: dict[str, dict[str, dict[str, str]]] = yaml.safe_load(
+    Path(__file__).with_name("deployments.yaml").read_text("utf-8")
 )
-_FORMS = (
-    (
-        "approve",
-        "flows.people:approve",
-        "Shows what waits for people over all accounts, and takes the yes or no of two of them.",
-    ),
-    (
-        "sign-off",
-        "flows.people:sign_off",
-        (
-            "Lists the last nights, and takes the names of a reviewer and an approver under a "
-            "workbook."
-        ),
-    ),
-    (
-        "import-resolutions",
-        "flows.people:import_resolutions",
-        "Takes in the answers of a filled-in workbook that lies in a reports folder.",
-    ),
-    (
-        "close",
-        "flows.people:close",
-        "Prepares the close of a month, and takes the names of a reviewer and an approver.",
-    ),
-    (
-        "stop-sending",
-        "flows.people:stop_sending",
-        "Stops all sending of money at once; two people let it be sent again.",
-    ),
-)
-"""What people need every day; with a night for each account and housekeeping the default set."""
-_PARTS = (
-    (
-        "ingest",
-        "flows.parts:ingest",
-        "Takes in the files of an inbox now, so that what is wrong with them is known by day.",
-    ),
-    (
-        "query",
-        "flows.parts:query",
-        "Asks the gateway about a night's orders again and lists what it shows otherwise.",
-    ),
-    (
-        "settle",
-        "flows.parts:settle",
-        "Sends what is approved for a night that is to come or stopped; a dry run to begin with.",
-    ),
-    (
-        "payouts",
-        "flows.parts:payouts",
-        "Sends the payouts that two people approved, and nothing else; a dry run to begin with.",
-    ),
-    (
-        "reconcile",
-        "flows.again:reconcile",
-        "Ends a stopped night from what is stored, or proves a finished one again; asks nothing.",
-    ),
-    (
-        "report",
-        "flows.again:report",
-        "Writes the workbook of a finished night again, from the database alone.",
-    ),
-    (
-        "resolve",
-        "flows.people:resolve",
-        (
-            "Shows money in doubt with what the gateway told of it, and takes the word of two "
-            "people on what became of it; sends nothing."
-        ),
-    ),
-    (
-        "what-if",
-        "flows.what_if:what_if",
-        "Judges past nights under candidate rules; moves nothing, its digest is kept.",
-    ),
-)
-"""Parts of nights, and doubts in a browser: written with `--all`."""
 
 
 def project_of(
@@ -126,17 +48,15 @@ def project_of(
         ConfigurationError: a cron line that Prefect does not understand.
     """
     nights = [_night(key, account) for key, account in sorted(accounts.items())]
+    forms = FORMS["always"] | (FORMS["parts"] if parts else {})
+    people = [{"name": name, **_form(**form)} for name, form in forms.items()]
     return {
         "name": WORK_POOL,
         "prefect-version": version("prefect"),
         "build": [],
         "push": [],
         "pull": [],
-        "deployments": [
-            *nights,
-            _housekeeping(retention),
-            *(_form(*form) for form in (*_FORMS, *(_PARTS if parts else ()))),
-        ],
+        "deployments": [*nights, _planned(people[0], retention), *people[1:]],
     }
 
 
@@ -200,18 +120,17 @@ def _shown(schedule: NightSchedule | None) -> str:
     return "".join(f"; by itself at {clock}" for clock in _clock(schedule))
 
 
-def _housekeeping(retention: Retention) -> dict[str, Any]:
+def _planned(housekeeping: dict[str, Any], retention: Retention) -> dict[str, Any]:
     """The form of people, which only shows to begin with, and when housekeeping looks by itself."""
     if retention.schedule is None:
-        return _form(*_HOUSEKEEPING)
+        return housekeeping
     deletes = {"delete": retention.schedule_deletes, "name": BY_SCHEDULE}
     planned = _schedule(
         retention.schedule, where="retention.toml", slug="housekeeping", parameters=deletes
     )
-    name, entrypoint, description = _HOUSEKEEPING
-    shown = f"{description.removesuffix('.')}{_shown(retention.schedule)}."
-    form = _form(name, entrypoint, shown)
-    return {**form, "tags": [*form["tags"], *_clock(retention.schedule)], "schedules": [planned]}
+    shown = f"{housekeeping['description'].removesuffix('.')}{_shown(retention.schedule)}."
+    tags = [*housekeeping["tags"], *_clock(retention.schedule)]
+    return {**housekeeping, "description": shown, "tags": tags, "schedules": [planned]}
 
 
 def _schedule(
@@ -233,14 +152,8 @@ def _schedule(
     }
 
 
-def _form(name: str, entrypoint: str, description: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "description": description,
-        "entrypoint": entrypoint,
-        "tags": ["people"],
-        **_where(),
-    }
+def _form(*, entrypoint: str, description: str) -> dict[str, Any]:
+    return {"description": description, "entrypoint": entrypoint, "tags": ["people"], **_where()}
 
 
 def _where() -> dict[str, Any]:

@@ -4,10 +4,11 @@ The steps, the lock and the gate are the night's. A part never reports and never
 night: it says so, and files and money are refused where the night is finished already.
 """
 
+import inspect
 from datetime import date
 from typing import Any
 
-from prefect import flow
+from prefect import Flow, flow
 from prefect.client.schemas.objects import State
 
 from flows.artifacts import Artifacts
@@ -18,85 +19,64 @@ from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
 from tasks.night_tasks import opened_environment, sentences_only
 
+ARGS = """
 
-@flow(name="ingest", flow_run_name=run_name, retries=0, persist_result=False)
-@in_words(refused=FAILED)
-def ingest(
-    merchant_id: GatewayId, account_id: GatewayId, business_date: date | None = None
-) -> State[Any]:
-    """Take in what lies in the inbox now, so that what is wrong with it is known before the night.
-
-    Nothing is asked or sent.
-
-    Args:
-        merchant_id: The merchant's number at the gateway, such as 100042.
-        account_id: The account's number at the gateway, such as 100042001.
-        business_date: The night that the files belong to; it may still be open. None means the
-            next night to come.
-    """
-    account = (merchant_id, account_id)
-    return _done(Part.INGEST, account=account, business_date=business_date, mode=Mode.DRY_RUN)
+Args:
+    merchant_id: The merchant's number at the gateway, such as 100042.
+    account_id: The account's number at the gateway, such as 100042001.
+    business_date: """
+LAST = "None means the last business date that had closed."
 
 
-@flow(name="query", flow_run_name=run_name, retries=0, persist_result=False)
-@in_words(refused=FAILED)
-def query(
-    merchant_id: GatewayId, account_id: GatewayId, business_date: date | None = None
-) -> State[Any]:
-    """Ask the gateway again, and list what it shows otherwise than in the night.
+def _part(part: Part, text: str, *, day: str, sends: bool = False) -> Flow[..., State[Any]]:
+    """The flow of a part: `text` says what it does, `day` what its business date is."""
 
-    The night stays as it is; the answers are kept as evidence for doubts.
+    def run(
+        merchant_id: GatewayId,
+        account_id: GatewayId,
+        business_date: date | None = None,
+        mode: Mode = Mode.DRY_RUN,
+    ) -> State[Any]:
+        account = (merchant_id, account_id)
+        return _done(part, account=account, business_date=business_date, mode=Mode(mode))
 
-    Args:
-        merchant_id: The merchant's number at the gateway, such as 100042.
-        account_id: The account's number at the gateway, such as 100042001.
-        business_date: The night whose orders are asked about. None means the last business date
-            that had closed.
-    """
-    account = (merchant_id, account_id)
-    return _done(Part.QUERY, account=account, business_date=business_date, mode=Mode.DRY_RUN)
-
-
-@flow(name="settle", flow_run_name=run_name, retries=0, persist_result=False)
-@in_words(refused=FAILED)
-def settle(
-    merchant_id: GatewayId,
-    account_id: GatewayId,
-    business_date: date | None = None,
-    mode: Mode = Mode.DRY_RUN,
-) -> State[Any]:
-    """Ask, pass the gate and send what is approved, for a night that is to come or has stopped.
-
-    Args:
-        merchant_id: The merchant's number at the gateway, such as 100042.
-        account_id: The account's number at the gateway, such as 100042001.
-        business_date: The night that the money belongs to. None means the last business date that
-            had closed.
-        mode: dry-run only shows what would be sent; live moves money.
-    """
-    account = (merchant_id, account_id)
-    return _done(Part.SETTLE, account=account, business_date=business_date, mode=Mode(mode))
+    run.__name__ = part.value
+    run.__doc__ = f"{text}{ARGS}{day}"
+    if sends:
+        run.__doc__ += "\n    mode: dry-run only shows what would be sent; live moves money."
+    else:
+        signature = inspect.signature(run)
+        fields = [each for name, each in signature.parameters.items() if name != "mode"]
+        run.__signature__ = signature.replace(parameters=fields)  # type: ignore[attr-defined]  # what Prefect looks at
+    named = flow(name=part.value, flow_run_name=run_name, retries=0, persist_result=False)
+    return named(in_words(refused=FAILED)(run))
 
 
-@flow(name="payouts", flow_run_name=run_name, retries=0, persist_result=False)
-@in_words(refused=FAILED)
-def payouts(
-    merchant_id: GatewayId,
-    account_id: GatewayId,
-    business_date: date | None = None,
-    mode: Mode = Mode.DRY_RUN,
-) -> State[Any]:
-    """As settle, but send payouts that two people approved and nothing else.
-
-    Args:
-        merchant_id: The merchant's number at the gateway, such as 100042.
-        account_id: The account's number at the gateway, such as 100042001.
-        business_date: The night that the payouts belong to. None means the last business date that
-            had closed.
-        mode: dry-run only shows what would be sent; live moves money.
-    """
-    account = (merchant_id, account_id)
-    return _done(Part.PAYOUTS, account=account, business_date=business_date, mode=Mode(mode))
+ingest = _part(
+    Part.INGEST,
+    "Take in what lies in the inbox now, so that what is wrong with it is known before the night."
+    "\n\nNothing is asked or sent.",
+    day="The night that the files belong to; it may still be open. None means the next night to "
+    "come.",
+)
+query = _part(
+    Part.QUERY,
+    "Ask the gateway again, and list what it shows otherwise than in the night.\n\n"
+    "The night stays as it is; the answers are kept as evidence for doubts.",
+    day=f"The night whose orders are asked about. {LAST}",
+)
+settle = _part(
+    Part.SETTLE,
+    "Ask, pass the gate and send what is approved, for a night that is to come or has stopped.",
+    day=f"The night that the money belongs to. {LAST}",
+    sends=True,
+)
+payouts = _part(
+    Part.PAYOUTS,
+    "As settle, but send payouts that two people approved and nothing else.",
+    day=f"The night that the payouts belong to. {LAST}",
+    sends=True,
+)
 
 
 def _done(

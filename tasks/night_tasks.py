@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from prefect import Task, task
 from prefect.cache_policies import NO_CACHE
@@ -118,14 +118,15 @@ def _place(error: BaseException) -> str:
     return f"{'/'.join(last.filename.split('/')[-3:])}:{last.lineno} ({last.name})"
 
 
-@task(
-    task_run_name="ingest",
-    retries=RETRIES_OF_READS,
-    retry_delay_seconds=RETRY_DELAYS_SECONDS,
-    retry_condition_fn=worth_another_try,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+ONCE: dict[str, Any] = {"retries": 0, "cache_policy": NO_CACHE, "persist_result": False}
+READ: dict[str, Any] = ONCE | {
+    "retries": RETRIES_OF_READS,
+    "retry_delay_seconds": RETRY_DELAYS_SECONDS,
+    "retry_condition_fn": worth_another_try,
+}
+
+
+@task(task_run_name="ingest", **READ)
 def ingest(run_id: str) -> StepSummary:
     """Read the inbox of the run's account; safe to repeat, files are known by their content."""
     from recon.steps.files.ingest import ingest as step
@@ -133,14 +134,7 @@ def ingest(run_id: str) -> StepSummary:
     return run_step(step, run_id=run_id)
 
 
-@task(
-    task_run_name="query {phase}",
-    retries=RETRIES_OF_READS,
-    retry_delay_seconds=RETRY_DELAYS_SECONDS,
-    retry_condition_fn=worth_another_try,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(task_run_name="query {phase}", **READ)
 def query(run_id: str, phase: Literal["baseline", "after"]) -> StepSummary:
     """Ask the gateway about the run's orders; safe to repeat, only reads travel."""
     from recon.steps.night.query import query as step
@@ -149,7 +143,7 @@ def query(run_id: str, phase: Literal["baseline", "after"]) -> StepSummary:
     return run_step(step, run_id=run_id, stage=stage, phase=phase)
 
 
-@task(task_run_name="settle", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="settle", **ONCE)
 def settle(run_id: str) -> StepSummary:
     """Send what is approved and not yet sent; the journal, not Prefect, decides what that is."""
     from recon.steps.night.whole_night import settle as step
@@ -157,7 +151,7 @@ def settle(run_id: str) -> StepSummary:
     return run_step(step, run_id=run_id)
 
 
-@task(task_run_name="reconcile", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(task_run_name="reconcile", **ONCE)
 def reconcile(run_id: str) -> StepSummary:
     """Compare the three sources of the run and store breaks, totals and verdict."""
     from recon.steps.compare.reconcile import reconcile as step
@@ -165,14 +159,7 @@ def reconcile(run_id: str) -> StepSummary:
     return run_step(step, run_id=run_id)
 
 
-@task(
-    task_run_name="report",
-    retries=RETRIES_OF_READS,
-    retry_delay_seconds=RETRY_DELAYS_SECONDS,
-    retry_condition_fn=worth_another_try,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(task_run_name="report", **READ)
 def report(run_id: str) -> StepSummary:
     """Write the workbook of the run; figures `workbook` (path) and `verdict`."""
     from recon.steps.night.report import Workbooks

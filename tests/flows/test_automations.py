@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from flows import automations
+from flows.artifacts import WAITING
+from flows.outcome import ANOTHER_RESULT, DONE, NAMES_AGAIN, NAMES_OF_PARTS
 from flows.serve import PrefectServer
 from recon.model.errors import UsageError
 from recon.model.nights import Mode, NightRequest
+from recon.model.words import End
 from tests.flows.flow_in_process import run_nightly
 
 pytestmark = pytest.mark.flow
@@ -23,6 +26,11 @@ REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 BLOCK = "custom-webhook/operators"
 RING_TIMEOUT_SECONDS = 3
 LATE_RING_SECONDS = 120
+ZOMBIE = "recon: a run whose process is gone"
+LATE = "recon: a night did not start in time"
+LONG = "recon: a night works too long"
+NOT_PROVEN = "recon: a night is NOT PROVEN or stopped"
+APPROVAL = "recon: instructions wait for approval"
 NIGHTS_MAX = 50
 """The server takes up a changed automation a moment later; a night before that rings nobody."""
 
@@ -105,6 +113,21 @@ def client(server: PrefectServer, bell: Bell) -> Iterator[Any]:
             opened.delete_automation(automation.id)
 
 
+def test_every_end_of_a_run_is_known_by_its_name() -> None:
+    """A new end of a night or of a part is one here, too, and rings where somebody must act."""
+    every = [*automations.wanted_automations(automations.NOBODY)]
+    expected = {each.name: each.model_dump()["trigger"]["expect"] for each, _ in every}
+    by_prefect = {"Completed", "Failed", "Cancelled", "Crashed", "Cancelling"}
+    ended = {*by_prefect, *End, "Held by another run", *NAMES_OF_PARTS, *NAMES_AGAIN}
+    bad = {*(end for end in End if end not in DONE), ANOTHER_RESULT, "Failed", "Crashed"}
+
+    assert expected[LONG] == {f"prefect.flow-run.{name}" for name in ended}
+    assert expected[ZOMBIE] == expected[LONG] | {"prefect.flow-run.heartbeat"}
+    assert expected[NOT_PROVEN] == {f"prefect.flow-run.{name}" for name in bad}
+    assert expected[APPROVAL] == {WAITING}
+    assert [each.name for each, rings in every if not rings] == [ZOMBIE]
+
+
 def test_automations_are_made_once_and_put_right(client: Any) -> None:
     """The command again changes nothing; what somebody changed or removed is as it must be."""
     from prefect.events.schemas.automations import AutomationCore
@@ -113,20 +136,20 @@ def test_automations_are_made_once_and_put_right(client: Any) -> None:
     silent = [one.name for one in client.read_automations()]
     first = dict(automations.establish(client, block=BLOCK))
     again = dict(automations.establish(client, block=BLOCK))
-    names = (automations.LATE, automations.ZOMBIE)
+    names = (LATE, ZOMBIE)
     late, gone = (client.read_automations_by_name(name)[0] for name in names)
     assert automations.missing_automations(client) == []
     client.pause_automation(late.id)
     client.delete_automation(gone.id)
     missing = automations.missing_automations(client)
     mended = dict(automations.establish(client, block=BLOCK))
-    (zombie,) = client.read_automations_by_name(automations.ZOMBIE)
+    (zombie,) = client.read_automations_by_name(ZOMBIE)
     client.create_automation(AutomationCore.model_validate(zombie.model_dump(exclude={"id"})))
     doubled = dict(automations.establish(client, block=BLOCK))
 
-    assert silent == [automations.ZOMBIE]
+    assert silent == [ZOMBIE]
     assert {name for name, done in bare.items() if done == "made"} == {*silent}
-    assert first == dict.fromkeys(bare, "made") | {automations.ZOMBIE: "as it must be"}
+    assert first == dict.fromkeys(bare, "made") | {ZOMBIE: "as it must be"}
     assert set(again.values()) == {"as it must be"}
     assert sorted(missing) == sorted([late.name, gone.name])
     assert mended == again | {gone.name: "made"}
@@ -150,13 +173,13 @@ def test_a_night_that_is_not_proven_and_one_that_leaves_work_ring(
 
     for _ in range(NIGHTS_MAX):
         run_nightly(REQUEST, server=server)
-        if bell.rings(automations.NOT_PROVEN, automations.APPROVAL):
+        if bell.rings(NOT_PROVEN, APPROVAL):
             break
 
-    told = bell.rung[automations.NOT_PROVEN]
+    told = bell.rung[NOT_PROVEN]
     name = "nightly 100042/100042001 2026-11-20 live · NOT PROVEN"
     assert f"{name} ended as NOT PROVEN" in told
-    assert "recon approve" in bell.rung[automations.APPROVAL]
+    assert "recon approve" in bell.rung[APPROVAL]
 
 
 def test_one_failure_rings_once(client: Any, bell: Bell) -> None:
