@@ -21,8 +21,7 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.demo_folder import DemoMemory, folder_at
-from recon.cli.demo_work import ACCOUNT, Ready, prepared
+from recon.cli.demo_work import ACCOUNT, DemoMemory, Ready, folder_at, prepared
 from recon.gateway_client import transport
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE

@@ -13,7 +13,7 @@ from recon.cli.speaking import say, telling
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from recon.cli.demo_folder import DemoFolder, DemoMemory
+    from recon.cli.demo_work import DemoFolder, DemoMemory
 
 ORDERS_MAX = 200_000
 """More is a load test, not a demo: the sample is made in memory."""
@@ -60,8 +60,7 @@ def demo(
     The sample night has breaks and bad rows on purpose: the demo ends with 0 when they are found.
     """
     started = time.monotonic()
-    from recon.cli.demo_folder import agree, empty, folder_at, recall
-    from recon.cli.demo_work import refuse_if_running
+    from recon.cli.demo_work import agree, empty, folder_at, recall, refuse_if_running
 
     demo_folder = folder_at(folder)
     if fresh:
@@ -101,8 +100,7 @@ def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:
 
 def _nights(folder: "DemoFolder", memory: "DemoMemory", *, to: str) -> "Mapping[str, int | str]":
     """The newest night again, or those that are left up to a date; the figures of the last."""
-    from recon.cli.demo_folder import recall
-    from recon.cli.demo_work import days_after, whole_night
+    from recon.cli.demo_work import days_after, recall, whole_night
     from recon.cli.night_choices import date_of
     from recon.steps.night.whole_night import STEP_NAMES
 

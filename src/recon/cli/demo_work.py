@@ -1,40 +1,256 @@
-"""What the demo does: prepare a folder date by date, and run its nights in this process."""
+"""What the demo does: its folder, prepared date by date, and its nights in this process.
+
+`--fresh` takes away only what the demo made: whatever else lies in the folder stays.
+"""
 
 import http.client
 import json
 import math
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
 from typing import Any, NoReturn
 
-from recon.cli.demo_folder import (
-    BANK_FORMS,
-    DemoFolder,
-    DemoMemory,
-    approvers_toml,
-    env_text,
-    gateway_toml,
-    merchants_toml,
-    recall,
-    remember,
-    retention_toml,
-    rules_toml,
-    variables_of,
-    write_whole,
-)
 from recon.cli.night_commands import played
 from recon.cli.speaking import Tell
+from recon.config.settings import load_tables
 from recon.model.business_date import BusinessCalendar
-from recon.model.errors import ConfigurationError, UsageError
+from recon.model.errors import ConfigurationError, OutputError, UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Clock
-from recon.privacy.own_files import make_folder
+from recon.privacy.own_files import make_folder, write_result
 from recon.sandbox import DEMO_BUSINESS_DATE
-from recon.sandbox.world.night import Account, add_to_ledger_table
-from recon.steps.ground.environment import system_clock
+from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER
+from recon.sandbox.world.night import LEDGER_QUERY, Account, add_to_ledger_table
+from recon.sandbox.world.settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.world.stories import ROUNDING_CURRENCY
+from recon.steps.ground.environment import CLOCK_VARIABLE, system_clock
+
+ORDERS_DEFAULT = 2_000
+SEED_DEFAULT = 42
+UNSAFE_CHARACTERS = " \t\n\"'`$\\?#%&;|<>*(){}[]~!"
+"""A path with one of these would mean something else in a shell, a URL or TOML."""
+
+_DATABASE_NEIGHBOURS = ("", "-wal", "-shm", "-journal", ".lock")
+_MADE_PATTERNS = (
+    "env",
+    "answer-key.json",
+    "ledger.csv",
+    "config/approvers.toml",
+    "config/gateway.toml",
+    "config/merchants.toml",
+    "config/retention.toml",
+    "config/rules.toml",
+    "inbox/orders-????-??-??-*.csv",
+    "settlement/settlement-*????-??-??.csv",
+    "bank/*/statements-*-????-??-??.*",
+    "reports/reconciliation-*",
+    "reports/nights-*.xlsx",
+    "reports/answers-*.xlsx",
+    "reports/import-*.xlsx",
+    "reports/close-*.xlsx",
+    "reports/close-*/*",
+    "reports/statement-*.xlsx",
+    "reports/statement-*/*",
+    # Of a database that is gone, they would read as one restored from a backup: no money moves.
+    "reports/history-head.jsonl",
+    "reports/history-verified.json",
+    "reports/metrics/*.json",
+    "reports/spill/*",
+    "archive/nights/*/*/*/*/*/*",
+    "archive/periods/*/*/*/*/*",
+    "recon.sqlite*.lock",
+    *(
+        f"{name}.sqlite{end}"
+        for name in ("recon", "sandbox", "ledger")
+        for end in _DATABASE_NEIGHBOURS
+    ),
+    "demo.json",  # last: as long as it is there, --fresh can be repeated
+)
+
+
+class DemoFolder:
+    """Paths under the demo's folder, all absolute."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.env = root / "env"
+        """Plain KEY=VALUE lines for a shell."""
+        self.config = root / "config"
+        """RECON_CONFIG_DIR."""
+        self.inbox = root / "inbox"
+        self.settlement = root / "settlement"
+        """Where the order files and the gateway's settlement files arrive."""
+        self.reports = root / "reports"
+        self.prefect = root / "prefect"
+        """Prefect's own state."""
+        self.sandbox_state = root / "sandbox.sqlite"
+        """Population, clock and effects of the sandbox gateway."""
+        self.database = root / "recon.sqlite"
+        self.database_url = f"sqlite:///{self.database}"
+        self.ledger = root / "ledger.sqlite"
+        """The merchant's books."""
+        self.ledger_csv = root / "ledger.csv"
+        """The same books as a file, for `recon reconcile`."""
+        self.answer_key = root / "answer-key.json"
+        """What was planted."""
+        self.memory = root / "demo.json"
+        """What the demo remembers of itself."""
+
+    def bank(self, name: str) -> Path:
+        """Where the statements of a bank arrive."""
+        return self.root / "bank" / name
+
+
+@dataclass(frozen=True, slots=True)
+class DemoMemory:
+    """What a later run on the same folder must know."""
+
+    orders: int
+    seed: int
+    port: int = 0
+    prepared: bool = False
+    """The sample night is written, whole."""
+    day: str = ""
+    """Business date of the newest night that is prepared."""
+    played: str = ""
+    """Business date of the newest night that came to its end."""
+    clock_shift: int = 0
+    """Seconds by which its time is another than the machine's."""
+
+
+def folder_at(path: Path) -> DemoFolder:
+    """The demo's folder, made when absent.
+
+    Raises:
+        UsageError: the path cannot stand in a shell, a URL and TOML without quoting.
+        OutputError: it cannot be made.
+    """
+    root = path.expanduser().absolute()
+    unsafe = sorted(set(str(root)) & set(UNSAFE_CHARACTERS))
+    if unsafe:
+        msg = f"the folder {root} has {' '.join(map(repr, unsafe))} in its path; choose another"
+        raise UsageError(msg)
+    folder = DemoFolder(root)
+    try:
+        for made in (folder.root, folder.config, folder.inbox, folder.settlement, folder.reports):
+            make_folder(made)
+    except OSError as error:
+        msg = f"the demo's folder {root} cannot be made ({error.strerror}); choose another by --dir"
+        raise OutputError(msg) from error
+    return folder
+
+
+def recall(folder: DemoFolder) -> DemoMemory | None:
+    """What an earlier run left, None in a new folder.
+
+    Raises:
+        ConfigurationError: the folder was used by something else, or its memory is not readable.
+    """
+    if not folder.memory.exists():
+        if folder.env.exists() or folder.database.exists():
+            msg = f"{folder.root} has files that no demo made; choose another folder by --dir"
+            raise ConfigurationError(msg)
+        return None
+    try:
+        return DemoMemory(**json.loads(folder.memory.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        msg = f"{folder.memory} cannot be read; start over with --fresh"
+        raise ConfigurationError(msg) from error
+
+
+def remember(folder: DemoFolder, memory: DemoMemory) -> None:
+    """Keep what a later run must know."""
+    write_whole(folder.memory, json.dumps(asdict(memory)) + "\n")
+
+
+def agree(memory: DemoMemory | None, *, orders: int | None, seed: int | None) -> DemoMemory:
+    """The size and seed of this run: what was asked for, or what the folder already holds.
+
+    Raises:
+        UsageError: both are given and differ.
+    """
+    if memory is None:
+        return DemoMemory(
+            ORDERS_DEFAULT if orders is None else orders, SEED_DEFAULT if seed is None else seed
+        )
+    if orders not in {None, memory.orders} or seed not in {None, memory.seed}:
+        msg = (
+            f"the folder holds a demo of {memory.orders} orders with seed {memory.seed}; leave "
+            "--orders and --seed out to continue it, or start over with --fresh"
+        )
+        raise UsageError(msg)
+    return memory
+
+
+def empty(folder: DemoFolder) -> None:
+    """Take away what the demo made; files of others and the folders they lie in stay."""
+    if not folder.memory.exists():
+        return
+    for pattern in _MADE_PATTERNS:
+        for path in folder.root.glob(pattern):
+            path.unlink(missing_ok=True)
+    if folder.prefect.is_dir():
+        shutil.rmtree(folder.prefect)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write_result(part, text)
+        part.replace(path)
+    except OSError as error:
+        msg = f"{path} cannot be written ({error.strerror}); make {path.parent} writable"
+        raise OutputError(msg) from error
+
+
+SIGN_KEY = "sandbox"
+BANK_FORMS = {"main": "xml", "pounds": "csv", "usd": "sta"}
+"""Bank of the demo's merchant -> the format in which it sends its statements."""
+ACCOUNT = Account(merchant_id="100042", account_id="100042001", other_account="100042002")
+ACCOUNTS = (
+    (ACCOUNT.account_id, "Northwind Trading", 30),
+    (ACCOUNT.other_account, "Northwind Trading, outlet", 45),
+)
+"""Both accounts of the merchant, over one inbox and one set of books: name, minute of its night."""
+
+
+def write_configuration(folder: DemoFolder) -> None:
+    """The settings of `demo_config`, once: a person may have edited what lies there since."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    pages = Environment(  # noqa: S701 - settings, not HTML: a path that needed quotes is refused
+        loader=PackageLoader("recon.cli", "demo_config"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    facts = {
+        "folder": folder,
+        "account": ACCOUNT,
+        "accounts": ACCOUNTS,
+        "ledger_query": LEDGER_QUERY,
+        "codes": load_tables("sandbox", config_dir=None),
+        "rounding_currency": ROUNDING_CURRENCY,
+        "fee_basis_points": FEE_BASIS_POINTS,
+        "fee_fixed_minor_units": FEE_FIXED_MINOR_UNITS,
+        "banks": BANKS,
+        "payer": PAYER,
+        "dated_rates": DATED_RATES,
+    }
+    for name in pages.list_templates():
+        if not (folder.config / name).exists():
+            write_whole(folder.config / name, pages.get_template(name).render(facts))
+
 
 LOOPBACK = "127.0.0.1"
 ANSWER_SECONDS_MAX = 60
@@ -153,7 +369,6 @@ def _is_free(port: int) -> bool:
     return True
 
 
-ACCOUNT = Account(merchant_id="100042", account_id="100042001", other_account="100042002")
 NIGHT_AFTER = timedelta(hours=2, minutes=30)
 """After its business date closed a night of the demo runs, by the demo's time."""
 GATEWAY_AT = time(22, tzinfo=UTC)
@@ -188,17 +403,21 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
             day = date.fromisoformat(memory.day) if memory.day else DEMO_BUSINESS_DATE
         memory = _dated(memory, day=day)
         remember(demo, memory)
-        variables = variables_of(
-            demo,
-            account=ACCOUNT,
-            base_url=f"http://127.0.0.1:{port}",
-            business_date=day,
-            clock_shift=memory.clock_shift,
-        )
-        write_whole(demo.env, env_text(variables))
+        # Plain lines for a shell: absolute, and without anything to expand.
+        variables = {
+            "RECON_GATEWAY_BASE_URL": f"http://{LOOPBACK}:{port}",
+            "RECON_SIGN_KEY": SIGN_KEY,
+            "RECON_DATABASE_URL": demo.database_url,
+            "RECON_CONFIG_DIR": str(demo.config),
+            "RECON_MERCHANT": ACCOUNT.merchant_id,
+            "RECON_ACCOUNT": ACCOUNT.account_id,
+            "RECON_BUSINESS_DATE": day.isoformat(),
+            CLOCK_VARIABLE: str(memory.clock_shift),
+        }
+        write_whole(demo.env, "".join(f"{name}={value}\n" for name, value in variables.items()))
         upgrade(demo.database_url)
         if not memory.prepared:
-            _write_configuration(demo)
+            write_configuration(demo)
             write_files(demo, memory)
             memory = replace(memory, prepared=True)
             remember(demo, memory)
@@ -253,21 +472,6 @@ def _dated(memory: DemoMemory, *, day: date) -> DemoMemory:
 def _of_others() -> dict[str, str]:
     """The shell's variables without those of another installation, a live signer among them."""
     return {name: value for name, value in os.environ.items() if not name.startswith("RECON_")}
-
-
-def _write_configuration(demo: DemoFolder) -> None:
-    """Once: a person may have edited what lies there since."""
-    texts = {
-        "gateway": gateway_toml(),
-        "retention": retention_toml(),
-        "merchants": merchants_toml(demo, account=ACCOUNT),
-        "rules": rules_toml(ACCOUNT),
-        "approvers": approvers_toml(),
-    }
-    for name, text in texts.items():
-        path = demo.config / f"{name}.toml"
-        if not path.exists():
-            write_whole(path, text)
 
 
 def write_files(demo: DemoFolder, memory: DemoMemory) -> None:

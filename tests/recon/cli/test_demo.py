@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.demo_folder import (
+from recon.cli.demo_work import (
     DemoFolder,
     DemoMemory,
+    demo_gateway,
+    effects,
     empty,
     folder_at,
+    health,
+    prepared,
     remember,
 )
-from recon.cli.demo_work import demo_gateway, effects, health, prepared
 from recon.config.settings import load_settings
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.night.whole_night import STEP_NAMES

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.demo_folder import DemoFolder, recall
 from recon.cli.demo_work import (
     LOOK_SECONDS,
     UNANSWERED_MAX,
+    DemoFolder,
     deliver_due,
     deliver_until_stopped,
     demo_gateway,
+    recall,
     whole_night,
 )
 from recon.model.errors import ConfigurationError

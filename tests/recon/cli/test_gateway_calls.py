@@ -3,8 +3,7 @@ import json
 import pytest
 
 from recon import cli
-from recon.cli.demo_folder import DemoFolder
-from recon.cli.demo_work import effects
+from recon.cli.demo_work import DemoFolder, effects
 from tests.recon.cli.test_night_commands import gateway, prepared, prepared_once
 
 __all__ = ["gateway", "prepared", "prepared_once"]

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.demo_folder import DemoFolder, folder_at, recall
-from recon.cli.demo_work import demo_gateway, effects
+from recon.cli.demo_work import DemoFolder, demo_gateway, effects, folder_at, recall
 from recon.sandbox import CLOCK_START
 from recon.store.database.engine import open_store
 from recon.store.database.night_lock import account_lock
