@@ -1,26 +1,36 @@
-"""`recon gateway`: its commands under one name, the doctor, and the questions that only read.
+"""`recon gateway`: one call to the gateway, for people.
 
 The API document names the search of refunds and `optimise` and no more; only the profile `extended`
-has them.
+has them. What moves a payment writes the journal of the nights: towards a gateway on this machine
+it is sent at once, elsewhere it waits for another person's approval and for the next night. What
+starts one, pays out or ends a contract is not journalled: what moves money of it is refused outside
+the sandbox. A card comes from a prompt or a private file, never from an argument, and is neither
+kept nor shown; such files may be read by their owner alone.
 """
 
 import asyncio
 import json
 import os
+import stat
 import uuid
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from random import SystemRandom
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
-from recon.cli import gateway_money, gateway_payments
-from recon.cli.night_choices import Account, Merchant
+from recon.cli.night_choices import Account, Merchant, opened
 from recon.cli.speaking import AsJson, say, show, show_json
+from recon.model.errors import ConfigurationError, UsageError
+from recon.privacy.own_files import for_owner
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 REFUSED_EXIT_CODE = WRONG_EXIT_CODE = 1
-INCOMPLETE_EXIT_CODE = 4
+NOT_KNOWN_EXIT_CODE = 4
 KEYS_MAX = 1_000
 PAYMENT_COLUMNS = (
     *("order_no", "transaction_id", "amount", "currency", "payment_status", "state"),
@@ -37,131 +47,15 @@ REFUND_FIELDS = (
 )
 
 
-def optimise(
-    merchant: Merchant,
-    account: Account,
-    *,
-    currency: Annotated[str, typer.Option(help="Such as EUR.")],
-    amount: Annotated[str, typer.Option(help="Such as 12.50.")],
-    shopper_id: Annotated[str, typer.Option(help="Your own id of the shopper.")],
-    shopper_email: Annotated[str, typer.Option(help="The shopper's address; it is signed.")],
-    shopper_country: Annotated[str, typer.Option(help="Two letters, such as DE.")],
-    as_json: AsJson = False,
-) -> None:
-    """Ask which payment methods suit a shopper (`optimise`, profile extended); moves nothing."""
-    from recon.cli.private_files import checked
-    from recon.config.settings import load_settings
-    from recon.gateway_client import MethodsRequest
-    from recon.instructions.account import best_methods, gateway_account
-    from recon.steps.ground.environment import system_clock
-
-    declared = gateway_account(load_settings(os.environ), merchant_id=merchant, account_id=account)
-    request = checked(
-        MethodsRequest,
-        {
-            "request_id": str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4)),
-            "currency": currency,
-            "amount": amount,
-            "shopper_id": shopper_id,
-            "shopper_email": shopper_email,
-            "shopper_country": shopper_country,
-        },
-    )
-    methods = best_methods(request, account=declared, clock=system_clock)
-    if as_json:
-        show_json({"methods": list(methods.methods), "told": methods.reason})
-    else:
-        say("\n".join(methods.methods) or methods.reason or "The gateway names no method.")
-    if methods.reason:
-        raise typer.Exit(REFUSED_EXIT_CODE)
+calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
 
 
-def query(
-    keys: Annotated[list[str], typer.Argument(help="Order numbers.")],
-    merchant: Merchant,
-    account: Account,
-    *,
-    transactions: Annotated[
-        bool, typer.Option("--transactions", help="The numbers are the gateway's transaction ids.")
-    ] = False,
-    refunds: Annotated[
-        bool, typer.Option("--refunds", help="Search refunds of the orders; profile extended.")
-    ] = False,
-    references: Annotated[
-        bool, typer.Option("--references", help="The same by references of your own for refunds.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Ask the gateway what it knows of some orders, or of their refunds; changes nothing."""
-    if refunds or references:
-        _search_refunds(keys, (merchant, account), by_reference=references, as_json=as_json)
-        return
-    from recon.config.settings import load_settings
-    from recon.instructions.queries import look_up
-    from recon.steps.ground.environment import system_clock
+@calls.callback()
+def _calls() -> None:
+    """One call to the gateway, for people.
 
-    refuse_too_many(keys)
-    settings = load_settings(os.environ)
-    looked_up = asyncio.run(
-        look_up(
-            lambda client: client.query(**{"trades" if transactions else "order_nos": keys}),
-            account=(merchant, account),
-            settings=settings,
-            clock=system_clock,
-            randomness=SystemRandom(),
-        )
-    )
-    rows = [_row(record, state=settings.rules.state_of) for record in looked_up.found]
-    key = "transaction_id" if transactions else "order_no"
-    rows += _without(looked_up, key=key, said_in="state", unknown="not known to the gateway")
-    _answer(rows, looked_up, columns=PAYMENT_COLUMNS, as_json=as_json)
-
-
-def _search_refunds(
-    keys: Sequence[str], account: tuple[str, str], *, by_reference: bool, as_json: bool
-) -> None:
-    """Show each number with its refunds (`retrievalRefund`)."""
-    from recon.config.settings import load_settings
-    from recon.instructions.queries import look_up
-    from recon.steps.ground.environment import system_clock
-
-    refuse_too_many(keys)
-    refunds_found = asyncio.run(
-        look_up(
-            lambda client: client.refunds(**{"references" if by_reference else "order_nos": keys}),
-            account=account,
-            settings=load_settings(os.environ),
-            clock=system_clock,
-            randomness=SystemRandom(),
-        )
-    )
-    rows: list[Mapping[str, Any]] = [
-        {field: str(getattr(refund, field)) for field in REFUND_FIELDS}
-        for refund in refunds_found.found
-    ]
-    key = "refund_reference" if by_reference else "order_no"
-    rows += _without(refunds_found, key=key, said_in="told", unknown="no refund")
-    _answer(rows, refunds_found, columns=REFUND_COLUMNS, as_json=as_json)
-
-
-def _without(looked_up: Any, *, key: str, said_in: str, unknown: str) -> list[dict[str, Any]]:
-    """A row for each key that the gateway does not know or did not answer."""
-    return [
-        *({key: each, said_in: unknown} for each in looked_up.not_found),
-        *({key: each.key, said_in: f"no answer: {each.reason}"} for each in looked_up.failed),
-    ]
-
-
-def _answer(
-    rows: Sequence[Mapping[str, Any]], looked_up: Any, *, columns: Sequence[str], as_json: bool
-) -> None:
-    """Show the rows; ends with 4 when a key has no answer."""
-    if as_json:
-        show_json(rows)
-    else:
-        show(rows, columns=columns)
-    if looked_up.failed:
-        raise typer.Exit(INCOMPLETE_EXIT_CODE)
+    Exit codes: 0 done, 1 refused, 2 usage, 3 waits for a person, 4 the outcome is not known.
+    """
 
 
 Orders = Annotated[
@@ -174,6 +68,7 @@ Refunded = Annotated[
 ]
 
 
+@calls.command("doctor")
 def doctor(
     merchant: Merchant,
     account: Account,
@@ -209,34 +104,70 @@ def doctor(
         raise typer.Exit(WRONG_EXIT_CODE)
 
 
-calls = typer.Typer(help="One call to the gateway, for people.", no_args_is_help=True)
-calls.command("doctor")(doctor)
-calls.command("query")(query)
-calls.command("optimise")(optimise)
-for _name, _command in gateway_money.MOVEMENTS.items():
-    calls.command(_name)(_command)
-calls.command("authorise")(gateway_payments.authorise)
-calls.command("checkout")(gateway_payments.checkout)
-calls.command("cancel-subscription")(gateway_payments.cancel_subscription)
-calls.command("payout")(gateway_payments.payout)
+@calls.command("query")
+def query(
+    keys: Annotated[list[str], typer.Argument(help="Order numbers.")],
+    merchant: Merchant,
+    account: Account,
+    *,
+    transactions: Annotated[
+        bool, typer.Option("--transactions", help="The numbers are the gateway's transaction ids.")
+    ] = False,
+    refunds: Annotated[
+        bool, typer.Option("--refunds", help="Search refunds of the orders; profile extended.")
+    ] = False,
+    references: Annotated[
+        bool, typer.Option("--references", help="The same by references of your own for refunds.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the gateway what it knows of some orders, or of their refunds; changes nothing."""
+    from recon.config.settings import load_settings
+    from recon.instructions.queries import look_up, look_up_refunds
+    from recon.steps.ground.environment import system_clock
 
-
-@calls.callback()
-def _calls() -> None:
-    """One call to the gateway, for people.
-
-    Exit codes: 0 done, 1 refused, 2 usage, 3 waits for a person, 4 the outcome is not known.
-    """
-
-
-def refuse_too_many(keys: Sequence[str]) -> None:
-    """A person reads what comes back: only so many numbers at once."""
-    if len(keys) > KEYS_MAX:
+    if len(keys) > KEYS_MAX:  # a person reads what comes back
         msg = f"{len(keys)} numbers; at most {KEYS_MAX} at once"
         raise typer.BadParameter(msg)
+    settings = load_settings(os.environ)
+    of_refunds = refunds or references
+    is_order = not (references if of_refunds else transactions)
+    orders, others = (keys, []) if is_order else ([], keys)
+    ask = (
+        partial(look_up_refunds, references=others)
+        if of_refunds
+        else partial(look_up, transaction_ids=others)
+    )
+    looked_up: Any = asyncio.run(
+        ask(
+            order_nos=orders,
+            account=(merchant, account),
+            settings=settings,
+            clock=system_clock,
+            randomness=SystemRandom(),
+        )
+    )
+    if of_refunds:
+        rows = [
+            {field: str(getattr(refund, field)) for field in REFUND_FIELDS}
+            for refund in looked_up.found
+        ]
+        said_in, unknown = "told", "no refund"
+    else:
+        rows = [_row(record, state=settings.rules.state_of) for record in looked_up.found]
+        said_in, unknown = "state", "not known to the gateway"
+    key = "order_no" if is_order else "refund_reference" if of_refunds else "transaction_id"
+    rows += [{key: each, said_in: unknown} for each in looked_up.not_found]
+    rows += [{key: each.key, said_in: f"no answer: {each.reason}"} for each in looked_up.failed]
+    if as_json:
+        show_json(rows)
+    else:
+        show(rows, columns=REFUND_COLUMNS if of_refunds else PAYMENT_COLUMNS)
+    if looked_up.failed:
+        raise typer.Exit(NOT_KNOWN_EXIT_CODE)
 
 
-def _row(record: Any, *, state: Any) -> Mapping[str, Any]:
+def _row(record: Any, *, state: Any) -> dict[str, Any]:
     from recon.gateway_client.risk_facts import RISK_FIELDS
 
     return {
@@ -267,3 +198,375 @@ def _structured(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+@calls.command("optimise")
+def optimise(
+    merchant: Merchant,
+    account: Account,
+    *,
+    currency: Annotated[str, typer.Option(help="Such as EUR.")],
+    amount: Annotated[str, typer.Option(help="Such as 12.50.")],
+    shopper_id: Annotated[str, typer.Option(help="Your own id of the shopper.")],
+    shopper_email: Annotated[str, typer.Option(help="The shopper's address; it is signed.")],
+    shopper_country: Annotated[str, typer.Option(help="Two letters, such as DE.")],
+    as_json: AsJson = False,
+) -> None:
+    """Ask which payment methods suit a shopper (`optimise`, profile extended); moves nothing."""
+    from recon.gateway_client import MethodsRequest
+    from recon.instructions.account import best_methods
+    from recon.steps.ground.environment import system_clock
+
+    declared, _ = _place(merchant, account)
+    request = checked(
+        MethodsRequest,
+        {
+            "request_id": _new_id(),
+            "currency": currency,
+            "amount": amount,
+            "shopper_id": shopper_id,
+            "shopper_email": shopper_email,
+            "shopper_country": shopper_country,
+        },
+    )
+    methods = best_methods(request, account=declared, clock=system_clock)
+    if as_json:
+        show_json({"methods": list(methods.methods), "told": methods.reason})
+    else:
+        say("\n".join(methods.methods) or methods.reason or "The gateway names no method.")
+    if methods.reason:
+        raise typer.Exit(REFUSED_EXIT_CODE)
+
+
+Order = Annotated[str, typer.Argument(help="The merchant's order number.")]
+MOVED = (
+    *("kind", "order_no", "transaction_id", "currency", "amount", "state", "instruction_id"),
+    *("message", "refund_reference_id"),
+)
+"""Of the instruction, as JSON."""
+MOVED_COLUMNS = ("kind", "order_no", "transaction_id", "amount", "state", "refund_reference_id")
+EXIT_CODES_OF_MOVES = {"confirmed": 0, "rejected": 1, "planned": 3, "approved": 3}
+"""State of the instruction -> code; 3 waits for a person or for its night."""
+
+
+@calls.command("move")
+def move(
+    kind: Annotated[
+        Literal["capture", "refund", "cancel", "review"],
+        typer.Argument(
+            help="capture an authorised payment, refund a captured one, cancel (release) an "
+            "authorised one, or review: set the review flag."
+        ),
+    ],
+    order: Order,
+    merchant: Merchant,
+    account: Account,
+    *,
+    name: Annotated[str, typer.Option("--as", help="Who asks for it; kept in the history.")],
+    amount: Annotated[
+        str,
+        typer.Option(
+            help="Of a refund, or of a capture that is not the whole authorisation: how much, such "
+            "as 12.50."
+        ),
+    ] = "",
+    reason: Annotated[
+        str,
+        typer.Option(help="Of a refund: shown at the gateway, at most 50 characters."),
+    ] = "",
+    transaction: Annotated[
+        str, typer.Option(help="Which payment, where the order has several.")
+    ] = "",
+    request_id: Annotated[
+        str,
+        typer.Option(
+            help="An id of your own; the like of an earlier one waits for people, with an id too."
+        ),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Capture, refund, cancel or review a payment, by the journal of the nights."""
+    from recon.model.money import Money
+    from recon.model.words import InstructionKind
+    from recon.steps.money.by_hand import HandRequest, carry_out
+
+    if kind == "refund" and not amount:
+        msg = "say how much is refunded (--amount)"
+        raise typer.BadParameter(msg)
+    if (amount and kind not in {"capture", "refund"}) or (reason and kind != "refund"):
+        msg = "--amount is of captures and refunds, --reason of refunds alone"
+        raise typer.BadParameter(msg)
+    request = HandRequest(
+        InstructionKind(kind),
+        merchant,
+        account,
+        order_no=order,
+        by=name,
+        amount=amount,
+        reason=reason,
+        transaction_id=transaction,
+        request_id=request_id,
+    )
+    with opened() as environment:
+        result = carry_out(request, environment=environment)
+    money = Money.of_minor_units(result.amount, currency=result.currency)
+    message = result.message or result.hold
+    shown = {name: getattr(result, name) for name in MOVED}
+    row = {**shown, "amount": str(money), "message": message}
+    if as_json:
+        show_json(row)
+    else:
+        show([row], columns=MOVED_COLUMNS)
+        say(f"{message or 'Done.'} [{result.instruction_id}]")
+    if code := EXIT_CODES_OF_MOVES.get(result.state.value, NOT_KNOWN_EXIT_CODE):
+        raise typer.Exit(code)
+
+
+EXIT_CODES = {"done": 0, "accepted": 0, "pending": 0, "failed": 1, "rejected": 1, "not_sent": 1}
+IN_A_QUERY = "Ask `recon gateway query`, or look into the gateway's portal."
+IN_THE_PORTAL = "No question to the gateway shows it: look it up in the portal."
+CARD_FIELDS = ("card", "expiration_month", "expiration_year", "security_code")
+
+OrderNo = Annotated[str, typer.Argument(help="A new order number.")]
+Currency = Annotated[str, typer.Option(help="Such as EUR.")]
+Amount = Annotated[str, typer.Option(help="Such as 12.50.")]
+FieldsFile = Annotated[
+    Path | None,
+    typer.Option("--fields", help="JSON file (mode 0600) with more fields of the API document."),
+]
+
+
+@calls.command("authorise")
+def authorise(
+    order_no: OrderNo,
+    merchant: Merchant,
+    account: Account,
+    *,
+    currency: Currency,
+    amount: Amount,
+    fields: FieldsFile = None,
+    payment_method: Annotated[
+        str, typer.Option(help="Another method than a card; the reply names the issuer's page.")
+    ] = "",
+    card_file: Annotated[
+        Path | None,
+        typer.Option(help="JSON file (mode 0600) with the card; without it you are asked."),
+    ] = None,
+    live_card: Annotated[
+        bool, typer.Option("--live-card", help="Allow a card outside the sandbox.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start a payment by card, or by another method (`--payment-method`)."""
+    from recon.gateway_client import ApmPayment, CardPayment
+    from recon.instructions.account import start_payment
+    from recon.steps.ground.environment import system_clock
+
+    declared, played = _place(merchant, account)
+    given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
+    if payment_method:
+        apm = checked(ApmPayment, given | {"payment_method": payment_method})
+        _tell(start_payment(apm, account=declared, clock=system_clock), as_json=as_json)
+        return
+    if not (played or live_card):
+        msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
+        raise UsageError(msg)
+    card = {} if given.get("token_id") else _card(card_file)
+    payment = checked(CardPayment, given | card)
+    _tell(start_payment(payment, account=declared, clock=system_clock), as_json=as_json)
+
+
+@calls.command("checkout")
+def checkout(
+    order_no: OrderNo,
+    merchant: Merchant,
+    account: Account,
+    *,
+    currency: Currency,
+    amount: Amount,
+    return_url: Annotated[str, typer.Option(help="Where the shopper comes back to; https.")] = "",
+    fields: FieldsFile = None,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the page here, for a browser; mode 0600.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Start a payment by the gateway's own page; money moves only when the shopper pays there."""
+    from recon.gateway_client import HostedPayment
+    from recon.instructions.account import start_payment
+    from recon.steps.ground.environment import system_clock
+
+    declared, _ = _place(merchant, account)
+    given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
+    payment = checked(HostedPayment, given | ({"return_url": return_url} if return_url else {}))
+    result = start_payment(payment, account=declared, clock=system_clock)
+    if page is not None and result.page:
+        with open(page, "wb", opener=for_owner) as file:
+            file.write(result.page)
+    _tell(result, as_json=as_json)
+
+
+@calls.command("cancel-subscription")
+def cancel_subscription(
+    recurring_id: Annotated[str, typer.Argument(help="The gateway's id of the contract.")],
+    contract_name: Annotated[str, typer.Argument(help="The contract's name.")],
+    merchant: Merchant,
+    account: Account,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """End a recurring contract (sandbox only); what is already contracted is still charged."""
+    from recon.gateway_client import CancelSubscriptionRow, Operation
+    from recon.instructions.account import send_row
+    from recon.steps.ground.environment import system_clock
+
+    declared = _sandbox_only(merchant, account, what="the end of a subscription")
+    row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
+    result = send_row(Operation.CANCEL_SUBSCRIPTION, row, account=declared, clock=system_clock)
+    _tell(result, as_json=as_json, where=IN_THE_PORTAL)
+
+
+@calls.command("payout")
+def payout(
+    file: Annotated[
+        Path, typer.Argument(help="JSON file (mode 0600) with the fields of the API document.")
+    ],
+    merchant: Merchant,
+    account: Account,
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
+    from recon.gateway_client import Operation, PayoutRow
+    from recon.instructions.account import send_row
+    from recon.steps.ground.environment import system_clock
+
+    declared = _sandbox_only(merchant, account, what="a payout")
+    row = checked(PayoutRow, {"request_id": _new_id(), **read_private(file)})
+    result = send_row(Operation.PAYOUT, row, account=declared, clock=system_clock)
+    given = {"request_id": str(row.request_id)}
+    _tell(result, as_json=as_json, fields=given, where=IN_THE_PORTAL)
+
+
+def _place(merchant: str, account: str) -> tuple[Any, bool]:
+    """The account at the gateway, and whether that is the sandbox."""
+    from recon.config.settings import load_settings
+    from recon.instructions.account import gateway_account
+
+    settings = load_settings(os.environ)
+    declared = gateway_account(settings, merchant_id=merchant, account_id=account)
+    return declared, settings.is_sandbox
+
+
+def _new_id() -> str:
+    return str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
+
+
+def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
+    """The account at the sandbox.
+
+    Raises:
+        UsageError: the gateway is not on this machine.
+    """
+    declared, played = _place(merchant, account)
+    if not played:
+        msg = (
+            f"{what} by hand is for the sandbox only, since no journal would know of it: put it "
+            "into an instruction file, where two people approve it and a night sends it once. "
+            "Nothing was sent"
+        )
+        raise UsageError(msg)
+    return declared
+
+
+def _fields(path: Path | None, **given: str) -> dict[str, Any]:
+    """Fields of the file under those of the command; a card has its own way in.
+
+    Raises:
+        UsageError: the file holds a card.
+    """
+    fields = {} if path is None else read_private(path)
+    cards = [name for name in CARD_FIELDS if name in fields]
+    if cards:
+        msg = f"{path} holds {', '.join(cards)}: a card comes from --card-file or the prompt only"
+        raise UsageError(msg)
+    return {**fields, **given}
+
+
+def _card(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {
+            "card": typer.prompt("Card number", hide_input=True, err=True),
+            "expiration_month": typer.prompt("Month of expiry", hide_input=True, err=True),
+            "expiration_year": typer.prompt("Year of expiry", hide_input=True, err=True),
+            "security_code": typer.prompt("Security code", hide_input=True, err=True),
+        }
+
+    card = read_private(path)
+    if set(card) != set(CARD_FIELDS):
+        msg = f"{path} must hold exactly {', '.join(CARD_FIELDS)}; nothing was sent"
+        raise UsageError(msg)
+    return card
+
+
+def _tell(
+    result: Any,
+    *,
+    as_json: bool,
+    fields: dict[str, str] | None = None,
+    where: str = IN_A_QUERY,
+) -> None:
+    """Show an answer; `where`: what shows the outcome of a call that got none."""
+    head = {"outcome": result.outcome, "code": result.code, "message": result.message}
+    row = {**head, **(fields or {}), **result.facts}
+    if as_json:
+        show_json(row)
+    else:
+        for name, value in row.items():
+            if value:
+                say(f"{name}: {value}")
+    if result.outcome == "unknown" and not as_json:
+        say(f"Do not send it again. {where}")
+    code = EXIT_CODES.get(result.outcome, NOT_KNOWN_EXIT_CODE)
+    if code:
+        raise typer.Exit(code)
+
+
+SAFE_MODES = frozenset({0o600, 0o400})
+Fields = TypeVar("Fields", bound="BaseModel")
+
+
+def read_private(path: Path) -> dict[str, Any]:
+    """The JSON object of a file that nobody else can read.
+
+    Raises:
+        ConfigurationError: others can read it, or it is not a regular file.
+        ReconError: it is not there, or not one JSON object.
+    """
+    from recon.files.formats.json_text import read_json_object
+
+    if path.exists():
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) or stat.S_IMODE(mode) not in SAFE_MODES:
+            msg = f"{path} can be read by others (it holds private data): chmod 600 {path}"
+            raise ConfigurationError(msg)
+    return read_json_object(path)
+
+
+def checked(model: type[Fields], fields: dict[str, Any]) -> Fields:
+    """The message, or which fields are wrong; never what they hold.
+
+    Raises:
+        UsageError: naming each field that is unknown, missing or wrong.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(fields)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in problem['loc'])}: {problem['type'].replace('_', ' ')}"
+            for problem in error.errors(include_input=False, include_url=False)
+        )
+        msg = f"{problems}; nothing was sent"
+        raise UsageError(msg) from None

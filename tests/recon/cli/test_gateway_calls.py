@@ -101,7 +101,7 @@ def test_money_by_hand_is_done_and_told(
     """One movement, its state and instruction in the table, exit code 0."""
     payment = seeded(port, *before)
 
-    code = cli.main(["gateway", *words, payment["order_no"], "--as", "anna"])
+    code = cli.main(["gateway", "move", *words, payment["order_no"], "--as", "anna"])
 
     out = capsys.readouterr().out
     assert code == 0, out
@@ -115,7 +115,7 @@ def test_only_a_payment_in_review_is_reviewed(
     """An authorised payment is not in review: nothing is sent."""
     payment = seeded(port, "authorise")
 
-    code = cli.main(["gateway", "review", payment["order_no"], "--as", "anna"])
+    code = cli.main(["gateway", "move", "review", payment["order_no"], "--as", "anna"])
 
     assert code == 2
     assert "not in review; nothing was stored or sent" in capsys.readouterr().err
@@ -129,10 +129,21 @@ def test_while_all_sending_is_stopped_nothing_goes_by_hand(
     payment = seeded(port, "authorise")
     cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
 
-    code = cli.main(["gateway", "capture", payment["order_no"], "--as", "anna"])
+    code = cli.main(["gateway", "move", "capture", payment["order_no"], "--as", "anna"])
 
     assert code == 2
     assert "nothing was stored or sent" in capsys.readouterr().err
+    assert told_by_us(port) == []
+
+
+@pytest.mark.parametrize(
+    "words", [["refund"], ["cancel", "--amount", "1.00"], ["capture", "--reason", "late"]]
+)
+def test_a_movement_takes_its_own_options_alone(port: int, words: list[str]) -> None:
+    """A refund says how much; an amount or a reason of another one is a slip, and nothing moves."""
+    payment = seeded(port, "authorise", "capture")
+
+    assert cli.main(["gateway", "move", *words, payment["order_no"], "--as", "anna"]) == 2
     assert told_by_us(port) == []
 
 
@@ -141,7 +152,7 @@ def test_a_repeat_by_hand_waits_and_ends_with_3(
 ) -> None:
     """The like of an earlier refund is kept for a person, not sent."""
     payment = seeded(port, "authorise", "capture")
-    words = ["gateway", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
+    words = ["gateway", "move", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
     cli.main(words)
     capsys.readouterr()
 
@@ -156,7 +167,9 @@ def test_what_cannot_be_done_ends_with_2(port: int, capsys: pytest.CaptureFixtur
     """A refund of what was never captured says why; nothing was sent."""
     payment = seeded(port, "authorise")
 
-    code = cli.main(["gateway", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"])
+    code = cli.main(
+        ["gateway", "move", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
+    )
 
     assert code == 2
     assert "a refund needs a captured payment" in capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_an_amount_of_another_form_is_a_mistake_of_the_call(
         payment = next(row for row in caller.authorised() if row["currency"] == "EUR")
         order = payment["order_no"]
         commands = [
-            ["capture", order, "--amount", amount, "--as", "anna"],
+            ["move", "capture", order, "--amount", amount, "--as", "anna"],
             [
                 "authorise",
                 "NEW-1",

@@ -55,7 +55,16 @@ def test_real_money_asked_for_by_hand_waits_for_another_person(
 ) -> None:
     """Nobody plays with it under any name; who is declared asks, and somebody else approves."""
     payment = next(one for one in real.payments("captured") if one.currency == "EUR")
-    refund = ["gateway", "refund", payment.order_no, "--amount", payment.amount, "--as", "anna"]
+    refund = [
+        "gateway",
+        "move",
+        "refund",
+        payment.order_no,
+        "--amount",
+        payment.amount,
+        "--as",
+        "anna",
+    ]
     assert cli.main(refund) == 2
     (real.folder / "config" / "approvers.toml").write_text('[approvers.anna]\nname = "Anna Berg"\n')
 
