@@ -17,8 +17,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -45,8 +45,11 @@ HEALTH_CHECK_PAUSE_SECONDS = 0.1
 STOP_TIMEOUT_SECONDS = 10
 LOOPBACK = "127.0.0.1"
 
+PREFECT, FLOWS = (sys.executable, "-m", "prefect"), (sys.executable, "-m", "flows")
+RECON = (str(Path(sys.executable).with_name("recon")),)
+"""The programs of this environment, whatever PATH says."""
+
 SERVER_LOG = "server.log"
-PID_FILE = "server.pid"
 PASSWORD_FILE = "password"  # noqa: S105 - the name of a file
 PASSWORD_BYTES = 18
 """Of chance."""
@@ -91,11 +94,10 @@ class PrefectServer:
             time.sleep(HEALTH_CHECK_PAUSE_SECONDS)
 
 
-@contextmanager
-def prefect_server(
+def start_server(
     home: Path, *, port: int = 0, with_ui: bool = False, variables: Mapping[str, str] | None = None
-) -> Iterator[PrefectServer]:
-    """A server with its state in `home`, ended with the block; it comes up in the background.
+) -> PrefectServer:
+    """Start a server and return at once; it comes up in the background.
 
     Args:
         home: Folder of Prefect's database, settings and log; made when absent, kept afterwards.
@@ -105,61 +107,45 @@ def prefect_server(
 
     Raises:
         OutputError: the folder cannot be written.
-        UsageError: another living run has its server in this folder.
     """
-    server = start_server(home, port=port, with_ui=with_ui, variables=variables)
-    try:
-        yield server
-    finally:
-        stop_server(server.process)
-        (home / PID_FILE).unlink(missing_ok=True)
-
-
-def start_server(
-    home: Path, *, port: int = 0, with_ui: bool = False, variables: Mapping[str, str] | None = None
-) -> PrefectServer:
-    """Start a server and return at once; one that a killed run left behind is ended first."""
     home = home.absolute()
     port = port or free_port()
     url = f"http://{LOOPBACK}:{port}"
-    command = [sys.executable, "-m", "prefect", "server", "start"]
-    command += ["--host", LOOPBACK, "--port", str(port), "--ui" if with_ui else "--no-ui"]
+    command = [*PREFECT, "server", "start", "--host", LOOPBACK, "--port", str(port)]
     try:
         make_folder(home)
         _make_password(home)
-        ours = {
-            **prefect_variables(home, api_url=f"{url}/api"),
-            **_doors(url, auth=auth_of(home)),
-            **(variables or {}),
-        }
-        _end_left_behind(home / PID_FILE)
-        with open(home / SERVER_LOG, "wb", opener=for_owner) as log:
-            # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter, no foreign argument
-                command,
-                env={**program_variables(os.environ), **ours},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                umask=STRANGERS,
-            )
-        owner = identity_of(os.getpid())
-        write_result(home / PID_FILE, f"{identity_of(process.pid)}\n{owner}\n")
+        ours = prefect_variables(home, api_url=f"{url}/api") | _doors(url, auth=auth_of(home))
+        process = _begin(
+            [*command, "--ui" if with_ui else "--no-ui"],
+            variables={**ours, **(variables or {})},
+            log=home / SERVER_LOG,
+        )
     except OSError as error:
         msg = f"Prefect's folder {home} cannot be written ({error.strerror}); nothing was started"
         raise OutputError(msg) from error
     return PrefectServer(url, home, process)
 
 
-def stop_server(process: subprocess.Popen[bytes]) -> None:
-    """End a server that this process started; killed when it does not end in time."""
-    process.terminate()
-    try:
-        process.wait(STOP_TIMEOUT_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait(STOP_TIMEOUT_SECONDS)
+def _begin(
+    command: Sequence[str], *, variables: Mapping[str, str], log: Path, folder: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Begin a program of ours in the background.
+
+    Of the shell that says `make serve` it gets nothing that may be a secret of other work.
+    """
+    with open(log, "wb", opener=for_owner) as words:
+        # A session of its own: Ctrl-C ends the night first, and the night then ends the server.
+        return subprocess.Popen(  # noqa: S603 - programs of this environment
+            command,
+            cwd=folder,
+            env={**program_variables(os.environ), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            start_new_session=True,
+            umask=STRANGERS,
+        )
 
 
 def prefect_variables(home: Path, *, api_url: str) -> dict[str, str]:
@@ -221,27 +207,6 @@ def identity_of(pid: int) -> str:
     return f"{pid} {psutil.Process(pid).create_time()}"
 
 
-def _end_left_behind(pid_file: Path) -> None:
-    """End the server of this folder that outlived a killed run; nothing else, ever.
-
-    Raises:
-        UsageError: the run that started it still lives.
-    """
-    if not pid_file.exists():
-        return
-    written, _, owner = pid_file.read_text().strip().partition("\n")
-    server = process_of(written)
-    if server is None:
-        return
-    if process_of(owner) is not None:
-        msg = (
-            f"the Prefect folder {pid_file.parent} is in use by process {owner.partition(' ')[0]}; "
-            "nothing was started: wait for it, or take another folder"
-        )
-        raise UsageError(msg)
-    end_process(server)
-
-
 def process_of(identity: str) -> psutil.Process | None:
     """The living process of an identity; None when it is gone or its number is another's now."""
     with suppress(psutil.NoSuchProcess, ValueError, OverflowError):
@@ -251,12 +216,12 @@ def process_of(identity: str) -> psutil.Process | None:
     return None
 
 
-def end_process(process: psutil.Process) -> None:
+def end_process(process: psutil.Process | subprocess.Popen[bytes]) -> None:
     """Ask a process to end, and kill it when it does not in time."""
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_SECONDS)
-    except psutil.TimeoutExpired:
+    except (psutil.TimeoutExpired, subprocess.TimeoutExpired):
         process.kill()
         process.wait(STOP_TIMEOUT_SECONDS)
 
@@ -331,10 +296,6 @@ UI_PORT = 4200
 COMMAND_TIMEOUT_SECONDS = 300
 PAUSE_SECONDS = 0.2
 PROCESSES = "processes.json"
-
-PREFECT, FLOWS = (sys.executable, "-m", "prefect"), (sys.executable, "-m", "flows")
-RECON = (str(Path(sys.executable).with_name("recon")),)
-"""The programs of this environment, whatever PATH says."""
 
 
 def start(folder: Path, *, port: int) -> None:
@@ -434,21 +395,9 @@ def read_env(path: Path) -> dict[str, str]:
 def _start(
     folder: Path, *, name: str, command: Sequence[str], variables: Mapping[str, str]
 ) -> None:
-    """Start a program of ours in the background and write down which it is.
-
-    Of the shell that says `make serve` it gets nothing that may be a secret of other work.
-    """
-    with open(folder / f"{name}.log", "wb", opener=for_owner) as log:
-        process = subprocess.Popen(  # noqa: S603 - programs of this environment
-            command,
-            cwd=ROOT,
-            env={**program_variables(os.environ), **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            umask=STRANGERS,
-        )
+    """Start a program of ours in the background and write down which it is."""
+    log = folder / f"{name}.log"
+    process = _begin(command, variables=variables, log=log, folder=ROOT)
     _write_down(folder, name=name, pid=process.pid)
 
 

@@ -17,10 +17,11 @@ import pytest
 
 from flows import nightly  # bound before its steps are played
 from flows.deployments import pool_text
-from flows.serve import PrefectServer, prefect_server, prefect_variables
+from flows.serve import PrefectServer, prefect_variables
 from recon.model.errors import ReconError
 from recon.model.nights import NightRequest, Part, StepSummary
 from recon.model.words import ControlTotal
+from tests.flows.prefect_api import prefect_server
 
 ON_REQUEST = {
     "PREFECT_ON": "test_prefect_on_postgresql.py",

@@ -1,10 +1,25 @@
-"""Prefect's API as somebody with the password calls it, without Prefect's own client."""
+"""A Prefect server for a test, and its API as somebody with the password calls it."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
+
+from flows.serve import PrefectServer, end_process, start_server
+
+
+@contextmanager
+def prefect_server(
+    home: Path, *, variables: Mapping[str, str] | None = None
+) -> Iterator[PrefectServer]:
+    """A server with its state in `home`, ended with the block."""
+    server = start_server(home, variables=variables)
+    try:
+        yield server
+    finally:
+        end_process(server.process)
 
 
 @contextmanager

@@ -12,10 +12,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from flows.serve import free_port, prefect_server
+from flows.serve import free_port
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import End
 from tests.flows.flow_in_process import run_nightly
+from tests.flows.prefect_api import prefect_server
 
 REQUEST = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
 PROGRAMS = Path("/usr/lib/postgresql")

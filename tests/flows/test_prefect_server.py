@@ -1,6 +1,5 @@
 """A Prefect server of our own: who ends it, and what people read when it does not start."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -8,13 +7,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil
 import pytest
 
 from flows import serve as module
 from flows.prefect_health import open_doors
-from flows.serve import PrefectServer, prefect_variables, start_server, stop_server
-from recon.model.errors import OutputError, ReconError, UsageError
+from flows.serve import PrefectServer, end_process, prefect_variables, start_server
+from recon.model.errors import OutputError, ReconError
 
 
 @pytest.fixture
@@ -22,46 +20,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     """A process that would live on by itself."""
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     yield process
-    stop_server(process)
-
-
-def test_a_server_that_a_killed_run_left_behind_is_ended(
-    sleeper: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
-    """The PID file names it by process and start time, so it is surely ours."""
-    pid_file = tmp_path / "server.pid"
-    pid_file.write_text(f"{module.identity_of(sleeper.pid)}\n999999999 1.0\n")
-
-    module._end_left_behind(pid_file)
-
-    assert not psutil.pid_exists(sleeper.pid)
-
-
-def test_the_server_of_a_run_that_still_lives_is_left_to_it(
-    sleeper: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
-    """A second run in the same folder is refused and does not end the first one's server."""
-    pid_file = tmp_path / "server.pid"
-    pid_file.write_text(f"{module.identity_of(sleeper.pid)}\n{module.identity_of(os.getpid())}\n")
-
-    with pytest.raises(UsageError, match=f"in use by process {os.getpid()}; nothing was started"):
-        start_server(tmp_path)
-
-    assert sleeper.poll() is None
-
-
-@pytest.mark.parametrize("written", ["{pid} 1.0", "{pid}", "words", "", "999999999 1.0"])
-def test_a_process_that_is_not_surely_ours_is_left_alone(
-    sleeper: subprocess.Popen[bytes], tmp_path: Path, written: str
-) -> None:
-    """The same number may belong to another program by now."""
-    pid_file = tmp_path / "server.pid"
-    pid_file.write_text(written.format(pid=sleeper.pid))
-
-    module._end_left_behind(pid_file)
-
-    assert psutil.pid_exists(sleeper.pid)
-    assert sleeper.poll() is None
+    end_process(process)
 
 
 def test_a_server_that_ends_at_start_says_where_its_words_are(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from flows import serve
-from flows.serve import identity_of, stop_server
+from flows.serve import end_process, identity_of
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def sleepers() -> Iterator[list[subprocess.Popen[bytes]]]:
     processes = [subprocess.Popen(command) for _ in range(2)]
     yield processes
     for process in processes:
-        stop_server(process)
+        end_process(process)
 
 
 def test_stop_ends_exactly_what_was_written_down(
@@ -32,6 +32,7 @@ def test_stop_ends_exactly_what_was_written_down(
         {"name": "worker", "process": identity_of(ours.pid)},
         {"name": "server", "process": f"{other.pid} 1.0"},
         {"name": "gone", "process": "999999999 1.0"},
+        *({"name": "odd", "process": odd} for odd in (f"{other.pid}", "words", "")),
     ]
     (tmp_path / serve.PROCESSES).write_text(json.dumps(entries))
 
