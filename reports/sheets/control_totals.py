@@ -14,17 +14,9 @@ from recon.model.figures import NightFigures
 from recon.model.gateway_holds import BEFORE_FIRST, HeldPart
 from recon.model.words import ControlTotal, SetState, SourceKind
 from recon.proof.books_bridge import (
-    BEFORE_OPENING,
     BOOK_STEPS,
-    FILE,
-    IDENTICAL,
-    KEYLESS,
-    PAID_OUT,
-    REJECTED,
-    RESTATED,
-    SHARED_NUMBER,
 )
-from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS, STEPS
+from recon.proof.bridge import STEPS
 from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, check_of
 from reports.drawing.look import CHECK, NAVY, NOT_COVERED
 from reports.sheets.totals import (
@@ -38,7 +30,7 @@ from reports.sheets.totals import (
     legs_of,
     sum_of,
 )
-from reports.sheets.words import QUESTIONS, measure_words, proof_words
+from reports.sheets.words import QUESTIONS, TABLES, measure_words, proof_words
 
 TITLE = "Control totals"
 TOTALS_AT = f"'{TITLE}'!A4"
@@ -90,21 +82,9 @@ ELSEWHERE = (
     Column("Amount", 16, "amount", "money"),
 )
 BRIDGE_WORDS = {SourceKind.ORDERS: "Orders", SourceKind.LEDGER: "Ledger"}
-BOOK_WORDS = {
-    FILE: "In the ledger file",
-    REJECTED: "Rejected rows",
-    OTHER_ACCOUNTS: "Of other accounts",
-    KEYLESS: "Adjustments, no order",
-    BEFORE_WINDOW: "Before the window",
-    BEFORE_OPENING: "Before the opening",
-    RESTATED: "In payment's currency",
-    PAID_OUT: "Payouts, fees",
-    IDENTICAL: "Identical repeats",
-    SHARED_NUMBER: "Shared entry number",
-}
 BOOKS = (
     Column("Currency", 13, "currency", tone="strong"),
-    *(Column(BOOK_WORDS[step], 16, step, "money") for step in BOOK_STEPS),
+    *(Column(TABLES["books"][step], 16, step, "money") for step in BOOK_STEPS),
     Column("Come to", 16, "come_to", "money"),
     Column("Ledger compared", 16, "compared", "money"),
     Column("Check", 10, "check", "check"),

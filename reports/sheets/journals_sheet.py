@@ -10,28 +10,13 @@ from typing import Any
 from recon.model.figures import NightFigures
 from reports.drawing.blocks import Column, Listing, Row, Sheet, TextLine, check_of
 from reports.sheets.totals import Rows, sum_of
-from reports.sheets.words import worded, words_of
+from reports.sheets.words import TABLES, worded, words_of
 
 _HANDED_OUT = ": `recon journals --out` hands each one out once"
-MOVEMENT_WORDS = {
-    "new": "New tonight",
-    "reopened": "Open again: it had closed",
-    "returned": "Open again: it was out of sight",
-    "stays": "Still open",
-    "revalued": "Still open, another amount",
-    "reclassified": "Still open, another code",
-    "matched late": "Closed: the missing side came",
-    "resolved": "Closed: the sides agree now",
-    "written off": "Closed: written off",
-    "pending": "Waits for a side again",
-    "unverified": "Cannot be judged tonight",
-    "explained": "Another break says it now",
-    "not seen": "No row of tonight speaks of it, or its books were not read",
-}
 
 
 def _became(row: Row) -> str:
-    return MOVEMENT_WORDS.get(row["movement"], str(row["movement"]))
+    return TABLES["movements"].get(row["movement"], str(row["movement"]))
 
 
 def _title(code: str) -> str:

@@ -32,7 +32,7 @@ from reports.sheets.breaks_sheet import is_grave, place_of
 from reports.sheets.control_totals import TOTALS_AT, Ways
 from reports.sheets.sources_sheet import kinds_of
 from reports.sheets.totals import AMOUNT_NAMES, NOT_VERIFIED, Rows
-from reports.sheets.words import VERDICT_WORDS, proof_words, words_of
+from reports.sheets.words import TABLES, VERDICT_WORDS, proof_words, words_of
 
 TITLE = "Summary"
 LAST = 16
@@ -78,34 +78,9 @@ OF_A_NIGHT: Mapping[str, str] = {
     STOPPED: " (`recon stop-sending`)",
     WRITTEN: "This file is not what the database holds: `recon workbook` writes it again.",
 }
-"""Where TO_DO names a command -> that of a night."""
+"""Where `to_do` of words.toml names a command -> that of a night."""
 _FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says the same, tell IT."
 WITHOUT_A_NIGHT: Mapping[str, str] = {**dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN), STOPPED: ""}
-TO_DO: Mapping[str, str] = {
-    "T0": "Compare the file on Sources with what its sender says, and the ways on Control totals.",
-    "T1": f"See Sources, Difference: rows of a file were lost. {AGAIN}",
-    "T2": f"Rows were lost on their way to the database. {AGAIN}",
-    "T3": f"Not every order has one answer of the gateway. {AGAIN}",
-    "T4": f"A record is lost or counted twice. {STORED}",
-    **dict.fromkeys(("T5A", "T5B", "T5C"), f"No row explains this money. {STORED}"),
-    "T6": f"A record stands twice. {STORED}",
-    "T7": "A break got lost between two nights: compare Breaks with the night before.",
-    "T8": "See Instructions: one has no result, or two.",
-    "T9": f"Stop refunds of these orders{STOPPED}, and look them up in the portal.",
-    "T10": "Hold the write-offs of the books against those that two people agreed to, on Breaks.",
-    "T11": "Hold the settlement file against what was paid out; ask the gateway.",
-    "T12": "Import no journal of this night; tell IT.",
-    "T13": WRITTEN,
-    "T14": "SQL over the same files finds another figure: tell IT, and keep the files as they are.",
-    **dict.fromkeys(
-        ("T15", "T16"),
-        "An entry of a statement is lost: `recon order-file check --as bank` reads it by itself.",
-    ),
-    "T17": "A pay-out or an entry of the bank is lost: compare Breaks with the statement.",
-    "T18": "A line or a pay-out of the settlement is lost: compare it with what is held back.",
-    "T19": "A fee, reserve, pay-out or arrival is lost: compare source and ledger with Breaks.",
-}
-"""Reference of a control total -> what to do and where."""
 TELL_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
 _REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
 """Of a control total, which nobody but Control totals names."""
@@ -286,7 +261,7 @@ def _unproven(page: Page) -> Iterator[Part]:
 
 
 def _unproven_row(proof: ControlTotal, *, page: Page) -> dict[str, Any]:
-    to_do = TO_DO.get(proof.id, "See Control totals, and tell IT.")
+    to_do = TABLES["to_do"].get(proof.id, "See Control totals, and tell IT.")
     commands = WITHOUT_A_NIGHT if page.figures.of_plain_files else OF_A_NIGHT
     for name, command in commands.items():
         to_do = to_do.replace(name, command)

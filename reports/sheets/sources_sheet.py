@@ -12,7 +12,7 @@ from reports.drawing.look import REPLACEMENT, CellLink
 from reports.sheets.control_totals import TOTALS_AT, bridge_sentence
 from reports.sheets.lists import named_block
 from reports.sheets.totals import GROUP_ORDER, Rows
-from reports.sheets.words import UNVERIFIED_WORDS, VERDICT_WORDS, state_words, worded
+from reports.sheets.words import TABLES, UNVERIFIED_WORDS, VERDICT_WORDS, state_words, worded
 
 _OF_A_NIGHT = "Signing is a command of its own."
 _OF_PLAIN_FILES = "They are for yourself: only of nights are answers taken in and signed."
@@ -34,11 +34,17 @@ def guide_sheet(figures: NightFigures) -> Sheet:
         {"name": code.value, "title": each.title, "meaning": each.meaning, "to_do": each.to_do}
         for code, each in CODES.items()
     ]
+    facts = {
+        "timezone": figures.timezone,
+        "rules": figures.rules_digest or "not given",
+        "history": figures.history_head or "not given",
+        "signing": _OF_PLAIN_FILES if figures.of_plain_files else _OF_A_NIGHT,
+    }
     verdicts = [(verdict.value, words) for verdict, words in VERDICT_WORDS.items()]
     return Sheet(
         "Guide",
         [
-            pairs(_rules(figures)),
+            pairs((word, words.format(**facts)) for word, words in TABLES["guide"].items()),
             TextLine(),
             pairs(verdicts, title="Verdicts, worst first"),
             TextLine(),
@@ -56,50 +62,6 @@ def pairs(words: Iterable[tuple[Any, str]], *, title: str = "") -> Listing:
     """Words and what they mean."""
     rows = [{"word": str(word), "meaning": meaning} for word, meaning in words]
     return Listing(RULES, rows, title=title)
-
-
-def _rules(figures: NightFigures) -> list[tuple[str, str]]:
-    return [
-        (
-            "Sign",
-            "Gateway minus orders, gateway minus ledger. Plus: the gateway has more money.",
-        ),
-        ("Amounts", "Net of refunds, in the row's own currency; never added over currencies."),
-        ("Blank and dash", "Blank: no such record on that side. A dash: zero."),
-        (
-            "Money at risk",
-            (
-                "The difference, without a sign; where none is known, the whole amount of what is "
-                "in question (a status, a cancel still to do, a move in doubt)."
-            ),
-        ),
-        (
-            "Severity",
-            (
-                "By money at risk against the currency's thresholds; one step up after three "
-                "business days; money in doubt is never below HIGH."
-            ),
-        ),
-        ("Owed to", "Who loses money if nothing is done: the shopper, the merchant, or nobody."),
-        (
-            "Age",
-            "Business days since it happened (ordered, paid or booked): 0-1, 2-3, 4-7, 8-30, 30+.",
-        ),
-        ("Known since, first seen", "The night that showed the break first; it may be far older."),
-        ("Times", f"In {figures.timezone}; data as of the cut-off of the business day."),
-        (
-            "Totals",
-            "Every figure is a value: no cell is a formula, and a filter changes no total.",
-        ),
-        (
-            "Cream cells",
-            "The only cells to write in: the answers on Breaks. "
-            + (_OF_PLAIN_FILES if figures.of_plain_files else _OF_A_NIGHT),
-        ),
-        ("Very large amounts", "Beyond 15 digits an amount is written as text, exactly."),
-        ("Rules", f"Digest of the rules: {figures.rules_digest or 'not given'}"),
-        ("History", f"Head of the history: {figures.history_head or 'not given'}"),
-    ]
 
 
 TITLE = "Fees"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from recon.model.figures import PLAIN_FILES, NightFigures
 from recon.model.words import ControlTotal, Verdict
-from reports.sheets.page_one import TO_DO
+from reports.sheets.words import TABLES
 from tests.reports.drawn_sheets import SHEETS, content_of, words_on
 
 Build = Callable[..., NightFigures]
@@ -28,7 +28,7 @@ def test_what_had_no_source_is_named_and_the_rest_is_counted(build: Build) -> No
 
 def test_plain_files_name_no_command_that_needs_a_night(build: Build) -> None:
     """What nobody can type stands on no sheet, whichever control total fails."""
-    totals = tuple(ControlTotal(of, of, "", "", "", "count", 1, 0) for of in TO_DO)
+    totals = tuple(ControlTotal(of, of, "", "", "", "count", 1, 0) for of in TABLES["to_do"])
     night = build(verdict=Verdict.NOT_PROVEN, control_totals=totals[:5])
     plain = replace(night, mode=PLAIN_FILES, quarantined=(), attention=())
     for at in range(0, len(totals), 5):

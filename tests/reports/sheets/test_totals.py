@@ -1,13 +1,13 @@
 """What a movement counts as in the roll-forward."""
 
 from recon.matching.breaks import movements
-from reports.sheets.journals_sheet import MOVEMENT_WORDS
 from reports.sheets.totals import (
     CLOSED,
     COUNTS_AS,
     OPENED,
     STILL_OPEN,
 )
+from reports.sheets.words import TABLES
 
 
 def test_every_movement_of_the_engine_has_its_column_and_its_words() -> None:
@@ -18,5 +18,5 @@ def test_every_movement_of_the_engine_has_its_column_and_its_words() -> None:
         **dict.fromkeys(movements.CLOSED, CLOSED),
     }
 
-    assert COUNTS_AS.keys() == columns.keys() == MOVEMENT_WORDS.keys()
+    assert COUNTS_AS.keys() == columns.keys() == TABLES["movements"].keys()
     assert {word for word, column in COUNTS_AS.items() if column not in columns[word]} == set()
