@@ -23,10 +23,9 @@ from recon.model.errors import ConfigurationError, ReconError, UsageError
 from recon.privacy import own_servers
 from recon.privacy.own_servers import (
     Bodies,
-    HeardError,
     Impatient,
-    NoSocketError,
     SocketConnection,
+    SocketUnusableError,
     server_config,
 )
 
@@ -137,17 +136,13 @@ def listening(path: Path) -> socket.socket:
     """A listening Unix socket that its owner and group may connect to.
 
     Raises:
-        ConfigurationError: something that is no socket is there, a desk listens, or it cannot be.
+        ConfigurationError: it cannot be, or a desk listens there.
     """
     try:
-        return own_servers.listening(path, mode=own_servers.WITH_GROUP)
-    except NoSocketError as error:
-        msg = f"{error}: name another (RECON_DESK_SOCKET)"
-    except HeardError:
-        msg = f"another desk listens at {path}"
-    except OSError as error:
-        msg = f"the desk's socket {path} cannot be used: {error.strerror or error}"
-    raise ConfigurationError(msg)
+        return own_servers.listening(path, whose="the desk", mode=own_servers.WITH_GROUP)
+    except SocketUnusableError as error:
+        msg = f"{error} (RECON_DESK_SOCKET)"
+        raise ConfigurationError(msg) from error
 
 
 def _object_of(body: bytes) -> Mapping[str, Any] | None:

@@ -25,31 +25,37 @@ PATH_BYTES_MAX = 100
 _ALL = 0o777
 
 
-class NoSocketError(Exception):
-    """Something else lies there; the message names it."""
+class SocketUnusableError(Exception):
+    """A socket cannot be made; the sentence says why, and what to do."""
 
 
-class HeardError(Exception):
-    """Another process listens there."""
-
-
-def listening(path: Path, *, mode: int = OWNER_ONLY, group: str = "") -> socket.socket:
+def listening(path: Path, *, whose: str, mode: int = OWNER_ONLY, group: str = "") -> socket.socket:
     """A listening Unix socket; one that an earlier process left behind is made anew.
 
     Args:
         path: Where it is made.
+        whose: Who listens, in words.
         mode: Who may connect, also while it is being made.
         group: Whose group it becomes, under `WITH_GROUP`; "" leaves it as it is.
 
     Raises:
-        NoSocketError: something that is no socket lies there; it stays.
-        HeardError: somebody listens there.
-        OSError: it cannot be made.
-        KeyError: there is no such group.
+        SocketUnusableError: something that is no socket lies there and stays, somebody listens
+            there, there is no such group, or it cannot be made.
     """
+    try:
+        return _listening(path, whose=whose, mode=mode, group=group)
+    except KeyError:
+        why = f"no group {group}"
+    except OSError as error:
+        why = error.strerror or str(error)
+    msg = f"the socket {path} of {whose} cannot be used ({why}); name another, or its folder"
+    raise SocketUnusableError(msg)
+
+
+def _listening(path: Path, *, whose: str, mode: int, group: str) -> socket.socket:
     if len(os.fsencode(path)) > PATH_BYTES_MAX:
         raise OSError(0, f"its path has more than {PATH_BYTES_MAX} bytes")
-    _clear(path)
+    _clear(path, whose=whose)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         # Nobody gets in between the socket's making and its group's.
@@ -78,17 +84,18 @@ def is_heard(path: Path) -> bool:
     return True
 
 
-def _clear(path: Path) -> None:
+def _clear(path: Path, *, whose: str) -> None:
     """Remove a socket that an earlier process left behind, and nothing else."""
     try:
         kind = path.lstat().st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(kind):
-        msg = f"{path} is there and is no socket"
-        raise NoSocketError(msg)
+        msg = f"{path} is there and is no socket: name another for {whose}"
+        raise SocketUnusableError(msg)
     if is_heard(path):
-        raise HeardError(str(path))
+        msg = f"another process listens for {whose} at {path} already; nothing was changed"
+        raise SocketUnusableError(msg)
     path.unlink()
 
 

@@ -1,25 +1,215 @@
-"""The signer on its socket, until somebody ends it."""
+"""The signer on its socket until somebody ends it, over HTTP, bounded in size, rate and time.
 
+Its own log has what was asked and what became of it, one JSON object a line, no secret. Of a row
+only ids, currency and amounts get in; of a message that starts a payment nothing but its operation:
+its fields may hold a card.
+"""
+
+import asyncio
+import json
 import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
-from recon.model.errors import ConfigurationError
+from recon.instructions.account import HEALTH_PATH, MATCHES_PATH, REQUEST_BYTES_MAX, SIGN_PATH
+from recon.model.errors import ConfigurationError, UsageError
 from recon.privacy import own_servers
-from recon.privacy.own_servers import HeardError, NoSocketError, server_config
-from recon.signer.app import SignerApp
-from recon.signer.asked_log import AskedLog
+from recon.privacy.foreign_text import scrubbed
+from recon.privacy.own_files import for_owner
+from recon.privacy.own_servers import Bodies, SocketUnusableError, server_config
 from recon.signer.configured import SignerFile, signer_settings
-from recon.signer.judging import Judge
+from recon.signer.judging import KINDS, Asked, Judge, asked_of
 from recon.signer.signed_book import SignedBook
-from recon.signer.turnstile import Turnstile
+
+BURST_SECONDS = 2.0
+"""So much of the pace may be used at once."""
+
+
+@dataclass(slots=True)
+class Turnstile:
+    """Lets so many calls a second pass; `seconds` is a clock that never goes back."""
+
+    calls_per_second: float
+    seconds: Callable[[], float]
+    _left: float = field(init=False)
+    _looked_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._left = self._most
+        self._looked_at = self.seconds()
+
+    @property
+    def _most(self) -> float:
+        return max(1.0, self.calls_per_second * BURST_SECONDS)
+
+    def lets_pass(self) -> bool:
+        """Whether one more may be asked now; it is counted when it may."""
+        now = self.seconds()
+        gained = (now - self._looked_at) * self.calls_per_second
+        self._left = min(self._most, self._left + gained)
+        self._looked_at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+VALUE_CHARACTERS_MAX = 100
+SHOWN = (
+    *("transaction_id", "order_no", "currency", "amount", "refund_amount"),
+    *("request_id", "payment_amount", "payment_currency", "recurring_id"),
+)
+
+
+class AskedLog:
+    """Appends to a file, or to the standard error where none is named."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Open the file for its owner alone.
+
+        Raises:
+            ConfigurationError: it cannot be written.
+        """
+        try:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            self._descriptor = os.dup(2) if path is None else for_owner(str(path), flags)
+        except OSError as error:
+            msg = f"the signer's log {path} cannot be written: {error.strerror}"
+            raise ConfigurationError(msg) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def note(self, answer: str, *, at: datetime, why: str = "", **fields: Any) -> None:
+        """One line."""
+        line = {"at": at.astimezone(UTC).isoformat(), "answer": answer, "why": why, **fields}
+        text = json.dumps({name: value for name, value in line.items() if value != ""})
+        os.write(self._descriptor, f"{text}\n".encode(errors="replace"))
+
+
+def shown(asked: Asked) -> dict[str, Any]:
+    """What the log has of a request."""
+    head = {
+        "operation": _cut(asked.template),
+        "account": _cut(asked.account),
+        "endorsements": len(asked.grounds.endorsements),
+    }
+    if asked.template not in KINDS:
+        return head
+    ids = [row.instruction_id for row in asked.grounds.rows]
+    wires = asked.rows or (asked.fields,)
+    rows = [
+        _row(wire, instruction_id=ids[position] if position < len(ids) else "")
+        for position, wire in enumerate(wires)
+    ]
+    return {**head, "rows": rows}
+
+
+def _row(wire: Mapping[str, str], *, instruction_id: str) -> dict[str, str]:
+    values = {"instruction_id": instruction_id, **{name: wire.get(name, "") for name in SHOWN}}
+    return {name: _cut(value) for name, value in values.items() if value}
+
+
+def _cut(text: str) -> str:
+    return scrubbed(text)[:VALUE_CHARACTERS_MAX]
+
+
+MALFORMED, REFUSED, TOO_SLOW, TOO_LARGE, TOO_OFTEN = 400, 403, 408, 413, 429
+
+
+class SignerApp:
+    """What answers at the three paths; `about` is what it says of itself."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        *,
+        log: AskedLog,
+        turnstile: Turnstile,
+        clock: Callable[[], datetime],
+        about: Mapping[str, object],
+    ) -> None:
+        self._judge = judge
+        self._log = log
+        self._turnstile = turnstile
+        self._clock = clock
+        self._about = dict(about)
+        self._bodies = Bodies(REQUEST_BYTES_MAX)
+        # One after another: the book has one writer, and a limit is counted once.
+        self._one_by_one = asyncio.Lock()
+
+    @property
+    def routes(self) -> Starlette:
+        """The application for the server."""
+        return Starlette(
+            routes=[
+                Route(SIGN_PATH, self.sign, methods=["POST"]),
+                Route(MATCHES_PATH, self.matches, methods=["POST"]),
+                Route(HEALTH_PATH, self.health, methods=["GET"]),
+            ]
+        )
+
+    async def sign(self, request: Request) -> JSONResponse:
+        """The signature, or why there is none."""
+        asked = await self._asked(request)
+        if isinstance(asked, JSONResponse):
+            return asked
+        async with self._one_by_one:
+            answer = await run_in_threadpool(self._judge.sign, asked)
+        if answer.signature:
+            self._log.note("signed", at=self._clock(), **shown(asked))
+            return JSONResponse({"signature": answer.signature})
+        self._log.note("refused", at=self._clock(), why=answer.why_not, **shown(asked))
+        rows = {str(position): why for position, why in answer.refused.items()}
+        return JSONResponse({"told": answer.why_not, "refused": rows}, REFUSED)
+
+    async def matches(self, request: Request) -> JSONResponse:
+        """Whether a signature that came is the right one."""
+        asked = await self._asked(request)
+        if isinstance(asked, JSONResponse):
+            return asked
+        return JSONResponse({"matches": self._judge.matches(asked)})
+
+    async def health(self, _request: Request) -> JSONResponse:
+        """What this signer is."""
+        return JSONResponse(self._about)
+
+    async def _asked(self, request: Request) -> Asked | JSONResponse:
+        try:
+            body = await self._bodies.read(request)
+        except TimeoutError:
+            return self._not_heard("the body took too long", status=TOO_SLOW)
+        if body is None:
+            return self._not_heard(f"larger than {REQUEST_BYTES_MAX} bytes", status=TOO_LARGE)
+        # Behind the body: who is still writing one does not hear an answer.
+        if not self._turnstile.lets_pass():
+            return self._not_heard("asked too often", status=TOO_OFTEN)
+        try:
+            return asked_of(json.loads(body))
+        except UsageError as error:
+            return self._not_heard(str(error), status=MALFORMED)
+        except (ValueError, RecursionError):
+            return self._not_heard("the request is not JSON", status=MALFORMED)
+
+    def _not_heard(self, why: str, *, status: int) -> JSONResponse:
+        self._log.note("not heard", at=self._clock(), why=why)
+        return JSONResponse({"told": why}, status)
+
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -85,14 +275,7 @@ def listening(given: SignerFile) -> socket.socket:
     Raises:
         ConfigurationError: somebody listens there already, or it cannot be made.
     """
-    path = given.socket
     try:
-        return own_servers.listening(path, group=given.group)
-    except NoSocketError as error:
-        msg = f"{error}; nothing was changed"
-    except HeardError:
-        msg = f"a signer listens at {path} already"
-    except (OSError, KeyError) as error:
-        why = getattr(error, "strerror", None) or f"no group {given.group}"
-        msg = f"the socket {path} cannot be used ({why}); name another, or its folder and group"
-    raise ConfigurationError(msg)
+        return own_servers.listening(given.socket, whose="the signer", group=given.group)
+    except SocketUnusableError as error:
+        raise ConfigurationError(str(error)) from error

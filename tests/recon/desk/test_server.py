@@ -61,7 +61,7 @@ def test_a_foreign_error_is_never_quoted(echo: Path) -> None:
 
 def test_a_second_desk_at_the_same_place_is_refused(echo: Path) -> None:
     """Two desks would count guesses twice."""
-    with pytest.raises(ConfigurationError, match="another desk listens"):
+    with pytest.raises(ConfigurationError, match="another process listens for the desk"):
         listening(echo)
 
 

@@ -14,9 +14,8 @@ from recon.privacy.own_servers import (
     OWNER_ONLY,
     PATH_BYTES_MAX,
     WITH_GROUP,
-    HeardError,
-    NoSocketError,
     SocketConnection,
+    SocketUnusableError,
     is_heard,
     listening,
 )
@@ -24,7 +23,10 @@ from recon.privacy.own_servers import (
 
 def test_a_socket_is_for_its_owner_or_a_group(tmp_path: Path) -> None:
     """Whatever the umask."""
-    with listening(tmp_path / "a"), listening(tmp_path / "b", mode=WITH_GROUP):
+    with (
+        listening(tmp_path / "a", whose="a test"),
+        listening(tmp_path / "b", mode=WITH_GROUP, whose="a test"),
+    ):
         modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"]
     assert modes == [0o600, 0o660]
 
@@ -48,7 +50,7 @@ def test_another_user_of_the_machine_does_not_get_in(mode: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "s"
         path.parent.chmod(0o755)
-        with listening(path, mode=mode):
+        with listening(path, mode=mode, whose="a test"):
             knocks = [[sys.executable, "-c", KNOCK, path, str(user)] for user in (NOBODY, 0)]
             ended = [subprocess.run(knock, check=False).returncode for knock in knocks]
     assert ended == [13, 0]
@@ -57,12 +59,12 @@ def test_another_user_of_the_machine_does_not_get_in(mode: int) -> None:
 def test_one_that_answers_stays(tmp_path: Path) -> None:
     """A second process is told; one that was left behind is made anew."""
     path = tmp_path / "a"
-    with listening(path):
+    with listening(path, whose="a test"):
         assert is_heard(path)
-        with pytest.raises(HeardError):
-            listening(path)
+        with pytest.raises(SocketUnusableError, match="another process listens"):
+            listening(path, whose="a test")
     assert not is_heard(path)
-    with listening(path):
+    with listening(path, whose="a test"):
         assert is_heard(path)
 
 
@@ -77,17 +79,17 @@ def test_what_is_no_socket_stays(tmp_path: Path, what: str) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         if what == "link to a socket":
             left.bind(str(other))
-        with pytest.raises(NoSocketError, match="is no socket"):
-            listening(path)
+        with pytest.raises(SocketUnusableError, match="is no socket"):
+            listening(path, whose="a test")
     assert path.is_symlink() or path.read_text() == "mine"
 
 
 def test_a_long_path_and_an_unknown_group_are_refused(tmp_path: Path) -> None:
     """Before anything is made."""
-    with pytest.raises(OSError, match="more than"):
-        listening(tmp_path / ("x" * PATH_BYTES_MAX))
-    with pytest.raises(KeyError):
-        listening(tmp_path / "a", group="no-such")
+    with pytest.raises(SocketUnusableError, match="more than"):
+        listening(tmp_path / ("x" * PATH_BYTES_MAX), whose="a test")
+    with pytest.raises(SocketUnusableError, match="no group no-such"):
+        listening(tmp_path / "a", group="no-such", whose="a test")
 
 
 def test_nobody_there_is_an_error_of_the_system(tmp_path: Path) -> None:

@@ -22,13 +22,10 @@ from recon.desk.endorsement import Endorsement, Kind, Signed, endorse, instant, 
 from recon.desk.held_keys import public_text
 from recon.gateway_client.interface import Wanted
 from recon.instructions.account import SignerSocket
-from recon.signer.app import SignerApp
-from recon.signer.asked_log import AskedLog
 from recon.signer.configured import signer_settings
 from recon.signer.judging import Judge
-from recon.signer.server import listening
+from recon.signer.server import AskedLog, SignerApp, Turnstile, listening
 from recon.signer.signed_book import SignedBook
-from recon.signer.turnstile import Turnstile
 
 MERCHANT, ACCOUNT = "100042", "100042001"
 KEY = "the-gateways-key-canary-77ab"

@@ -9,8 +9,7 @@ import pytest
 
 from recon.model.words import InstructionKind
 from recon.signer.configured import COUNTS_AS, signer_settings
-from recon.signer.judging import Answer, Judge
-from recon.signer.request import asked_of
+from recon.signer.judging import Answer, Judge, asked_of
 from recon.signer.signed_book import SignedBook
 from tests.recon.signer.conftest import (
     ACCOUNT,

@@ -9,11 +9,9 @@ from pathlib import Path
 import pytest
 
 from recon.model.errors import ConfigurationError, UsageError
-from recon.signer.asked_log import AskedLog, shown
 from recon.signer.configured import signer_settings
-from recon.signer.request import asked_of
-from recon.signer.server import listening
-from recon.signer.turnstile import Turnstile
+from recon.signer.judging import asked_of
+from recon.signer.server import AskedLog, Turnstile, listening, shown
 from tests.recon.signer.conftest import Desk, write_rules
 
 CARD = "4929780164523877"

@@ -327,7 +327,7 @@ def test_a_file_that_others_can_change_starts_nothing(
     assert cli.main(["signer", "--rules", str(rules)]) == 2
     assert "others can read it" in capsys.readouterr().err
     with signing(short_folder) as running:
-        assert "a signer listens at" in refused_start(short_folder)
+        assert "listens for the signer at" in refused_start(short_folder)
         assert running.socket.health()["uid"] == os.geteuid()
 
 
