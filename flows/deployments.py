@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from recon.config.night_schedule import NightSchedule
-from recon.config.retention import Retention
+from recon.config.retention import NightSchedule, Retention
 from recon.config.settings import AccountSettings
 from recon.model.errors import ConfigurationError
 

@@ -14,9 +14,8 @@ from recon import cli
 from recon.config.fee_contract import FeeContract, FeeTier
 from recon.config.file_layouts import FileLayout, Trailer
 from recon.config.file_sources import ExpectedFile, LedgerSource, RemoteSource, SettlementFolder
-from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice
-from recon.config.retention import Backups, Retention
+from recon.config.retention import Backups, NightSchedule, Retention
 from recon.config.rules import Rules, SeverityRules, Tolerance
 from recon.config.settings import AccountSettings, GatewaySettings
 from recon.gateway_client import ReplyOutcome

@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from recon.model.business_date import zone_of
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
 from recon.privacy.shown_text import SHOWN_CHARACTERS_MAX, printable
@@ -166,6 +167,7 @@ def checked_by(check: Callable[[str], object]) -> AfterValidator:
 
 
 CurrencyCode = Annotated[str, checked_by(exponent)]
+ZoneText = Annotated[str, checked_by(zone_of)]
 
 Table = TypeVar("Table", bound=BaseModel)
 

@@ -7,6 +7,7 @@ says what an amount is worth, and nobody guesses it.
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from operator import not_
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -37,23 +38,15 @@ RateDay = Annotated[date, BeforeValidator(_day)]
 Rate = Annotated[Decimal, Field(gt=0, lt=10**9, decimal_places=DECIMALS_MAX)]
 
 
-def _is_default(value: object) -> bool:
-    return value == VALID_DAYS
-
-
-def is_nothing(value: object) -> bool:
-    """Whether a key says nothing: rules without it have the digest that they always had."""
-    return not value
-
-
 class RateRules(DeclaredTable):
     """What a unit of a foreign currency is worth, keyed `FOREIGN.BOOKED` such as `USD.EUR`."""
 
-    on: dict[RateDay, Rate] = Field(
-        default_factory=dict, max_length=RATES_MAX, exclude_if=is_nothing
-    )
+    # Rules without a key that says nothing have the digest that they always had.
+    on: dict[RateDay, Rate] = Field(default_factory=dict, max_length=RATES_MAX, exclude_if=not_)
     """Day -> units of the booked currency for one unit of the foreign one, from that day on."""
-    valid_days: int = Field(default=VALID_DAYS, ge=0, le=366, exclude_if=_is_default)
+    valid_days: int = Field(
+        default=VALID_DAYS, ge=0, le=366, exclude_if=lambda days: days == VALID_DAYS
+    )
     """After its day a rate holds on so many more, unless a newer one takes its place."""
     basis_points: int = Field(default=0, ge=0, le=10_000)
     """Of the booked amount: so much difference is no break."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
-from recon.config.declared import DeclaredTable, declared
+from recon.config.declared import DeclaredTable, checked_by, declared
+from recon.model.business_date import zone_of
 from recon.model.errors import ConfigurationError
 from recon.model.words import SourceKind
 
@@ -175,7 +175,7 @@ class FileLayout(DeclaredTable):
     """Such as "%d.%m.%Y %H:%M", or one of COUNTED_TIMES; empty: ISO 8601."""
     clock: dict[str, str] = Field(default_factory=dict)
     """Our column of a time -> their column with its time of day, read as `day clock`."""
-    zone: str = ""
+    zone: Annotated[str, checked_by(lambda name: name and zone_of(name))] = ""
     """Of times without an offset, such as Europe/Lisbon; empty: UTC."""
     preamble: int = Field(default=0, ge=0, le=100)
     """Lines of a CSV file, or rows of a workbook, before the header."""
@@ -194,15 +194,6 @@ class FileLayout(DeclaredTable):
     def of_all_rows(self) -> "FileLayout":
         """The same, with no rule that leaves rows out."""
         return self.model_copy(update={"skip": (), "lines": None})
-
-    @field_validator("zone")
-    @classmethod
-    def _known_zone(cls, name: str) -> str:
-        try:
-            return name if not name or ZoneInfo(name) else ""
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            msg = f"{name!r} is no time zone such as Europe/Lisbon"
-            raise ValueError(msg) from None
 
     @field_validator("encoding")
     @classmethod

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from recon.config.declared import DeclaredTable, S3Access, declared
+from recon.config.declared import DeclaredTable, S3Access, ZoneText, declared
 from recon.config.file_layouts import FileLayout
-from recon.config.rules import Rules, ZoneText
+from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
 from recon.privacy.shown_text import printable
 from recon.privacy.this_machine import is_loopback

@@ -14,14 +14,25 @@ from pydantic import (
     model_validator,
 )
 
-from recon.config.declared import DeclaredTable, declared
-from recon.config.night_schedule import NightSchedule
+from recon.config.declared import DeclaredTable, ZoneText, declared
 
 DAYS_MAX = 36_500
 WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
 QUARTER_DAYS = 90
 """What may still be asked for by a gateway, a bank or an auditor is kept for a quarter at least."""
 QUARTER = Annotated[int, Field(ge=QUARTER_DAYS, le=DAYS_MAX)]
+
+
+CRON_FIELD = r"[0-9A-Za-z*/,-]{1,40}"
+
+
+class NightSchedule(DeclaredTable):
+    """When Prefect starts the nights of an account, or housekeeping: a cron line and its zone."""
+
+    cron: Annotated[str, StringConstraints(pattern=rf"^{CRON_FIELD}( {CRON_FIELD}){{4}}$")]
+    """Minute, hour, day, month, weekday: `30 2 * * *`."""
+    zone: ZoneText
+    """`Europe/London`; business dates of scheduled nights are of this zone."""
 
 
 class Backups(DeclaredTable):

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from functools import cache, cached_property
+from operator import not_
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from recon.config.declared import CurrencyCode, DeclaredTable, checked_by, declared
-from recon.config.exchange_rates import AppliedRate, RateRules, is_nothing
+from recon.config.declared import CurrencyCode, DeclaredTable, ZoneText, checked_by, declared
+from recon.config.exchange_rates import AppliedRate, RateRules
 from recon.config.fee_contract import FeeContract, Rounding
-from recon.model.business_date import BusinessCalendar, Grace, zone_of
+from recon.model.business_date import BusinessCalendar, Grace
 from recon.model.money import exponent
 from recon.model.words import GatewayState, KeyAnswer
 
@@ -81,7 +82,6 @@ MINOR_UNITS_BOUND = 10**12
 
 
 GraceText = Annotated[str, checked_by(Grace.parse)]
-ZoneText = Annotated[str, checked_by(zone_of)]
 CutOffText = Annotated[str, checked_by(lambda text: BusinessCalendar.of(cut_off=text))]
 
 
@@ -171,22 +171,14 @@ class SeverityRules(DeclaredTable):
     ignore: int = Field(default=0, ge=0)
 
 
-def _is_down(value: object) -> bool:
-    return value == "down"
-
-
 class FeeRules(DeclaredTable):
     """The fee agreed for a captured amount, per currency; without one no fee is judged."""
 
     basis_points: int = Field(default=0, ge=0, le=10_000)
     fixed_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
     tolerance_minor_units: int = Field(default=0, ge=0, le=MINOR_UNITS_BOUND)
-    rounding: Rounding = Field(default="down", exclude_if=_is_down)
+    rounding: Rounding = Field(default="down", exclude_if=lambda value: value == "down")
     """Of the percentage, as a fee contract has it; always away from or towards 0."""
-
-
-def _is_false(value: object) -> bool:
-    return value is False
 
 
 class LedgerRules(DeclaredTable):
@@ -194,7 +186,7 @@ class LedgerRules(DeclaredTable):
 
     fees_per: Literal["balance", "payment", "batch", "day", "month"] = "balance"
     """What one booking of fees is of; `balance`: all since the opening are compared as one sum."""
-    bank: bool = Field(default=False, exclude_if=_is_false)
+    bank: bool = Field(default=False, exclude_if=not_)
     """Whether the books have what arrives at the bank, as entries of type `bank`."""
 
 
@@ -238,10 +230,6 @@ DEFAULT_QUERY_RESULT: Mapping[str, Literal["found", "not_found", "failed"]] = {
 }
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class JournalAccounts(DeclaredTable):
     """Ledger accounts that proposed journals name."""
 
@@ -256,7 +244,7 @@ class JournalAccounts(DeclaredTable):
     """What the gateway keeps for its work; without it no journal of fees is proposed."""
     reserves: AccountName | None = None
     """What the gateway keeps as a security; without it no journal of reserves is proposed."""
-    bank: AccountName | None = Field(default=None, exclude_if=_is_none)
+    bank: AccountName | None = Field(default=None, exclude_if=not_)
     """The account at the bank, where `payouts` is money on its way; without it no journal of what
     arrived is proposed."""
 
@@ -290,10 +278,10 @@ class DatevExport(DeclaredTable):
     """In which the fiscal year begins."""
     account_digits: int = Field(ge=4, le=8)
     """Of an account of the general ledger."""
-    base_currency: CurrencyCode | None = Field(default=None, exclude_if=_is_none)
+    base_currency: CurrencyCode | None = Field(default=None, exclude_if=not_)
     """In which the books are kept; without it a batch in another currency has no rates."""
     rates: dict[MonthName, dict[CurrencyCode, DatevRate]] = Field(
-        default_factory=dict, max_length=DATEV_MONTHS_MAX, exclude_if=is_nothing
+        default_factory=dict, max_length=DATEV_MONTHS_MAX, exclude_if=not_
     )
     """Month -> currency -> how much of it is one of the base currency, as is published."""
 
@@ -317,7 +305,7 @@ class JournalExport(DeclaredTable):
     """Account -> its tax code, as the books call it."""
     company_code: CompanyCode | None = None
     """SAP's company code, NetSuite's subsidiary."""
-    datev: DatevExport | None = Field(default=None, exclude_if=_is_none)
+    datev: DatevExport | None = Field(default=None, exclude_if=not_)
 
     def tax_code_of(self, account: str) -> str:
         """The account's own, else the one of all; "" where none is declared."""
@@ -328,7 +316,7 @@ class JournalRules(DeclaredTable):
     """How proposed journals are made; without accounts none are."""
 
     accounts: JournalAccounts | None = None
-    export: JournalExport | None = Field(default=None, exclude_if=_is_none)
+    export: JournalExport | None = Field(default=None, exclude_if=not_)
     """Rules without one have the digest that they always had."""
 
 
@@ -362,7 +350,7 @@ class Rules(DeclaredTable):
     settlement: dict[CurrencyCode, SettlementRules] = Field(default_factory=dict)
     rate: dict[CurrencyPair, RateRules] = Field(default_factory=dict)
     bank: dict[BankName, BankRules] = Field(default_factory=dict)
-    fee_contract: FeeContract | None = Field(default=None, exclude_if=_is_none)
+    fee_contract: FeeContract | None = Field(default=None, exclude_if=not_)
     """What fees.toml declares; rules without one have the digest that they always had."""
 
     @classmethod

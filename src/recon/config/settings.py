@@ -35,9 +35,8 @@ from recon.config.file_sources import (
 from recon.config.keys import OwnSignKey, SignKeys, address_of, given, secret_of
 from recon.config.limits import Limits, limits_of
 from recon.config.night_archive import ArchiveSettings, archive_of
-from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice, notices_of
-from recon.config.retention import Retention, retention_of
+from recon.config.retention import NightSchedule, Retention, retention_of
 from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
 from recon.model.figures import (

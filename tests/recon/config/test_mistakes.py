@@ -7,8 +7,8 @@ from pydantic import BaseModel, ValidationError
 from recon.config.approvers import Approver
 from recon.config.declared import WRITTEN, mistakes_of, problems_of
 from recon.config.limits import Limits
-from recon.config.night_schedule import NightSchedule
 from recon.config.notice_settings import Notice
+from recon.config.retention import NightSchedule
 from recon.config.rules import JournalAccounts, Rules
 from recon.config.settings import AccountSettings, GatewaySettings
 

@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from recon.config.night_schedule import NightSchedule
+from recon.config.retention import NightSchedule
 
 
 @pytest.mark.parametrize("cron", ["30 2 * * *", "0 3 * * 1-5", "*/15 0,4 1 JAN mon"])
@@ -17,8 +17,8 @@ def test_a_cron_line_of_five_fields_is_taken(cron: str) -> None:
         ("30 2 * * * *", "UTC", "cron"),
         ("30 2 * * *\nx", "UTC", "cron"),
         ("@daily", "UTC", "cron"),
-        ("30 2 * * *", "Europe/Londn", "no time zone"),
-        ("30 2 * * *", "../../etc/passwd", "no time zone"),
+        ("30 2 * * *", "Europe/Londn", "not a time zone"),
+        ("30 2 * * *", "../../etc/passwd", "not a time zone"),
     ],
 )
 def test_a_schedule_that_would_never_start_is_refused(cron: str, zone: str, words: str) -> None:
