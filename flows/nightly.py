@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +26,6 @@ from flows.artifacts import (
 )
 from flows.night_date import business_date_of_run, refuse_forgotten, run_name
 from flows.outcome import FAILED, MEANS, end_of, in_words, state_of, state_of_held
-from recon.config.cluster import LOCAL, ClusterSettings
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, StepSummary
 from tasks.night_tasks import (
@@ -55,31 +53,10 @@ def night_workers() -> Iterator[None]:
     if not cluster.address:
         yield
         return
-    from recon.workers.dask_workers import DaskWorkers
+    from recon.workers.dask_workers import workers_of
 
-    with (
-        DaskWorkers(cluster, connect=partial(_connected, cluster)) as workers,
-        keeping_workers(workers),
-    ):
+    with workers_of(cluster, variables=os.environ) as workers, keeping_workers(workers):
         yield
-
-
-@contextmanager
-def _connected(cluster: ClusterSettings) -> Iterator[Any]:
-    from recon.workers.dask_workers import NO_PAGES, client_options, imported, local_options
-
-    distributed = imported()
-    import dask
-    from prefect_dask.task_runners import DaskTaskRunner
-
-    where: dict[str, Any] = {"address": cluster.address}
-    if cluster.address == LOCAL:
-        options = local_options(cluster, variables=os.environ)
-        where = {"cluster_class": distributed.LocalCluster, "cluster_kwargs": options}
-    with DaskTaskRunner(**where, client_kwargs=client_options(cluster)) as runner:
-        with dask.config.set(NO_PAGES):
-            client = runner.client
-        yield client
 
 
 GatewayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9]{1,32}$")]

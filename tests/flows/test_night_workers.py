@@ -1,4 +1,4 @@
-"""The workers of a flow's night: one real cluster on this machine, held by prefect-dask."""
+"""The workers of a flow's night: one real cluster on this machine."""
 
 import os
 from contextlib import contextmanager, nullcontext
