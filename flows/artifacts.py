@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -279,10 +279,8 @@ class Artifacts:
     @contextmanager
     def progress(self, steps: Sequence[str], /) -> Iterator[Callable[[str], None]]:
         """A progress bar by rows and parts; call what it yields with a sentence after each step."""
-        key = artifact_key(f"progress-{self._part}".strip("-"), request=self._request)
-        artifact = self._published(
-            lambda: create_progress_artifact(progress=0.0, key=key, description="starting")
-        )
+        name = f"progress-{self._part}".strip("-")
+        artifact = self._made(create_progress_artifact, name, progress=0.0, description="starting")
 
         def publish(share: float, sentence: str) -> None:
             if isinstance(artifact, UUID):
@@ -313,12 +311,11 @@ class Artifacts:
             "|---|---|",
             *(table_row(summary.step, summary.sentence) for summary in summaries),
         ]
-        self._published(
-            lambda: create_markdown_artifact(
-                markdown="\n".join(lines),
-                key=artifact_key(self._part or "summary", request=self._request),
-                description=f"{self._request.business_date} {verdict}",
-            )
+        self._made(
+            create_markdown_artifact,
+            self._part or "summary",
+            markdown="\n".join(lines),
+            description=f"{self._request.business_date} {verdict}",
         )
 
     def changes(self, changes: Sequence[Mapping[str, str]], *, total: int) -> None:
@@ -351,25 +348,19 @@ class Artifacts:
 
     def _table(self, name: str, rows: Sequence[Mapping[str, str]], *, of: str) -> None:
         shown = [dict(row) for row in rows[:ROWS_SHOWN_MAX]]
-        self._published(
-            lambda: create_table_artifact(
-                table=shown,
-                key=artifact_key(name, request=self._request),
-                description=f"{self._request.business_date}: {len(shown)} of {of}",
-            )
-        )
+        description = f"{self._request.business_date}: {len(shown)} of {of}"
+        self._made(create_table_artifact, name, table=shown, description=description)
 
     def workbook(self, workbook: Path) -> None:
         """Where it lies, and a link where a share is configured: browsers open no file."""
         account = (self._request.merchant_id, self._request.account_id)
         link = link_of(workbook, account=account, address=os.environ.get(ADDRESS_VARIABLE, ""))
-        self._published(
-            lambda: create_link_artifact(
-                link=link,
-                link_text=workbook.name,
-                key=artifact_key("workbook", request=self._request),
-                description=str(workbook),
-            )
+        self._made(
+            create_link_artifact,
+            "workbook",
+            link=link,
+            link_text=workbook.name,
+            description=str(workbook),
         )
 
     def waiting(self, count: int) -> None:
@@ -382,6 +373,11 @@ class Artifacts:
                 payload={"count": count},
             )
         )
+
+    def _made(self, create: Callable[..., Made], name: str, **content: Any) -> Made | None:
+        """Publish an artifact of this name for the account of the night."""
+        key = artifact_key(name, request=self._request)
+        return self._published(lambda: create(key=key, **content))
 
     def _published(self, create: Callable[[], Made]) -> Made | None:
         """What `create` made; None, and a line in the log, when Prefect would not take it."""
