@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
-from typing import BinaryIO
+from io import RawIOBase
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -448,17 +449,18 @@ def _write_bytes(file: BinaryIO, *, content: bytes) -> None:
     file.write(content)
 
 
-class Hashing:
-    """A file that is written once from its beginning to its end, with the hash of what went by."""
+class Hashing(RawIOBase):
+    """A file that is written once from its beginning to its end, with the hash of what went by.
 
-    closed = False
+    Whoever opened the file flushes and closes it.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.digest = hashlib.sha256()
         self.size = 0
 
-    def write(self, content: bytes) -> int:
+    def write(self, content: Any) -> int:
         """Write, count and hash."""
         self._file.write(content)
         self.digest.update(content)
@@ -469,23 +471,9 @@ class Hashing:
         """Where the next byte goes."""
         return self.size
 
-    def flush(self) -> None:
-        """The storage flushes when the file is whole."""
-
-    def close(self) -> None:
-        """The storage closes the file."""
-
-    def readable(self) -> bool:
-        """It is only written."""
-        return False
-
     def writable(self) -> bool:
         """It is."""
         return True
-
-    def seekable(self) -> bool:
-        """It is not."""
-        return False
 
 
 def content_digest(table: pa.Table) -> str:

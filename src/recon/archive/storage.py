@@ -116,12 +116,10 @@ class LocalStorage:
 
     @property
     def shown(self) -> str:
-        """See Storage."""
         return str(self._root)
 
     @contextmanager
     def writing(self, name: str, *, flushed: bool = True) -> Iterator[BinaryIO]:
-        """See Storage."""
         path = self._root / name
         unfinished = path.with_name(f"{UNFINISHED}{path.name}")
         self._make(path.parent)
@@ -140,7 +138,6 @@ class LocalStorage:
             raise
 
     def flush(self, folder: str) -> None:
-        """See Storage."""
         flush_folder(self._root / folder)
 
     def _make(self, folder: Path) -> None:
@@ -153,13 +150,11 @@ class LocalStorage:
             flush_folder(each.parent)
 
     def read(self, name: str) -> bytes:
-        """See Storage."""
         with self._opened(name) as file:
             return file.read()
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Opened]:
-        """See Storage."""
         with self._opened(name) as file:
             kept = os.fstat(file.fileno())
             yield Opened(file, f"{kept.st_dev}/{kept.st_ino}/{kept.st_size}/{kept.st_ctime_ns}")
@@ -175,29 +170,24 @@ class LocalStorage:
         return os.fdopen(descriptor, "rb")
 
     def names(self, folder: str) -> Sequence[str]:
-        """See Storage."""
         below = (self._root / folder).rglob("*")
         return sorted(str(path.relative_to(self._root)) for path in below if not path.is_dir())
 
     def folders(self, folder: str) -> Sequence[str]:
-        """See Storage."""
         path = self._root / folder
         if not path.is_dir():
             return []
         return sorted(str(each.relative_to(self._root)) for each in path.iterdir() if each.is_dir())
 
     def move(self, folder: str, *, to: str) -> None:
-        """See Storage."""
         target = self._root / to
         (self._root / folder).rename(target)
         flush_folder(target.parent)
 
     def remove(self, name: str) -> None:
-        """See Storage."""
         (self._root / name).unlink()
 
     def clear(self, folder: str) -> None:
-        """See Storage."""
         path = self._root / folder
         if path.is_dir():
             shutil.rmtree(path)
@@ -205,7 +195,6 @@ class LocalStorage:
 
     @contextmanager
     def local(self, folder: str) -> Iterator[Path]:
-        """See Storage."""
         yield self._root / folder
 
 
@@ -278,7 +267,6 @@ class RemoteStorage:
 
     @property
     def shown(self) -> str:
-        """See Storage."""
         return self._shown
 
     @contextmanager
@@ -311,7 +299,6 @@ class RemoteStorage:
         """See Storage; there is nothing to do."""
 
     def read(self, name: str) -> bytes:
-        """See Storage."""
         content: bytes = self._ask(self._storage.cat_file, self._path(name))
         return content
 
@@ -325,11 +312,9 @@ class RemoteStorage:
             yield Opened(file, f"{about.get('ETag')}/{about['size']}/{about.get('LastModified')}")
 
     def names(self, folder: str) -> Sequence[str]:
-        """See Storage."""
         return sorted(map(self._name, self._ask(self._storage.find, self._path(folder))))
 
     def folders(self, folder: str) -> Sequence[str]:
-        """See Storage."""
         try:
             listed = self._ask(self._storage.ls, self._path(folder), detail=True)
         except FileNotFoundError:
@@ -349,11 +334,9 @@ class RemoteStorage:
             self.remove(name)
 
     def remove(self, name: str) -> None:
-        """See Storage."""
         self._ask(self._storage.rm_file, self._path(name))
 
     def clear(self, folder: str) -> None:
-        """See Storage."""
         for name in self.names(folder):
             self.remove(name)
 
