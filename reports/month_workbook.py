@@ -55,75 +55,10 @@ from reports.drawing.blocks import (
 )
 from reports.drawing.look import NAVY, CellLink, Tone
 from reports.sheets.lists import added_up
-from reports.sheets.words import in_words, words_of
+from reports.sheets.words import TABLES, in_words, words_of
 
 Files = Mapping[str, str]
 """Name -> content of the files beside the workbook."""
-GUIDE = (
-    (
-        "Whose date",
-        (
-            "A fact belongs to the business date of its own event, in the zone and cut-off of "
-            "the rules: a refund to the day of the refund, never of the sale; fees, reserves "
-            "and pay-outs to settled_on; the bank to booked_on."
-        ),
-    ),
-    (
-        "Dated by",
-        (
-            "instruction: our own, confirmed. payment date: captured as it was paid. first "
-            "shown: by the night that first showed it. settled: only a line tells of it."
-        ),
-    ),
-    (
-        "Known by",
-        (
-            "All that is known when the statement is made. What is dated in the month and was "
-            "told after its last night is late, and counts."
-        ),
-    ),
-    (
-        "What the gateway owes",
-        (
-            "Captures less refunds and chargebacks that no line has settled, batches that are "
-            "not paid out, what was held back, reserves."
-        ),
-    ),
-    (
-        "The books, derived",
-        (
-            "Their balance comes from entries, not from the ledger's own balance: the opening "
-            "is the gateway's with what was open then, the movements are what was booked in "
-            "the month on the clearing and the reserve account together. If your accounts "
-            "stand at another balance, the difference is from before the first night."
-        ),
-    ),
-    (
-        "Open in the books",
-        (
-            "As of the newest night: each is held against the breaks and what waits. One that "
-            "no night shows says NO, and the month is NOT PROVEN."
-        ),
-    ),
-    (
-        "Check",
-        "OK: what moved comes to the closing, and what is listed comes to it too.",
-    ),
-    (
-        "Proof",
-        (
-            "Every figure is computed in SQL over files that are sealed; each equation holds two "
-            "of them against each other. The SQL lies beside the workbook: statement.sql."
-        ),
-    ),
-    (
-        "Journals",
-        (
-            "Proposed, never booked. permanent: books a break. accrual and reversal: fees "
-            "charged by the close and not booked by it, on its last day and back on the next."
-        ),
-    ),
-)
 GUIDE_COLUMNS = (
     Column("Word", 28, "word", tone="strong"),
     Column("What it means", 130, "meaning", wrap=True),
@@ -168,7 +103,9 @@ def _drawn(
         sheets.append(prior_periods(stated).sheet(files=files))
     sheets += [nights_sheet(stated), proof_sheet(stated)]
     sheets.append(movements(statement.facts).sheet(files=files))
-    rows = [{"word": word, "meaning": meaning} for word, meaning in GUIDE]
+    rows = [
+        {"word": word, "meaning": meaning} for word, meaning in TABLES["guide_of_month"].items()
+    ]
     about = "How to read this workbook."
     sheets.append(Sheet("Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about))
     written = datetime.combine(statement.month.last, time())

@@ -18,7 +18,6 @@ from recon.cli import (
     demo,
     file_commands,
     gateway_calls,
-    layout_proposals,
     month_commands,
     night_commands,
     past_nights,
@@ -179,7 +178,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
 """Every command by its name, as the first screen groups them: daily work first."""
 
 approvers.command("enrol")(people_commands.enrol)
-file_commands.order_file.command("propose")(layout_proposals.propose)
 database.command("upgrade")(upkeep.upgrade)
 database.command("grants")(upkeep.grants)
 database.command("accept-restore")(

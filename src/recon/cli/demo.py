@@ -4,7 +4,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,15 +22,6 @@ FOUND_ON_PURPOSE = frozenset({0, 3})
 """Exit codes of the sample night's verdict with which the demo has done what it should."""
 
 
-Deliver = Annotated[
-    bool,
-    typer.Option(
-        "--deliver",
-        help="Write the files of each next day once it has closed there, until stopped.",
-    ),
-]
-
-
 def demo(
     *,
     folder: Annotated[
@@ -46,7 +37,13 @@ def demo(
     prepare_only: Annotated[
         bool, typer.Option("--prepare-only", help="Stop before the night.")
     ] = False,
-    deliver: Deliver = False,
+    deliver: Annotated[
+        bool,
+        typer.Option(
+            "--deliver",
+            help="Write the files of each next day once it has closed there, until stopped.",
+        ),
+    ] = False,
     to: Annotated[
         str,
         typer.Option(help="Nights of the business days after the newest one, up to this date."),
@@ -67,7 +64,11 @@ def demo(
         refuse_if_running(demo_folder)
         empty(demo_folder)
     if deliver:
-        _deliver(demo_folder)
+        # As `make serve` has it beside the sandbox: its scheduled nights find files of their day.
+        from recon.cli.demo_work import deliver_until_stopped
+        from recon.steps.ground.environment import system_clock
+
+        deliver_until_stopped(demo_folder, clock=system_clock, sleep=time.sleep, tell=say)
     memory = agree(recall(demo_folder), orders=orders, seed=seed)
     if prepare_only:
         _prepare(demo_folder, memory)
@@ -78,14 +79,6 @@ def demo(
         say(sentence)
     if figures["exit_code"] not in FOUND_ON_PURPOSE:
         raise typer.Exit(int(figures["exit_code"]))
-
-
-def _deliver(folder: "DemoFolder") -> NoReturn:
-    """As `make serve` has it beside the sandbox: its scheduled nights find files of their day."""
-    from recon.cli.demo_work import deliver_until_stopped
-    from recon.steps.ground.environment import system_clock
-
-    deliver_until_stopped(folder, clock=system_clock, sleep=time.sleep, tell=say)
 
 
 def _prepare(folder: "DemoFolder", memory: "DemoMemory") -> None:

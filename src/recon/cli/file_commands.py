@@ -1,13 +1,14 @@
 """`recon order-file`: a file before its night; `recon file`: what nights took or refused."""
 
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recon.cli.bank_commands import check_statements
-from recon.cli.night_choices import OneAccount, OneMerchant, opened
+from recon.cli.night_choices import Account, Merchant, OneAccount, OneMerchant, date_of, opened
 from recon.cli.people_commands import ActGroup, act
 from recon.cli.speaking import complain, say
 from recon.model.errors import SourceUnreadableError
@@ -15,10 +16,13 @@ from recon.model.errors import SourceUnreadableError
 if TYPE_CHECKING:
     from recon.config.file_layouts import FileLayout
     from recon.config.settings import AccountSettings, FileSettings
+    from recon.matching.frames.bank_sources import BankStatement
     from recon.steps.files.order_files import CheckedFile
+    from recon.steps.files.proposed_layouts import Checked, Proposed
     from recon.store.nights.file_words import KnownFile
 
 SHOWN_REJECTS_MAX = 20
+SHOWN_OF_A_SAMPLE_MAX = 10
 REFUSED_EXIT_CODE = 1
 WHOLE_FILE_REFUSED = (
     "A night takes nothing of it and leaves it where it is: ask for a correct file, and put it in "
@@ -76,7 +80,7 @@ def check(
     every row, instruction or statement would count, with 1 when one would not.
     """
     if kind == "bank":
-        check_statements(paths, rules=rules, as_of=as_of)
+        _check_statements(paths, rules=rules, as_of=as_of)
         return
     if len(paths) > 1:
         msg = "one file at a time; only statements of a bank (--as bank) are checked together"
@@ -162,6 +166,120 @@ def _tell(checked: "CheckedFile") -> None:
     more = len(checked.refused_actions) - SHOWN_REJECTS_MAX
     if more > 0:
         complain(f"and {more} more refused instructions")
+
+
+def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) -> None:
+    """Say what statements prove before a night counts them; nothing is stored."""
+    from recon.config.settings import config_dir_of, load_rules
+    from recon.steps.files.bank_files import check_bank_files
+
+    read_rules = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
+    day = date_of(as_of) if as_of else datetime.now(UTC).date()
+    checked = check_bank_files(files, rules=read_rules, day=day)
+    for number, statement in enumerate(checked.source.statements):
+        counts = number in checked.judged.counted
+        say(f"{_told_of(statement)} {'It counts.' if counts else 'It does not count.'}")
+    for note in checked.source.notes:
+        say(note)
+    for name, cover in checked.judged.covers.items():
+        days = f"{cover.first_day} to {cover.to_day}" if cover.to_day else "no day"
+        say(f"{name}: covered {days}.")
+    for problem in checked.judged.problems:
+        complain(problem)
+    say("Nothing was stored.")
+    if checked.judged.problems:
+        raise typer.Exit(REFUSED_EXIT_CODE)
+
+
+def _told_of(statement: "BankStatement") -> str:
+    """A statement in a line, its account cut to its ends."""
+    from recon.matching.bank.statements import named
+    from recon.model.money import format_minor_units
+    from recon.privacy.shown_text import scrubbed
+
+    def shown(amount: int) -> str:
+        return f"{format_minor_units(amount, currency=statement.currency)} {statement.currency}"
+
+    moved = f"{statement.entries} booked entries of {shown(statement.booked)}"
+    proof = f"{moved}, without balances"
+    if statement.opening is not None and statement.closing is not None:
+        proof = f"opening {shown(statement.opening)}, {moved}, closing {shown(statement.closing)}"
+    days = (
+        statement.from_date
+        if statement.from_date == statement.to_date
+        else f"{statement.from_date} to {statement.to_date}"
+    )
+    return f"{named(statement)} of {scrubbed(statement.iban)}, {days}: {proof}."
+
+
+@order_file.command("propose")
+def propose(
+    samples: Annotated[
+        list[Path], typer.Argument(help="Files of one layout, up to 8 MiB each; more decide more.")
+    ],
+    kind: Annotated[
+        str, typer.Option("--as", help="orders, gateway, settlement, ledger, instructions or bank.")
+    ] = "orders",
+    merchant: Merchant = "",
+    account: Account = "",
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(help="What was asked, as KEY=TEXT, such as zone=Europe/Lisbon; may repeat."),
+    ] = None,
+) -> None:
+    """Write the layout (TOML) of files like these samples; what fits two ways is asked.
+
+    The layout goes to the output, all else beside it. Ends with 0 when nothing is asked and a night
+    would take every row of the samples, with 1 when not.
+    """
+    from recon.config.settings import config_dir_of, load_rules
+    from recon.steps.files.proposed_layouts import KINDS, propose_layout
+
+    if kind not in KINDS:
+        msg = f"--as {kind} is none of {', '.join(KINDS)}"
+        raise typer.BadParameter(msg)
+    proposed = propose_layout(
+        samples,
+        kind=kind,
+        rules=load_rules(config_dir=config_dir_of(os.environ)),
+        account=(merchant, account),
+        answers=dict(map(_answer, answer or ())),
+    )
+    say(proposed.text.rstrip("\n"))
+    _tell_proposed(proposed, samples=samples)
+    if not proposed.usable:
+        raise typer.Exit(REFUSED_EXIT_CODE)
+
+
+def _answer(text: str) -> tuple[str, str]:
+    key, equals, decided = text.partition("=")
+    if not key or not equals:
+        msg = f"--answer {text} is not KEY=TEXT"
+        raise typer.BadParameter(msg)
+    return key, decided
+
+
+def _tell_proposed(proposed: "Proposed", *, samples: list[Path]) -> None:
+    for key, question in proposed.proposal.questions.items():
+        complain(f"{key}: {question}")
+    if proposed.proposal.questions:
+        complain(f"{len(proposed.proposal.questions)} asked: --answer KEY=TEXT, once for each.")
+    for path, checked in zip(samples, proposed.checked, strict=False):
+        _tell_sample(path, checked)
+
+
+def _tell_sample(path: Path, checked: "Checked") -> None:
+    if checked.source is None:
+        complain(f"A night would refuse it whole: {checked.refusal}")
+        return
+    by = checked.source.skipped_by
+    skipped = f", {checked.source.rows_skipped} skipped ({by})" if by else ""
+    complain(
+        f"{path.name}: {checked.source.rows_read} rows, {checked.source.rows_accepted} would be "
+        f"accepted, {checked.source.rows_rejected} refused{skipped}."
+    )
+    for reject in checked.rejects[:SHOWN_OF_A_SAMPLE_MAX]:
+        complain(f"line {reject.line}, {reject.column}: {reject.reason}")
 
 
 files = typer.Typer(

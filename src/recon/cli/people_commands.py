@@ -60,10 +60,16 @@ def refuse_typed(code: str, *, environment: "Environment") -> None:
     Raises:
         UsageError: the gateway is not on this machine.
     """
+    from recon.model.errors import UsageError
     from recon.steps.ground.environment import is_on_this_machine
 
     if code not in {"", FROM_INPUT} and not is_on_this_machine(environment.settings):
-        _refuse()
+        msg = (
+            "a one-time code on the command line can be read by everybody on this machine, and "
+            "used before you: leave --code away and you are asked for it, or say --code - and hand "
+            "it over on the input. Nothing was changed; take the next code, this one was seen"
+        )
+        raise UsageError(msg)
 
 
 def _needs(name: str, *, environment: "Environment") -> bool:
@@ -81,17 +87,6 @@ def _from_input() -> str:
         msg = "--code - reads the one-time code from the input, which is empty; nothing was changed"
         raise UsageError(msg)
     return line
-
-
-def _refuse() -> None:
-    from recon.model.errors import UsageError
-
-    msg = (
-        "a one-time code on the command line can be read by everybody on this machine, and used "
-        "before you: leave --code away and you are asked for it, or say --code - and hand it over "
-        "on the input. Nothing was changed; take the next code, this one was seen"
-    )
-    raise UsageError(msg)
 
 
 NAME_HELP = "Your short name in approvers.toml."

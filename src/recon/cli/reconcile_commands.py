@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,10 +18,6 @@ from recon.cli.night_choices import (
     run_of,
 )
 from recon.cli.speaking import complain, say, telling
-
-if TYPE_CHECKING:
-    from recon.matching.breaks.result import Reconciliation
-    from reports.handed import Drawn
 
 Paths = list[Path]
 AsOf = Annotated[
@@ -103,7 +99,19 @@ def reconcile(
         result = reconcile_files(
             request, clock=_now, write_workbook=drawn.write, sheet_totals=totals
         )
-    _say_result(result, out=out, drawn=drawn)
+    # The verdict and what the rows came to.
+    failed = sum(not total.passed for total in result.control_totals)
+    say(
+        f"{result.verdict}: {len(result.matches)} matched, {len(result.breaks)} breaks, "
+        f"{len(result.pending)} pending, {len(result.unverified)} unverified; "
+        f"{failed} control totals failed"
+    )
+    for sentence in drawn.notes:
+        say(sentence)
+    for sentence in () if result.gateway_holds is None else result.gateway_holds.sentences():
+        say(sentence)
+    say(f"Result: {out}")
+    say(f"Workbook: {drawn.path}")
     raise typer.Exit(result.verdict.exit_code)
 
 
@@ -117,26 +125,6 @@ def _judged_day(as_of: str, *, rules: Path | None) -> date:
     day = last_closed(calendar, now=_now())
     say(f"As of {day}, the last business date that has closed (--as-of names another).")
     return day
-
-
-def _say_result(result: "Reconciliation", *, out: Path, drawn: "Drawn") -> None:
-    say(_in_words(result))
-    for sentence in drawn.notes:
-        say(sentence)
-    for sentence in () if result.gateway_holds is None else result.gateway_holds.sentences():
-        say(sentence)
-    say(f"Result: {out}")
-    say(f"Workbook: {drawn.path}")
-
-
-def _in_words(result: "Reconciliation") -> str:
-    """The verdict and what the rows came to."""
-    failed = sum(not total.passed for total in result.control_totals)
-    return (
-        f"{result.verdict}: {len(result.matches)} matched, {len(result.breaks)} breaks, "
-        f"{len(result.pending)} pending, {len(result.unverified)} unverified; "
-        f"{failed} control totals failed"
-    )
 
 
 def _now() -> datetime:

@@ -41,12 +41,7 @@ def say(sentence: str) -> None:
 
 
 def complain(sentence: str) -> None:
-    """Why a command could not do its work."""
-    typer.echo(for_people(sentence), err=True)
-
-
-def tell_plainly(sentence: str) -> None:
-    """One step of long work, as a line."""
+    """Why a command could not do its work, or a step of long work, as a line."""
     typer.echo(for_people(sentence), err=True)
 
 
@@ -148,7 +143,7 @@ def _tell_or_lose(sentence: str, *, lost: list[str]) -> None:
         lost.append(sentence)
         return
     try:
-        tell_plainly(sentence)
+        complain(sentence)
     except (OSError, ValueError):
         lost.append(sentence)
         # What waits in its buffer would fail once more at the end and change the exit code.
