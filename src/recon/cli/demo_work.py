@@ -25,9 +25,13 @@ from recon.model.words import Clock
 from recon.privacy.own_files import make_folder, write_result
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER
-from recon.sandbox.world.night import LEDGER_QUERY, Account, add_to_ledger_table
-from recon.sandbox.world.settlement import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
-from recon.sandbox.world.stories import ROUNDING_CURRENCY
+from recon.sandbox.world.batches import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.world.night import (
+    LEDGER_QUERY,
+    ROUNDING_CURRENCY,
+    Account,
+    add_to_ledger_table,
+)
 from recon.steps.ground.environment import CLOCK_VARIABLE, system_clock
 
 ORDERS_DEFAULT = 2_000

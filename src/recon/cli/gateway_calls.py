@@ -14,7 +14,6 @@ import os
 import stat
 import uuid
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -123,7 +122,7 @@ def query(
 ) -> None:
     """Ask the gateway what it knows of some orders, or of their refunds; changes nothing."""
     from recon.config.settings import load_settings
-    from recon.instructions.queries import look_up, look_up_refunds
+    from recon.instructions.queries import look_up
     from recon.steps.ground.environment import system_clock
 
     if len(keys) > KEYS_MAX:  # a person reads what comes back
@@ -132,15 +131,15 @@ def query(
     settings = load_settings(os.environ)
     of_refunds = refunds or references
     is_order = not (references if of_refunds else transactions)
-    orders, others = (keys, []) if is_order else ([], keys)
-    ask = (
-        partial(look_up_refunds, references=others)
-        if of_refunds
-        else partial(look_up, transaction_ids=others)
-    )
+    others = "references" if of_refunds else "trades"
+    named = {"order_nos" if is_order else others: keys}
+
+    def question(client: Any) -> Any:
+        return client.refunds(**named) if of_refunds else client.query(**named)
+
     looked_up: Any = asyncio.run(
-        ask(
-            order_nos=orders,
+        look_up(
+            question,
             account=(merchant, account),
             settings=settings,
             clock=system_clock,
