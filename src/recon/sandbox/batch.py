@@ -23,7 +23,7 @@ from recon.sandbox.call import (
     wrong,
 )
 from recon.sandbox.faults import Fault
-from recon.sandbox.notifications import tell_refund, tell_refund_failed
+from recon.sandbox.notifications import tell_refund
 from recon.sandbox.options import DAY_SECONDS
 from recon.sandbox.paying import after_review
 from recon.sandbox.terms import OF_PARAMETER
@@ -59,7 +59,7 @@ class BatchKind:
         rows = call.rows(rows_key) or []
         return "group_size" if len(rows) > self.rows_max else wrong("" if rows else rows_key)
 
-    def answer(self, sandbox: Sandbox, call: Call, *, reason: str = "") -> OperationReply:
+    def answer(self, sandbox: Sandbox, call: Call, reason: str = "") -> OperationReply:
         """The reply, after its rows took effect or were refused one by one, or all of them."""
         rows_key, status_key = f"{self.operation}_orders", f"{self.operation}_status"
         given = () if reason else enumerate(call.rows(rows_key) or ())
@@ -223,15 +223,6 @@ def _effect(call: Call, payment: Payment, amount: int | None, **more: str) -> Ef
     )
 
 
-def _batch(kind: BatchKind) -> SandboxOperation:
-    return SandboxOperation(
-        kind.answer,
-        refuse=lambda sandbox, call, reason: kind.answer(sandbox, call, reason=reason),
-        unfit=kind.unfit,
-        rows_key=f"{kind.operation}_orders",
-    )
-
-
 _KINDS = {
     "capture": BatchKind("capture", 50, _judge_capture),
     "cancel": BatchKind("cancel", 50, _judge_cancel),
@@ -241,7 +232,10 @@ _KINDS = {
         ("refund_amount", "refund_reason", "refund_reference"),
     ),
 }
-BATCHES: Mapping[str, SandboxOperation] = {name: _batch(kind) for name, kind in _KINDS.items()}
+BATCHES: Mapping[str, SandboxOperation] = {
+    name: SandboxOperation(kind.answer, kind.answer, kind.unfit, rows_key=f"{name}_orders")
+    for name, kind in _KINDS.items()
+}
 REASON = "by hand in the portal"
 
 
@@ -345,4 +339,4 @@ def _turn(sandbox: Sandbox, flip: Flip, *, now: int) -> None:
     if operation == "refund":
         named = {"refund_reason": reason, "refund_reference": reference}
         failed = replace(reversed_, committed_at=committed_at, **named)
-        tell_refund_failed(sandbox, failed, at=now)
+        tell_refund(sandbox, failed, failed_at=now)

@@ -299,18 +299,6 @@ _CALLS = (
     "SELECT request_log_id, received_at, operation, outcome, fault FROM request"
     " ORDER BY request_log_id DESC LIMIT ?"
 )
-_TOLD = (
-    "SELECT q.request_log_id, q.received_at, q.operation, q.fault, r.status, r.message"
-    " FROM request_row r JOIN request q ON q.request_log_id = r.request_log_id"
-    " WHERE r.transaction_id = ? ORDER BY q.request_log_id, r.position"
-)
-_TRUE = (
-    "SELECT request_log_id, committed_at, operation, origin, amount, currency,"
-    " refund_reference_id, CASE origin WHEN 'seed' THEN '' ELSE coalesce((SELECT b.request_log_id"
-    " FROM effect b WHERE b.position <= e.position AND b.request_log_id <> ''"
-    " ORDER BY b.position DESC LIMIT 1), '') END"
-    " FROM effect e WHERE transaction_id = ? ORDER BY position"
-)
 
 
 def overview(sandbox: Sandbox, *, searched: str) -> str:
@@ -391,8 +379,9 @@ def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
     """Calls and effects in order of time; an effect stands beside the call that caused it."""
     states = sandbox.terms.payment_status
     calls: dict[str, _Moment] = {}
-    for log_id, at, operation, fault, status, message in sandbox.book.select(
-        _TOLD, (transaction_id,)
+    select, of = sandbox.book.select, (transaction_id,)
+    for _, log_id, at, operation, fault, status, message in select(
+        "SELECT * FROM told WHERE transaction_id = ?", of
     ):
         moment = calls.setdefault(
             log_id, _Moment(at, log_id, (operation, log_id), operation, fault)
@@ -401,8 +390,8 @@ def _moments(sandbox: Sandbox, transaction_id: str) -> list[_Moment]:
         state = f"({states[status]})" if status in states else ""
         moment.told.append(" ".join(part for part in (status, state, message) if part))
     others: list[_Moment] = []
-    for log_id, at, operation, origin, amount, currency, reference, behind in sandbox.book.select(
-        _TRUE, (transaction_id,)
+    for _, log_id, at, operation, origin, amount, currency, reference, behind in select(
+        "SELECT * FROM happened WHERE transaction_id = ?", of
     ):
         paid = f"{on_wire(amount, currency=currency)} {currency}" if amount is not None else ""
         true = " ".join(part for part in (operation, paid, reference) if part)

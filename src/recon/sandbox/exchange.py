@@ -1,25 +1,46 @@
-"""One request from its bytes to its reply: faults drawn, operation run, log written, one commit."""
+"""One request from its bytes to its reply: faults drawn, operation run, log written, one commit.
 
-from collections.abc import Mapping
+Faults inside a reply: rows that are missing, repeated, foreign or false, signatures that lie. One
+makes of the row it hits no row, one, or two. The last reply of each operation is kept only while a
+fault needs one to replay; beside it stands what a client was truly told.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
-from recon.sandbox.altered import (
-    altered,
-    earlier_reply,
-    no_row_replies,
-    remember_reply,
-    row_replies_after,
-)
+from recon.model.words import GatewayState
 from recon.sandbox.batch import BATCHES, act_by_hand, plan_flips, run_flips
-from recon.sandbox.call import Call, OperationReply, Sandbox, SandboxOperation, json_refusal
-from recon.sandbox.faults import WIRE_KINDS, Fault, FaultRule, draw
+from recon.sandbox.book import RowReply
+from recon.sandbox.call import (
+    STATUS_DONE,
+    STATUS_FAILED,
+    Call,
+    OperationReply,
+    RowKey,
+    Sandbox,
+    SandboxOperation,
+    json_refusal,
+)
+from recon.sandbox.faults import (
+    ANY_OPERATION,
+    ENDINGS,
+    KINDS,
+    WIRE_KINDS,
+    Fault,
+    FaultRule,
+    draw,
+    planned_faults,
+)
 from recon.sandbox.options import real_seconds
 from recon.sandbox.paying import AUTHORISE, CHECKOUT
 from recon.sandbox.payouts import PAYOUT
 from recon.sandbox.queries import OPTIMISE, QUERY, REFUND_SEARCH
 from recon.sandbox.subscriptions import CANCEL_SUBSCRIPTION, charge_what_is_due
 from recon.sandbox.terms import OF_PARAMETER
-from recon.sandbox.wire import parse_body
+from recon.sandbox.wire import parse_body, render_json
 
 OPERATIONS: Mapping[str, SandboxOperation] = {
     "authorise": AUTHORISE,
@@ -83,7 +104,7 @@ def exchange(
 def _played(
     sandbox: Sandbox, call: Call, *, faults: list[Fault], wire: FaultRule | None, body: bytes
 ) -> Exchange:
-    operation, book = OPERATIONS[call.operation], sandbox.book
+    operation = OPERATIONS[call.operation]
     rows = operation.row_keys(call)
 
     def act(when: str) -> None:
@@ -105,7 +126,7 @@ def _played(
     if wire is not None and wire.kind == "late":
         _put_off(sandbox, call, rule=wire, body=body)
     if wire is not None and (wire.kind == "late" or wire.when == "before"):
-        row_replies = row_replies_after(NO_REPLY, NO_REPLY, wire=wire, rows=rows)
+        row_replies = _row_replies_after(NO_REPLY, NO_REPLY, wire=wire, rows=rows)
         return Exchange(replace(NO_REPLY, row_replies=row_replies), wire)
     # Rows that are lost before they take effect; of `part` only the first ones do.
     skipped: set[int] = set()
@@ -116,17 +137,30 @@ def _played(
         if fault.rule.kind == "drop_row" and fault.rule.when == "before":
             skipped |= fault.hits(rows)
     call = replace(call, skipped=frozenset(skipped))
-    true = reply = operation.played(sandbox, call)
-    earlier = earlier_reply(book, call.operation)
+    true = operation.played(sandbox, call)
+    reply = _reply_after(sandbox, call, true, faults=faults)
+    act("after")
+    # With what its client is told by it.
+    row_replies = _row_replies_after(true, reply, wire=wire, rows=rows)
+    return Exchange(replace(reply, row_replies=row_replies), wire)
+
+
+def _reply_after(
+    sandbox: Sandbox, call: Call, true: OperationReply, *, faults: list[Fault]
+) -> OperationReply:
+    """What is answered instead of a true reply."""
+    book, reply = sandbox.book, true
+    remembered = f"earlier_reply:{call.operation}"
+    text = book.note(remembered)
+    earlier = json.loads(text) if text else None
     for fault in faults:
         if fault.rule.kind == "late_flip":
             plan_flips(sandbox, call, reply=true, fault=fault)
-        reply = altered(sandbox, reply, fault=fault, earlier=earlier)
-    remember_reply(book, call.operation, content=true.content)
-    act("after")
-    # With what its client is told by it.
-    row_replies = row_replies_after(true, reply, wire=wire, rows=rows)
-    return Exchange(replace(reply, row_replies=row_replies), wire)
+        reply = _altered(sandbox, reply, fault=fault, earlier=earlier)
+    rules, about = [entry.rule for entry in planned_faults(book)], {ANY_OPERATION, call.operation}
+    if any(KINDS[rule.kind].repeats and rule.operation in about for rule in rules):
+        book.write_note(remembered, value=render_json(true.content).decode())
+    return reply
 
 
 def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> None:
@@ -155,7 +189,212 @@ def run_what_is_due(sandbox: Sandbox) -> int:
         call = Call(operation, fields or {}, client_ip, log_id, at)
         with book.transaction():
             reply = OPERATIONS[operation].played(sandbox, call)
-            row_replies = no_row_replies(reply, why="no answer (late)", rows=())
+            row_replies = _no_row_replies(reply, why="no answer (late)", rows=())
             book.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)
             book.execute("DELETE FROM late_request WHERE request_log_id = ?", (log_id,))
     return len(due) + run_flips(sandbox)
+
+
+Row = dict[str, Any]
+
+SIGNATURE = "encryption_data"
+Content = Mapping[str, Any]
+
+
+def _altered(
+    sandbox: Sandbox, reply: OperationReply, *, fault: Fault, earlier: Content | None
+) -> OperationReply:
+    """The reply as a content fault leaves it; kinds that concern the wire change nothing.
+
+    `earlier` is the content of the last reply of this operation, None before there was one.
+    """
+    kind = fault.rule.kind
+    if kind in _WHOLE:
+        return replace(reply, content=_WHOLE[kind](reply, earlier or reply.content))
+    if kind == "lag":
+        rows = [_lagging(sandbox, row, fault=fault) for row in reply.rows]
+        return _with_rows(reply, [row for row in rows if row is not None])
+    if kind == "stray_row":
+        return _with_rows(reply, [*reply.rows, *_stray(sandbox, reply)])
+    change = _ROW_CHANGES.get(kind)
+    if change is None:
+        return reply
+    if not reply.rows_key:
+        # A reply without rows is its own row, which can be neither lost nor doubled.
+        changed = change(dict(reply.content), fault.rule)
+        return replace(reply, content=changed[0]) if len(changed) == 1 else reply
+    hit = fault.hits(map(_key_of, reply.rows))
+    each = (change(row, fault.rule) if at in hit else [row] for at, row in enumerate(reply.rows))
+    return _with_rows(reply, [row for rows in each for row in rows])
+
+
+def _with_rows(reply: OperationReply, rows: Any) -> OperationReply:
+    return (
+        replace(reply, content={**reply.content, reply.rows_key: rows}) if reply.rows_key else reply
+    )
+
+
+def _signed(reply: OperationReply, signature: Any) -> Content:
+    return {**reply.content, SIGNATURE: signature}
+
+
+_WHOLE: Mapping[str, Callable[[OperationReply, Content], Content]] = {
+    "reorder_rows": lambda reply, _: _with_rows(reply, reply.rows[::-1]).content,
+    "object_for_list": lambda reply, _: (
+        _with_rows(reply, reply.rows[0]).content if reply.rows else reply.content
+    ),
+    "null_list": lambda reply, _: _with_rows(reply, None).content,
+    "wrong_signature": lambda reply, _: _signed(reply, "0" * 64),
+    "missing_signature": lambda reply, _: {
+        name: value for name, value in reply.content.items() if name != SIGNATURE
+    },
+    "upper_signature": lambda reply, _: _signed(
+        reply, str(reply.content.get(SIGNATURE, "")).upper()
+    ),
+    "stale_signature": lambda reply, earlier: _signed(reply, earlier.get(SIGNATURE, "")),
+    "replayed_reply": lambda _, earlier: earlier,
+}
+"""What becomes of a whole reply, given the one before it."""
+
+
+def _stray(sandbox: Sandbox, reply: OperationReply) -> list[Row]:
+    """The row of a payment that exists and that this call did not name."""
+    asked = {_key_of(row)[0] for row in reply.rows}
+    shape = reply.rows[0] if reply.rows else {}
+    for payment in sandbox.book.every_payment():
+        if payment.transaction_id not in asked and shape:
+            shown = {"amount": payment.amount, "currency": payment.currency}
+            shown |= {"transaction_id": payment.transaction_id, "order_no": payment.order_no}
+            return [shape | shown]
+    return []
+
+
+def _lagging(sandbox: Sandbox, row: Row, *, fault: Fault) -> Row | None:
+    """The row with the state before its payment's last change; None: there was no such refund."""
+    payment = sandbox.book.payment(_key_of(row)[0])
+    wanted = {key for picked in fault.picked for key in picked if key}
+    if payment is None or not payment.previous_state or (wanted and not wanted & set(_key_of(row))):
+        return row
+    if fault.rule.seconds is not None:
+        # Only while its last effect is not older than so many seconds of the virtual clock.
+        statement = "SELECT coalesce(max(committed_at), 0) FROM effect WHERE transaction_id = ?"
+        last = sandbox.book.select(statement, (payment.transaction_id,))[0][0]
+        if sandbox.clock.now() - last >= fault.rule.seconds:
+            return row
+    reference = row.get("refund_reference_id")
+    if reference and reference == f"{payment.transaction_id}-{payment.refunds:02d}":
+        return None
+    state = GatewayState(payment.previous_state)
+    terms = sandbox.terms
+    shown = {"payment_status": terms.code_of[state], "query_result": terms.result_of(state)}
+    return row | {name: value for name, value in shown.items() if name in row}
+
+
+FOREIGN = "99999999999999999999"
+"""The transaction of a row that nobody asked for."""
+
+NEW_FIELD = "settlement_hint"
+"""A field that no document names."""
+
+STATUS_KEYS = (
+    *("payment_status", "capture_status", "cancel_status", "review_status"),
+    *("refund_status", "order_status", "status"),
+)
+OPPOSITES: Mapping[str, tuple[str, str]] = {"payment_status": ("3000", "5000")}
+"""Codes of a row's status: of a payment paid and cancelled, of others done and failed."""
+AMOUNT_KEYS = ("refund_amount", "amount", "payment_amount")
+
+
+def _key_of(row: Mapping[str, Any]) -> RowKey:
+    """The transaction and order of a row."""
+    return str(row.get("transaction_id", "")), str(row.get("order_no", ""))
+
+
+def _contradicted(row: Row, _rule: FaultRule) -> list[Row]:
+    """Another row of the same transaction, in a state that it cannot have beside the first."""
+    name = next((name for name in STATUS_KEYS if name in row), "")
+    if not name:
+        return [row]
+    first, other = OPPOSITES.get(name, (STATUS_DONE, STATUS_FAILED))
+    return [row, {**row, name: other if row[name] == first else first}]
+
+
+def _wrong_amount(row: Row, _rule: FaultRule) -> list[Row]:
+    name = next((name for name in AMOUNT_KEYS if name in row), "")
+    return [{**row, name: f"1{row[name]}"} if name else row]
+
+
+def _as_number(value: Any) -> Any:
+    try:
+        number = Decimal(value) if isinstance(value, str) else None
+    except InvalidOperation:
+        return value
+    return value if number is None or not number.is_finite() else number
+
+
+_ROW_CHANGES: Mapping[str, Callable[[Row, FaultRule], list[Row]]] = {
+    "drop_row": lambda _, _rule: [],
+    "duplicate_row": lambda row, _: [row, dict(row)],
+    "contradicting_row": _contradicted,
+    "wrong_amount": _wrong_amount,
+    # `10.30` as `10.3`: a last digit is missing, whatever it was.
+    "short_amount": lambda row, _: [
+        row | {name: str(row[name])[:-1] for name in AMOUNT_KEYS if row.get(name)}
+    ],
+    "number_types": lambda row, _: [{name: _as_number(value) for name, value in row.items()}],
+    "foreign_row": lambda row, _: [row, {**row, "transaction_id": FOREIGN, "order_no": FOREIGN}],
+    "unknown_code": lambda row, rule: [
+        row | {name: rule.code for name in STATUS_KEYS if name in row}
+    ],
+    "unknown_field": lambda row, _: [row | {NEW_FIELD: {"batch": "B-17", "days": 2}}],
+}
+"""No row, one or two in place of the one that is hit."""
+
+
+MESSAGE_KEYS = ("error_message", "refund_message", "result_info", "failure_reason")
+ROW_MISSING = "the reply had no such row"
+UNANSWERED = ENDINGS | {"late"}
+
+
+def _row_replies_after(
+    before: OperationReply, after: OperationReply, *, wire: FaultRule | None, rows: Iterable[RowKey]
+) -> tuple[RowReply, ...]:
+    """What to log beside the truth, for a reply before and after its faults.
+
+    A query is logged only where a fault made it lie: it asks for a hundred rows at a time.
+    """
+    if wire is not None and wire.kind in UNANSWERED:
+        code = f"HTTP {wire.status}" if wire.kind == "status" else wire.kind
+        return _no_row_replies(before, why=f"no answer ({code})", rows=rows)
+    asked = list(rows)
+    if after.content == before.content and len(before.row_replies) in {0, len(asked)}:
+        return before.row_replies
+    lied = [row for row in _rows(after) if row not in _rows(before)]
+    if not before.row_replies:
+        return tuple(map(_told, lied))
+    answered = {_key_of(row): _told(row) for row in reversed(_rows(after))}
+    keys = [(row.transaction_id, row.order_no) for row in before.row_replies]
+    keys += [key for key in asked if before.rows_key and key not in keys]
+    known = [answered.pop(key, RowReply(*key, "", ROW_MISSING)) for key in keys]
+    return (*known, *answered.values())
+
+
+def _no_row_replies(
+    reply: OperationReply, *, why: str, rows: Iterable[RowKey]
+) -> tuple[RowReply, ...]:
+    """Every row with nothing beside it but the reason."""
+    keys = [(row.transaction_id, row.order_no) for row in reply.row_replies] or list(rows)
+    return tuple(RowReply(*key, "", why) for key in keys)
+
+
+def _rows(reply: OperationReply) -> list[dict[str, Any]]:
+    if not reply.rows_key:
+        return [dict(reply.content)]
+    rows = reply.content.get(reply.rows_key)
+    return [rows] if isinstance(rows, dict) else list(rows or ())
+
+
+def _told(row: dict[str, Any]) -> RowReply:
+    status = next((str(row[name]) for name in STATUS_KEYS if row.get(name)), "")
+    message = next((str(row[name]) for name in MESSAGE_KEYS if row.get(name)), "")
+    return RowReply(*_key_of(row), status, message)

@@ -260,7 +260,11 @@ def rules_in(tables: Any, *, source: str, operations: Collection[str] = ()) -> l
         try:
             rule = FaultRule.model_validate(table)
         except ValidationError as error:
-            msg = f"{source}: rule {number}, {_problem(error)}"
+            key, what = mistakes_of(error)[0]
+            if what == UNKNOWN_KEY:
+                what = f"a rule has no such key; it has {', '.join(FaultRule.model_fields)}"
+            named = f"{key}: {what}" if key else what
+            msg = f"{source}: rule {number}, {named}"
             raise ConfigurationError(msg) from error
         if operations and rule.operation not in {ANY_OPERATION, *operations}:
             known = ", ".join(sorted(operations))
@@ -268,14 +272,6 @@ def rules_in(tables: Any, *, source: str, operations: Collection[str] = ()) -> l
             raise ConfigurationError(msg)
         rules.append(rule)
     return rules
-
-
-def _problem(error: ValidationError) -> str:
-    """The first problem of a rule, its field in front."""
-    key, what = mistakes_of(error)[0]
-    if what == UNKNOWN_KEY:
-        return f"{key}: a rule has no such key; it has {', '.join(FaultRule.model_fields)}"
-    return f"{key}: {what}" if key else what
 
 
 def install(book: Book, rules: Iterable[FaultRule], *, append: bool) -> int:

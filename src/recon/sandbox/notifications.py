@@ -21,8 +21,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 
 from recon.privacy.this_machine import is_loopback
-from recon.sandbox.book import Book, Effect, columns_of, on_wire
-from recon.sandbox.call import STATUS_DONE, Sandbox
+from recon.sandbox.book import Book, Effect, columns_of, ids_of, on_wire
+from recon.sandbox.call import STATUS_DONE, STATUS_FAILED, Sandbox
 from recon.sandbox.faults import Fault, draw
 from recon.sandbox.options import DAY_SECONDS, HOUR_SECONDS, fourteen_digits, iso
 from recon.sandbox.terms import Notifications
@@ -104,52 +104,44 @@ def notification_tables(book: Book, *, transaction_id: str = "") -> Iterator[dic
         after = rows[-1][0]
 
 
-def tell_refund(sandbox: Sandbox, effect: Effect) -> None:
-    """Tell that a refund was received and accepted, and, when its time has come, processed."""
-    for type_ in (REFUND_RECEIVED, REFUND_ACCEPTED):
-        _tell_of_refund(sandbox, effect, type_=type_, at=effect.committed_at)
-    processed = effect.committed_at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS
-    _tell_of_refund(sandbox, effect, type_=REFUND_RESULT, at=processed)
+def tell_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = None) -> None:
+    """Tell that a refund was received and accepted, and, when its time has come, processed.
 
-
-def tell_refund_failed(sandbox: Sandbox, effect: Effect, *, at: int) -> None:
-    """Tell that an accepted refund was taken back, in place of what was still to be told of it."""
-    sandbox.book.execute(
-        "DELETE FROM notification WHERE type = ? AND about = ? AND state = 'waiting'"
-        " AND attempts = 0",
-        (REFUND_RESULT, effect.refund_reference_id),
-    )
-    _tell_of_refund(sandbox, effect, type_=REFUND_RESULT, at=at, status="0")
-
-
-def _tell_of_refund(
-    sandbox: Sandbox, effect: Effect, *, type_: str, at: int, status: str = STATUS_DONE
-) -> None:
-    payment = sandbox.book.payment(effect.transaction_id)
+    One that was accepted may be taken back: told in place of what was still to be told of it.
+    """
+    book, about, at = sandbox.book, effect.refund_reference_id, effect.committed_at
+    processed = at + sandbox.terms.windows.refund_processing_days * DAY_SECONDS
+    messages = [(REFUND_RECEIVED, at), (REFUND_ACCEPTED, at), (REFUND_RESULT, processed)]
+    if failed_at is not None:
+        book.execute(
+            "DELETE FROM notification WHERE type = ? AND about = ? AND state = 'waiting'"
+            " AND attempts = 0",
+            (REFUND_RESULT, about),
+        )
+        messages = [(REFUND_RESULT, failed_at)]
+    payment = book.payment(effect.transaction_id)
     if payment is None:
         return
-    fields = {
-        "merchant_id": payment.merchant_id,
-        "account_id": payment.account_id,
-        "transaction_id": payment.transaction_id,
-        "order_no": payment.order_no,
-        "currency": payment.currency,
-        "amount": payment.amount,
-        "payment_status": sandbox.terms.code_of[payment.state],
-        "refund_amount": on_wire(effect.amount or 0, currency=payment.currency),
-        "refund_status": status,
-        "refund_reason": effect.refund_reason,
-        "refund_reference": effect.refund_reference,
-        "refund_reference_id": effect.refund_reference_id,
-        "refund_date": fourteen_digits(effect.committed_at),
-        "refund_processing_date": fourteen_digits(at) if type_ == REFUND_RESULT else "",
-    }
-    rows = sandbox.book.select(
+    rows = book.select(
         "SELECT json_extract(detail, '$.notify_url') FROM payment_detail WHERE transaction_id = ?",
         (effect.transaction_id,),
     )
-    url, about = (rows[0][0] or "") if rows else "", effect.refund_reference_id
-    tell(sandbox, fields, operation="refund", type_=type_, notify_url=url, at=at, about=about)
+    notify_url = (rows[0][0] or "") if rows else ""
+    for type_, due_at in messages:
+        fields = {
+            **ids_of(payment),
+            "amount": payment.amount,
+            "payment_status": sandbox.terms.code_of[payment.state],
+            "refund_amount": on_wire(effect.amount or 0, currency=payment.currency),
+            "refund_status": STATUS_DONE if failed_at is None else STATUS_FAILED,
+            "refund_reason": effect.refund_reason,
+            "refund_reference": effect.refund_reference,
+            "refund_reference_id": about,
+            "refund_date": fourteen_digits(at),
+            "refund_processing_date": fourteen_digits(due_at) if type_ == REFUND_RESULT else "",
+        }
+        to = {"operation": "refund", "type_": type_, "notify_url": notify_url, "about": about}
+        tell(sandbox, fields, at=due_at, **to)
 
 
 def tell(
@@ -308,8 +300,14 @@ class Courier:
 
     async def _attempt(self, client: httpx.AsyncClient, number: int, sent: Notification) -> None:
         outcome, acknowledged = await _post(client, sent)
-        state, due_at = self._next(sent, acknowledged=acknowledged)
-        book, attempt = self._sandbox.book, sent.attempts + 1
+        book, seed, attempt = self._sandbox.book, self._sandbox.options.seed, sent.attempts + 1
+        about = "\x1f".join((str(seed), sent.type, sent.transaction_id, sent.about, sent.fault))
+        due = retry_seconds(self._sandbox.terms.notifications, about=about) if sent.retried else []
+        state, due_at = "given up", sent.due_at
+        if acknowledged:
+            state = "acknowledged"
+        elif sent.attempts < len(due):
+            state, due_at = "waiting", sent.first_at + due[sent.attempts]
         with book.transaction():
             # Everything may have been forgotten meanwhile.
             if book.select("SELECT 1 FROM notification WHERE notification_id = ?", (number,)):
@@ -322,17 +320,6 @@ class Courier:
                     " WHERE notification_id = ?",
                     (attempt, state, due_at, number),
                 )
-
-    def _next(self, sent: Notification, *, acknowledged: bool) -> tuple[State, int]:
-        """What becomes of a notification after an attempt, and when the next one is due."""
-        if acknowledged:
-            return "acknowledged", sent.due_at
-        about = f"{sent.type}\x1f{sent.transaction_id}\x1f{sent.about}\x1f{sent.fault}"
-        terms, seed = self._sandbox.terms.notifications, self._sandbox.options.seed
-        repetitions = retry_seconds(terms, about=f"{seed}\x1f{about}") if sent.retried else []
-        if sent.attempts >= len(repetitions):
-            return "given up", sent.due_at
-        return "waiting", sent.first_at + repetitions[sent.attempts]
 
 
 def _client() -> httpx.AsyncClient:

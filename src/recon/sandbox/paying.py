@@ -27,6 +27,7 @@ from recon.model.words import GatewayState
 from recon.sandbox.book import Payment, effect_of
 from recon.sandbox.call import (
     HTTP_BAD_REQUEST,
+    HTTP_OK,
     Call,
     OperationReply,
     Sandbox,
@@ -38,14 +39,12 @@ from recon.sandbox.options import in_words
 from recon.sandbox.payment import (
     CARD_FIELDS,
     CHALLENGE,
-    DO_3DS,
     FAILED,
     SUCCESS,
     Card,
     Course,
     Detail,
-    detail_behind,
-    details_of,
+    detail_of,
     masked,
     opaque,
     payment_reply,
@@ -60,7 +59,6 @@ from recon.sandbox.payment import (
 )
 from recon.sandbox.population import transaction_id_of
 from recon.sandbox.subscriptions import asked_for, begin
-from recon.sandbox.terms import SandboxTerms
 from recon.sandbox.wire import Fields, signed_fields, text_of, wire_minor_units
 
 HTTP_SEE_OTHER = 303
@@ -223,8 +221,8 @@ def _in_effect(sandbox: Sandbox, call: Call, payment: Payment, *, detail: Detail
 
 def after_review(sandbox: Sandbox, call: Call, payment: Payment) -> None:
     """What the review_flag of a payment in review leads to."""
-    known = details_of(sandbox.book, [payment.transaction_id])
-    detail = known.get(payment.transaction_id, Detail(payment.transaction_id, "card"))
+    known = detail_of(sandbox.book, payment.transaction_id)
+    detail = known or Detail(payment.transaction_id, "card")
     flags = sandbox.terms.review
     if payment.review_flag == flags.accept:
         decided = _in_effect(sandbox, call, payment, detail=detail)
@@ -372,7 +370,7 @@ def _to_card_form(sandbox: Sandbox, call: Call) -> OperationReply | None:
     """Where the form leads that the page posts back; None where it is no such form."""
     if not call.text(OWN):
         return None
-    detail = detail_behind(sandbox.book, call.text(OWN))
+    detail = detail_of(sandbox.book, call.text(OWN), by="page_key")
     if detail is None:
         return json_refusal(sandbox, call, wrong(OWN))
     return _see_other(f"{call.base_url}/v1/pay/{detail.page_key}")
@@ -391,18 +389,21 @@ GIVE_UP = "cancel"
 WRONG_CODE = "The code is wrong. Tries left: {left}."
 
 
-def page_shown(sandbox: Sandbox, page_key: str) -> OperationReply:
-    """The page as it stands."""
+def page_shown(sandbox: Sandbox, page_key: str, *, problem: str = "") -> OperationReply:
+    """The page as it stands: what the shopper has to do, or what the payment has become."""
     behind = _behind(sandbox, page_key)
     if behind is None:
-        end = "The address leads to no payment. Begin again in the shop."
-        return _page("No such payment", HTTP_NOT_FOUND, end=end)
+        return OperationReply({"payment": None, "detail": None}, "pay", HTTP_NOT_FOUND)
     payment, detail = behind
-    if detail.stage:
-        return _pay_page(payment, detail, terms=sandbox.terms)
-    end = _ENDS.get(payment.state) or f"The payment is {payment.state.value.replace('_', ' ')}."
-    back = way_back(sandbox, payment, detail, url=detail.return_url)
-    return _page("Your payment", payment=payment, end=end, back=back)
+    url = "" if detail.stage else detail.return_url
+    content = {
+        "payment": payment,
+        "detail": detail,
+        "problem": problem,
+        "terms": sandbox.terms,
+        "back": way_back(sandbox, payment, detail, url=url),
+    }
+    return OperationReply(content, "pay", HTTP_UNPROCESSABLE if problem else HTTP_OK)
 
 
 def page_submitted(
@@ -421,7 +422,7 @@ def page_submitted(
         sandbox.book.write_request(call.logged(reply.outcome), rows=reply.row_replies)
     payment, detail = course
     if problem:
-        return _pay_page(payment, detail, terms=sandbox.terms, problem=problem)
+        return page_shown(sandbox, page_key, problem=problem)
     gave_up = fields.get("action") == GIVE_UP and detail.cancel_url
     url = detail.cancel_url if gave_up else detail.return_url
     back = "" if detail.stage else way_back(sandbox, payment, detail, url=url)
@@ -429,7 +430,7 @@ def page_submitted(
 
 
 def _behind(sandbox: Sandbox, page_key: str) -> Course | None:
-    detail = detail_behind(sandbox.book, page_key)
+    detail = detail_of(sandbox.book, page_key, by="page_key")
     payment = sandbox.book.payment(detail.transaction_id) if detail else None
     return (payment, detail) if payment and detail else None
 
@@ -462,60 +463,3 @@ def _paid_by_form(
     payer = threeds_result(card, open3d=detail.open3d)
     detail = replace(detail, stage="", threeds_result=payer)
     return _by_card(sandbox, call, payment, detail=detail, card=card), ""
-
-
-CARD_THAT_PAYS = "4242424242424242"
-"""Any number that is not listed and whose check digit is right does the same."""
-
-_GROUP = 4
-_TITLES = {
-    "challenge": "Confirm your payment",
-    "hosted": "Pay by card",
-    "issuer": "Pay at your bank",
-}
-_ENDS = {
-    GatewayState.PENDING: "The payment has not been made yet.",
-    GatewayState.IN_REVIEW: "The payment waits for a review.",
-    GatewayState.AUTHORISED: "The payment is authorised: the amount is reserved.",
-    GatewayState.PAID: "The payment is paid.",
-    GatewayState.FAILED: "The payment was not made; nothing was taken.",
-}
-
-
-def _page(title: str, http_status: int = 200, **content: object) -> OperationReply:
-    left_out = dict.fromkeys(("payment", "problem", "stage", "end", "back"), "")
-    return OperationReply({"title": title, **left_out, **content}, "pay", http_status)
-
-
-def _pay_page(
-    payment: Payment, detail: Detail, *, terms: SandboxTerms, problem: str = ""
-) -> OperationReply:
-    """The page for what the shopper still has to do, and how to reach each end of the payment."""
-
-    def grouped(card: str) -> str:
-        return " ".join(card[at : at + _GROUP] for at in range(0, len(card), _GROUP))
-
-    others = _other_cards(terms, open3d=detail.open3d) if detail.stage == "hosted" else ()
-    return _page(
-        _TITLES[detail.stage],
-        HTTP_UNPROCESSABLE if problem else 200,
-        payment=payment,
-        problem=problem,
-        stage=detail.stage,
-        threeds=terms.threeds,
-        card_that_pays=grouped(CARD_THAT_PAYS),
-        cards=[(grouped(card), outcome) for card, outcome in others],
-    )
-
-
-def _other_cards(terms: SandboxTerms, *, open3d: str) -> Iterator[tuple[str, str]]:
-    for card, info in terms.declined_cards.items():
-        yield card, info.partition(":")[2]
-    if open3d == DO_3DS:
-        words = {CHALLENGE: "The bank asks for a code", FAILED: "The shopper is not authenticated"}
-        yield from ((card, words[way]) for card, way in terms.threeds.cards.items() if way in words)
-    for card, score in terms.risk.cards.items():
-        if score >= terms.risk.reject_from:
-            yield card, "Refused by the risk rules"
-        elif score >= terms.risk.review_from:
-            yield card, "Waits for a review"

@@ -8,14 +8,14 @@ what becomes of a payment.
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from recon.model.words import GatewayState
-from recon.sandbox.book import Book, Payment, RowReply, marks_of
+from recon.sandbox.book import Book, Payment, RowReply
 from recon.sandbox.call import STATUS_DONE, STATUS_FAILED, Call, OperationReply, Sandbox
 from recon.sandbox.notifications import PAYMENT, REVIEW_RESULT, tell
 from recon.sandbox.terms import SandboxTerms
@@ -191,6 +191,12 @@ def status_of(payment: Payment) -> str:
     return STATUS_FAILED if payment.state is GatewayState.FAILED else STATUS_DONE
 
 
+_AS_KEPT = (
+    *("contract_name", "recurring_id", "recurring_deduction_period", "recurring_deduction_time"),
+    *("note", "token_id"),
+)
+
+
 def result_of(sandbox: Sandbox, payment: Payment, detail: Detail, **echo: str) -> dict[str, Any]:
     """All elements of a payment's result, in the document's order, signed; `echo` replaces some."""
     action = detail.risk_action
@@ -204,12 +210,7 @@ def result_of(sandbox: Sandbox, payment: Payment, detail: Detail, **echo: str) -
         "card": detail.card,
         "order_status": status_of(payment),
         "result_info": detail.info,
-        "contract_name": detail.contract_name,
-        "recurring_id": detail.recurring_id,
-        "recurring_deduction_period": detail.recurring_deduction_period,
-        "recurring_deduction_time": detail.recurring_deduction_time,
-        "note": detail.note,
-        "token_id": detail.token_id,
+        **{name: getattr(detail, name) for name in _AS_KEPT},
         "connector": CONNECTOR,
         "threeds_result": detail.threeds_result,
         "risk_action": action,
@@ -251,9 +252,8 @@ def way_back(sandbox: Sandbox, payment: Payment, detail: Detail, *, url: str) ->
 
 
 _NOTIFIED = (
-    *("merchant_id", "account_id", "transaction_id", "order_no", "currency", "amount"),
-    *("order_status", "result_info", "note", "card", "threeds_result", "risk_action"),
-    *("contract_name", "recurring_id"),
+    *RETURNED[:-1],
+    *("note", "card", "threeds_result", "risk_action", "contract_name", "recurring_id"),
 )
 
 
@@ -283,18 +283,12 @@ def write_detail(book: Book, detail: Detail) -> None:
     )
 
 
-def details_of(book: Book, transaction_ids: Sequence[str]) -> dict[str, Detail]:
-    """The circumstances of payments by transaction; seeded ones have none."""
-    marks = marks_of(transaction_ids)
-    statement = f"SELECT detail FROM payment_detail WHERE transaction_id IN ({marks})"  # noqa: S608
-    details = (Detail(**json.loads(row[0])) for row in book.select(statement, transaction_ids))
-    return {detail.transaction_id: detail for detail in details}
-
-
-def detail_behind(book: Book, page_key: str) -> Detail | None:
-    """The payment of a page."""
-    statement = "SELECT detail FROM payment_detail WHERE page_key = ? AND page_key <> ''"
-    rows = book.select(statement, (page_key,))
+def detail_of(
+    book: Book, key: str, *, by: Literal["transaction_id", "page_key"] = "transaction_id"
+) -> Detail | None:
+    """The circumstances of a payment, or of the one behind a page; seeded ones have none."""
+    statement = f"SELECT detail FROM payment_detail WHERE {by} = ? AND {by} <> ''"  # noqa: S608
+    rows = book.select(statement, (key,))
     return Detail(**json.loads(rows[0][0])) if rows else None
 
 

@@ -6,7 +6,8 @@ machine can change a byte.
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from recon.model.words import GatewayState
 from recon.sandbox.book import Effect, Payment, effect_of
@@ -21,17 +22,17 @@ DELAY_SECONDS_MIN = 60
 """Between an authorisation and its capture, cancel or refund."""
 
 
-@dataclass(frozen=True, slots=True)
-class PaymentDraft:
-    """A payment on its way into the population, and what has happened to it."""
-
-    payment: Payment
-    effects: tuple[Effect, ...] = ()
-
-    def happened(self, operation: str, *, amount: int, at: int, **more: str) -> "PaymentDraft":
-        """The draft with one more effect."""
-        effect = effect_of(self.payment, operation, origin="seed", amount=amount, at=at, **more)
-        return replace(self, effects=(*self.effects, effect))
+def paid_at_once(number: int, *, amount: int, at: int, **ids: str) -> Payment:
+    """A payment that is captured as it is authorised; `ids` are its other fields."""
+    named: dict[str, Any] = {"transaction_id": transaction_id_of(at, number=number), **ids}
+    named["reference_no"] = f"R{number:09d}"
+    money: dict[str, Any] = {
+        "authorised": amount,
+        "captured": amount,
+        "created_at": at,
+        "captured_at": at,
+    }
+    return Payment(**named, **money, state=GatewayState.PAID)
 
 
 def populate(
@@ -41,7 +42,7 @@ def populate(
     rng, made_of = random.Random(options.seed), terms.population
     kinds = list(_kinds(options.orders, terms=made_of))
     rng.shuffle(kinds)
-    drafts: list[PaymentDraft] = []
+    lives: list[tuple[Payment, list[Effect]]] = []
     for number, kind in enumerate(kinds, start=1):
         second = kind == SECOND_ACCOUNT
         of_second = SECOND_ACCOUNT_STATES[number % len(SECOND_ACCOUNT_STATES)]
@@ -64,9 +65,9 @@ def populate(
             created_at=created_at,
             reference_no=f"R{number:09d}",
         )
-        drafts.append(_lived(payment, rng=rng, now=now))
-    effects = [effect for draft in drafts for effect in draft.effects]
-    return [draft.payment for draft in drafts], sorted(effects, key=lambda e: e.committed_at)
+        lives.append(_lived(payment, rng=rng, now=now))
+    effects = [effect for _, effects in lives for effect in effects]
+    return [payment for payment, _ in lives], sorted(effects, key=lambda e: e.committed_at)
 
 
 def transaction_id_of(created_at: int, *, number: int) -> str:
@@ -99,38 +100,42 @@ _WITHOUT_EFFECT = frozenset({GatewayState.PENDING, GatewayState.IN_REVIEW, Gatew
 _NEVER_CAPTURED = frozenset({GatewayState.AUTHORISED, GatewayState.EXPIRED, GatewayState.CANCELLED})
 
 
-def _lived(payment: Payment, *, rng: random.Random, now: int) -> PaymentDraft:
-    """What has happened to a payment until it came to its state."""
+def _lived(payment: Payment, *, rng: random.Random, now: int) -> tuple[Payment, list[Effect]]:
+    """A payment as it came to its state, and what has happened to it."""
+    state, first, amount = payment.state, payment.created_at, payment.authorised
+    effects: list[Effect] = []
+
+    def happened(operation: str, *, amount: int, at: int, **more: str) -> None:
+        effect = effect_of(payment, operation, origin="seed", amount=amount, at=at, **more)
+        effects.append(effect)
 
     def between(first: int, last: int) -> int:
         return rng.randint(first + DELAY_SECONDS_MIN, max(first + DELAY_SECONDS_MIN, last))
 
-    state, first, amount = payment.state, payment.created_at, payment.authorised
     if state in _WITHOUT_EFFECT:
-        return PaymentDraft(payment)
+        return payment, effects
+    happened("authorise", amount=amount, at=first)
     if state in _NEVER_CAPTURED:
+        if state is GatewayState.CANCELLED:
+            happened("cancel", amount=amount, at=between(first, now))
         if state is GatewayState.EXPIRED:
             # Authorised long ago; that it is expired follows from the clock.
             payment = replace(payment, state=GatewayState.AUTHORISED)
-        draft = PaymentDraft(payment).happened("authorise", amount=amount, at=first)
-        if state is GatewayState.CANCELLED:
-            draft = draft.happened("cancel", amount=amount, at=between(first, now))
-        return draft
+        return payment, effects
     captured_at = between(first, min(now - HOUR_SECONDS, first + DAY_SECONDS))
+    happened("capture", amount=amount, at=captured_at)
     payment = replace(payment, captured=amount, captured_at=captured_at)
-    draft = PaymentDraft(payment).happened("authorise", amount=amount, at=first)
-    draft = draft.happened("capture", amount=amount, at=captured_at)
-    if state is GatewayState.PAID:
-        return draft
     if state is GatewayState.CHARGEBACK:
-        return draft.happened("chargeback", amount=amount, at=between(captured_at, now))
-    if state is GatewayState.PARTIALLY_REFUNDED:
-        amount = rng.randint(1, amount - 1)
-    draft = draft.happened(
-        "refund",
-        amount=amount,
-        at=between(captured_at, now),
-        refund_reference_id=f"{payment.transaction_id}-01",
-        refund_reason=REFUND_REASONS[rng.randrange(len(REFUND_REASONS))],
-    )
-    return replace(draft, payment=replace(payment, refunded=amount, refunds=1))
+        happened("chargeback", amount=amount, at=between(captured_at, now))
+    elif state is not GatewayState.PAID:
+        if state is GatewayState.PARTIALLY_REFUNDED:
+            amount = rng.randint(1, amount - 1)
+        happened(
+            "refund",
+            amount=amount,
+            at=between(captured_at, now),
+            refund_reference_id=f"{payment.transaction_id}-01",
+            refund_reason=REFUND_REASONS[rng.randrange(len(REFUND_REASONS))],
+        )
+        payment = replace(payment, refunded=amount, refunds=1)
+    return payment, effects

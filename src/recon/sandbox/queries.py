@@ -10,7 +10,6 @@ currency stand in sandbox.toml.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from recon.model.money import is_currency
@@ -31,7 +30,7 @@ from recon.sandbox.call import (
     wrong,
 )
 from recon.sandbox.options import DAY_SECONDS, fourteen_digits
-from recon.sandbox.payment import Detail, details_of
+from recon.sandbox.payment import detail_of
 from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 from recon.sandbox.wire import signed_fields
 
@@ -62,14 +61,11 @@ NO_RISK: Mapping[str, Any] = {"antifraud_provider": "", "fraud_check_result": []
 YES, NO = "1", "0"
 
 
-def _refuse_with(rows_key: str, sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
-    status = STATUS_OF[short_name(reason)]
-    return list_reply(sandbox, call, rows_key, status=status, reason=reason)
-
-
-def _refuse_query(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
-    reply = _refuse_with(ROWS_KEY, sandbox, call, reason)
-    return replace(reply, content={**reply.content, **NO_RISK})
+def _refuse(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
+    status, query = STATUS_OF[short_name(reason)], call.operation == "retrievalTrans"
+    rows_key = ROWS_KEY if query else REFUNDS_KEY
+    reply = list_reply(sandbox, call, rows_key, status=status, reason=reason)
+    return replace(reply, content={**reply.content, **(NO_RISK if query else {})})
 
 
 def _unfit_query(sandbox: Sandbox, call: Call) -> str:
@@ -107,10 +103,17 @@ def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
         if not payments:
             unknown = dict.fromkeys(ROW, "") | {"query_result": QUERY_RESULT_UNKNOWN_KEY}
             rows.append(unknown | {column: key})
-    risk = NO_RISK
-    if len(rows) == 1:
-        transaction_id = rows[0]["transaction_id"]
-        risk = risk_facts(sandbox, [transaction_id]).get(transaction_id, NO_RISK)
+    risk = dict(NO_RISK)
+    detail = detail_of(sandbox.book, rows[0]["transaction_id"]) if len(rows) == 1 else None
+    if detail and detail.card:
+        found = {"risk_score": detail.risk_action.lower(), "three_d_secure": detail.threeds_result}
+        risk = {
+            "antifraud_provider": sandbox.terms.risk.provider if detail.risk_action else "",
+            "fraud_check_result": [
+                {"check_items": name, "status": status} for name, status in found.items() if status
+            ],
+            "is3ds": YES if detail.threeds_result else NO,
+        }
     reply = list_reply(sandbox, call, ROWS_KEY, status=STATUS_DONE, rows=rows)
     return replace(reply, content={**reply.content, **risk})
 
@@ -122,7 +125,7 @@ def _keys_of_query(call: Call) -> list[RowKey]:
 
 QUERY = SandboxOperation(
     _answer_query,
-    refuse=_refuse_query,
+    refuse=_refuse,
     unfit=_unfit_query,
     needs_registered_ip=True,
     keys=_keys_of_query,
@@ -147,26 +150,6 @@ def row_of(sandbox: Sandbox, payment: Payment, *, now: int) -> dict[str, Any]:
         "transaction_date": fourteen_digits(payment.created_at),
         "transaction_id": payment.transaction_id,
         "website": SITE,
-    }
-
-
-def risk_facts(sandbox: Sandbox, transaction_ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
-    """The facts of those payments that were checked, by transaction."""
-
-    def checks(detail: Detail) -> list[dict[str, str]]:
-        found = {"risk_score": detail.risk_action.lower(), "three_d_secure": detail.threeds_result}
-        return [{"check_items": name, "status": status} for name, status in found.items() if status]
-
-    details = details_of(sandbox.book, transaction_ids)
-    provider = sandbox.terms.risk.provider
-    return {
-        transaction_id: {
-            "antifraud_provider": provider if detail.risk_action else "",
-            "fraud_check_result": checks(detail),
-            "is3ds": YES if detail.threeds_result else NO,
-        }
-        for transaction_id, detail in details.items()
-        if detail.card
     }
 
 
@@ -247,7 +230,7 @@ def _refund_row(sandbox: Sandbox, call: Call, refund: Sequence[Any]) -> dict[str
 
 REFUND_SEARCH = SandboxOperation(
     _answer_search,
-    refuse=partial(_refuse_with, REFUNDS_KEY),
+    refuse=_refuse,
     unfit=_unfit_search,
     keys=lambda call: [("", key) for name in LISTS for key in call.text(name).split(",") if key],
 )

@@ -182,3 +182,51 @@ CREATE TABLE IF NOT EXISTS handed_out (
     text TEXT NOT NULL,
     PRIMARY KEY (account_id, day, name)
 ) WITHOUT ROWID;
+
+-- What must hold over the ledger of effects alone, never over the payments' states: every name counts
+-- what must be 0. A double effect is an effect of the API after the first with the same key; what a
+-- merchant wants of a payment (an intention) bears no reference, only the money tells two wishes
+-- apart, and what the gateway itself took back stands no more. A payout names no payment.
+CREATE VIEW IF NOT EXISTS moved AS
+SELECT sum(CASE WHEN operation IN ('authorise', 'authorise_apm') THEN amount ELSE 0 END) AS authorised,
+    sum(CASE operation WHEN 'capture' THEN amount WHEN 'capture_reversed' THEN -amount ELSE 0 END)
+        AS captured,
+    sum(CASE operation WHEN 'refund' THEN amount WHEN 'refund_reversed' THEN -amount ELSE 0 END)
+        AS refunded
+FROM effect
+WHERE transaction_id IN (SELECT transaction_id FROM effect WHERE origin = 'api' AND transaction_id <> '')
+GROUP BY transaction_id;
+CREATE VIEW IF NOT EXISTS same_effect AS
+SELECT count(*) AS times FROM effect
+WHERE origin = 'api' AND operation IN ('capture', 'cancel', 'refund', 'payout')
+GROUP BY operation, CASE operation WHEN 'payout' THEN request_id ELSE transaction_id END,
+    CASE operation WHEN 'refund' THEN amount END,
+    CASE operation WHEN 'refund' THEN refund_reason END,
+    CASE operation WHEN 'refund' THEN refund_reference END;
+CREATE VIEW IF NOT EXISTS intention AS
+SELECT count(*) AS times FROM effect e
+WHERE e.origin = 'api' AND e.operation IN ('capture', 'cancel', 'refund') AND NOT EXISTS (
+    SELECT 1 FROM effect r WHERE r.transaction_id = e.transaction_id
+    AND r.operation = e.operation || '_reversed' AND r.refund_reference_id = e.refund_reference_id)
+GROUP BY e.merchant_id, e.account_id, e.operation, e.transaction_id, e.amount, e.currency;
+CREATE VIEW IF NOT EXISTS invariant AS
+SELECT 'double_effects' AS name, (SELECT coalesce(sum(times - 1), 0) FROM same_effect) AS broken
+UNION ALL SELECT 'over_captured', (SELECT count(*) FROM moved WHERE captured > authorised)
+UNION ALL SELECT 'over_refunded', (SELECT count(*) FROM moved WHERE refunded > captured)
+UNION ALL SELECT 'effects_without_client_record', (SELECT count(*) FROM effect e
+    WHERE e.origin = 'api' AND NOT EXISTS (SELECT 1 FROM request_row r
+    WHERE r.request_log_id = e.request_log_id AND r.transaction_id = e.transaction_id))
+UNION ALL SELECT 'double_intentions', (SELECT coalesce(sum(times - 1), 0) FROM intention);
+
+-- Of one transaction: what a client was told of it, and what is true, each effect with the call that
+-- took effect last before it.
+CREATE VIEW IF NOT EXISTS told AS
+SELECT r.transaction_id, q.request_log_id, q.received_at, q.operation, q.fault, r.status, r.message
+FROM request_row r JOIN request q ON q.request_log_id = r.request_log_id
+ORDER BY q.request_log_id, r.position;
+CREATE VIEW IF NOT EXISTS happened AS
+SELECT transaction_id, request_log_id, committed_at, operation, origin, amount, currency,
+    refund_reference_id, CASE origin WHEN 'seed' THEN '' ELSE coalesce((
+        SELECT b.request_log_id FROM effect b WHERE b.position <= e.position AND b.request_log_id <> ''
+        ORDER BY b.position DESC LIMIT 1), '') END AS behind
+FROM effect e ORDER BY position;

@@ -1,33 +1,40 @@
 """The sandbox served: the operations under `/v1`, the truth under `/_sandbox`, on a socket.
 
-Blocking for the command line, in a thread for the demo and tests.
+Blocking for the command line, in a thread for the demo and tests. A reply leaves whole, or as a
+fault of the connection that the client really sees. A reset is a TCP RST and a FIN a closed
+connection without a byte, so both need the transport under the HTTP server: `FaultyProtocol`
+remembers it for each client address while the connection lives.
 """
 
 import asyncio
 import hashlib
 import signal
 import socket
+import struct
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TextIO
+from email.utils import formatdate
+from queue import Empty, Queue
+from typing import Any, TextIO, cast
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recon.model.errors import ConfigurationError
 from recon.privacy.own_servers import server_config
 from recon.sandbox.book import Book
 from recon.sandbox.call import OperationReply, Sandbox
 from recon.sandbox.control import control_routes
-from recon.sandbox.delivery import BACKLOG, Outage, delivered, faulty_protocol, response_of
-from recon.sandbox.exchange import EXTENDED_ONLY, OPERATIONS, exchange
-from recon.sandbox.faults import install, read_plan
+from recon.sandbox.exchange import EXTENDED_ONLY, OPERATIONS, Exchange, exchange
+from recon.sandbox.faults import FaultRule, install, read_plan
 from recon.sandbox.notifications import Courier
 from recon.sandbox.options import (
     LOOPBACK,
@@ -39,7 +46,13 @@ from recon.sandbox.options import (
 from recon.sandbox.paying import page_shown, page_submitted
 from recon.sandbox.population import populate
 from recon.sandbox.terms import SandboxTerms, load_terms
-from recon.sandbox.wire import BODY_BYTES_MAX, parse_body
+from recon.sandbox.wire import (
+    BODY_BYTES_MAX,
+    parse_body,
+    render_json,
+    render_xml,
+    rendered,
+)
 
 HTTP_TOO_LARGE = 413
 
@@ -175,6 +188,208 @@ async def _read_body(request: Request) -> bytes | None:
     return bytes(body)
 
 
+PAGE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+"""Nothing is kept and nothing runs; any page may frame it."""
+MEDIA_TYPES = {"json": "application/json", "xml": "application/xml"}
+BACKLOG = 256
+"""Connections that may wait to be accepted."""
+LINGER_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER on with 0 seconds: closing sends RST."""
+
+GARBAGE = b"\x16\x03\x01\x02\x00\x01\x00\xfc\x03\x03 not a status line\r\n\r\n"
+HALF_A_REPLY = b'{"merchant_id": "", "account_id": "", "return_status": "1", "return_mes'
+HTML_PAGE = b"<!DOCTYPE html><html><body><h1>Service temporarily unavailable</h1></body></html>"
+
+Transports = dict[tuple[str, int], asyncio.Transport]
+
+
+class FaultyProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 with its transports within reach, by client address."""
+
+    transports: Transports
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        """Remember the transport of a new connection."""
+        super().connection_made(transport)
+        if self.client:
+            self.transports[self.client] = transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the transport of a closed connection."""
+        if self.client:
+            self.transports.pop(self.client, None)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """End also the connections that a fault keeps open: nobody waits out a silence."""
+        super().shutdown()
+        self.transport.close()
+
+
+class Outage:
+    """A gateway that nobody can reach: for a while no connection to its port is accepted.
+
+    Closes the door of one running server and opens it again; lives as long as the server.
+    """
+
+    def __init__(self, server: uvicorn.Server) -> None:
+        self.server = server
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, seconds: float) -> None:
+        """From now on refuse every connection for so many real seconds; one outage at a time."""
+        if self._task is not None and not self._task.done():
+            return
+        places = [door.getsockname() for server in self.server.servers for door in server.sockets]
+        # Closed before the reply leaves: whoever reads it finds the door shut.
+        for server in self.server.servers:
+            server.close()
+        self._task = asyncio.get_running_loop().create_task(self._reopen(places, after=seconds))
+
+    async def _reopen(self, places: list[tuple[str, int]], *, after: float) -> None:
+        await asyncio.sleep(after)
+        if self.server.should_exit:
+            return
+        self.server.servers = []
+        for address in places:
+            door = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            door.bind(address)
+            loop = asyncio.get_running_loop()
+            opened = await loop.create_server(self._protocol, sock=door, backlog=BACKLOG)
+            self.server.servers.append(opened)
+
+    def _protocol(self) -> asyncio.Protocol:
+        """A connection as uvicorn makes them."""
+        server, protocol_class = self.server, cast("Any", self.server.config.http_protocol_class)
+        state = server.lifespan.state
+        made: asyncio.Protocol = protocol_class(
+            config=server.config, server_state=server.server_state, app_state=state
+        )
+        return made
+
+
+def faulty_protocol(transports: Transports) -> type[FaultyProtocol]:
+    """The protocol of one server, with the transports that its application knows."""
+    return type("ServerProtocol", (FaultyProtocol,), {"transports": transports})
+
+
+def delivered(played: Exchange) -> Response:
+    """The response of an exchange, with the fault of its wire."""
+    rule, reply = played.wire_fault, played.reply
+    if rule is None:
+        return response_of(reply)
+    if rule.kind == "status":
+        content = {"code": "S0001", "source": "gateway", "message": "the fault plan answers"}
+        given = {"Retry-After": rule.retry_after, "Location": rule.location}
+        headers = {name: value for name, value in given.items() if value is not None}
+        return Response(render_json(content), rule.status, headers, MEDIA_TYPES["json"])
+    if rule.kind == "html":
+        return HTMLResponse(HTML_PAGE)
+    if rule.kind not in {"empty", "malformed"}:
+        return FaultyResponse(response_of(reply) if reply.content else None, rule=rule)
+    # HTTP 200 with nothing in it, or with a whole reply whose last closing mark is missing.
+    body = b""
+    if rule.kind == "malformed":
+        body = bytes(response_of(reply).body) if reply.content else HALF_A_REPLY
+        body = body[: max(body.rfind(b"}"), body.rfind(b"</"), 1)] + b",\n"
+    return Response(body, media_type=MEDIA_TYPES.get(reply.form, "text/html"))
+
+
+def response_of(reply: OperationReply) -> Response:
+    """The response of a reply as it is."""
+    if reply.form == "see_other":
+        return RedirectResponse(reply.address, reply.http_status, PAGE_HEADERS)
+    if reply.form == "pay":
+        return HTMLResponse(rendered("pay", **reply.content), reply.http_status, PAGE_HEADERS)
+    if reply.form == "checkout":
+        return HTMLResponse(rendered("checkout", inputs=reply.content, action=reply.address))
+    body = (render_xml if reply.form == "xml" else render_json)(reply.content)
+    return Response(body, reply.http_status, media_type=MEDIA_TYPES[reply.form])
+
+
+class FaultyResponse(Response):
+    """A response that its connection does not survive, or that comes late."""
+
+    def __init__(self, whole: Response | None, *, rule: FaultRule) -> None:
+        """`whole` is the reply that the fault spoils, None when nothing was answered."""
+        super().__init__()
+        self.whole = whole
+        self.rule = rule
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Play the fault on the connection of this request."""
+        kind = self.rule.kind
+        transport = scope["app"].state.transports.get(tuple(scope["client"]))
+        if kind in {"silence", "delay"}:
+            with suppress(TimeoutError):  # until the client has gone
+                await asyncio.wait_for(_disconnected(receive), self.rule.lasting)
+        if kind == "drip" and self.whole is not None:
+            await self._drip(self.whole, send=send)
+            return
+        if kind == "clock_skew" and transport is not None:
+            _set_date(transport, later=self.rule.lasting)
+        outage: Outage | None = scope["app"].state.outage
+        if kind == "refuse" and self.whole is not None and outage is not None:
+            self.whole.headers["Connection"] = "close"
+            outage.begin(self.rule.lasting)
+        if kind in {"delay", "clock_skew", "refuse"} and self.whole is not None:
+            await self.whole(scope, receive, send)
+            return
+        if transport is not None:
+            self._break(transport)
+        await _disconnected(receive)
+
+    async def _drip(self, whole: Response, *, send: Send) -> None:
+        """The whole reply, a few bytes at a time: no pause is long, all together are."""
+        body, size = bytes(whole.body), self.rule.piece_bytes
+        start = {"type": "http.response.start", "status": whole.status_code}
+        await send(start | {"headers": whole.raw_headers})
+        for first in range(0, len(body), size):
+            piece = body[first : first + size]
+            more = first + size < len(body)
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+            await asyncio.sleep(self.rule.pause_seconds)
+
+    def _break(self, transport: asyncio.Transport) -> None:
+        if self.rule.kind == "reset":
+            connection = transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_RESET)
+            transport.abort()
+            return
+        if self.rule.kind == "garbage":
+            transport.write(GARBAGE)
+        elif self.rule.kind == "truncate":
+            transport.write(_half(self.whole, with_length=not self.rule.without_length))
+        transport.close()
+
+
+def _half(whole: Response | None, *, with_length: bool) -> bytes:
+    """The head of a good reply and the first half of its body."""
+    body = bytes(whole.body) if whole else HALF_A_REPLY
+    media_type = (whole.media_type if whole else None) or MEDIA_TYPES["json"]
+    length = f"Content-Length: {len(body)}\r\n" if with_length else ""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n{length}Connection: close\r\n\r\n"
+    return head.encode() + body[: len(body) // 2]
+
+
+def _set_date(transport: asyncio.Transport, *, later: float) -> None:
+    """Let the Date of this one reply be wrong, as that of a gateway whose clock is."""
+    cycle = cast("FaultyProtocol", transport.get_protocol()).cycle
+    date = formatdate(real_seconds() + later, usegmt=True).encode()
+    others = [header for header in cycle.default_headers if header[0] != b"date"]
+    cycle.default_headers = [*others, (b"date", date)]
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 10
 DRAIN_SECONDS = 1
@@ -252,14 +467,14 @@ def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:
     Raises:
         ConfigurationError: the port, state or fault plan cannot be used.
     """
-    out = out or sys.stdout
-    with _listening(options.port) as listener, _application(options) as app:
-        lines = start_lines(options, base_url=_base_url(listener))
 
-        def ready() -> None:
-            print("\n".join(lines), file=out, flush=True)
+    def ready(base_url: str) -> None:
+        print(
+            "\n".join(start_lines(options, base_url=base_url)), file=out or sys.stdout, flush=True
+        )
 
-        _server(app, ready=ready).run(sockets=[listener])
+    with _opened(options, ready=ready) as (server, listener):
+        server.run(sockets=[listener])
 
 
 def start_lines(options: SandboxOptions, *, base_url: str) -> list[str]:
@@ -280,58 +495,50 @@ def serving(options: SandboxOptions) -> Iterator[RunningSandbox]:
     Raises:
         ConfigurationError: the port, state or fault plan cannot be used.
     """
-    started = threading.Event()
-    with _listening(options.port) as listener, _application(options) as app:
-        server = _server(app, ready=started.set)
+    started: Queue[str] = Queue()
+    with _opened(options, ready=started.put) as (server, listener):
         work = threading.Thread(
             target=lambda: asyncio.run(server.serve(sockets=[listener])),
             name="sandbox",
             daemon=True,
         )
         work.start()
-        if not started.wait(START_SECONDS_MAX):
-            msg = f"the sandbox did not start within {START_SECONDS_MAX} seconds"
-            raise ConfigurationError(msg)
         try:
-            yield RunningSandbox(_base_url(listener), listener.getsockname()[1])
+            base_url = started.get(timeout=START_SECONDS_MAX)
+        except Empty:
+            msg = f"the sandbox did not start within {START_SECONDS_MAX} seconds"
+            raise ConfigurationError(msg) from None
+        try:
+            yield RunningSandbox(base_url, listener.getsockname()[1])
         finally:
             server.end_now()
             work.join(STOP_SECONDS_MAX)
 
 
-def _server(app: Starlette, *, ready: Callable[[], None]) -> _Server:
-    http = faulty_protocol(app.state.transports)
-    config = server_config(app, connections_max=None, http=http, drain_seconds=DRAIN_SECONDS)
-    server = _Server(config, ready=ready)
-    app.state.outage = Outage(server)
-    return server
-
-
 @contextmanager
-def _application(options: SandboxOptions) -> Iterator[Starlette]:
-    """The application, its database closed at the end."""
-    app = create_app(options)
-    try:
-        yield app
-    finally:
-        app.state.sandbox.book.close()
+def _opened(
+    options: SandboxOptions, *, ready: Callable[[str], None]
+) -> Iterator[tuple[_Server, socket.socket]]:
+    """A server and its socket on loopback, with its database, which is closed at the end.
 
-
-@contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
-    """A listening socket on loopback; the protocol is named so that asyncio sets TCP_NODELAY."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    with listener:
+    The protocol of the socket is named so that asyncio sets TCP_NODELAY.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind((LOOPBACK, port))
+            listener.bind((LOOPBACK, options.port))
         except OSError as error:
-            msg = f"port {port} of {LOOPBACK} cannot be used ({error.strerror}); name another"
+            place = f"port {options.port} of {LOOPBACK}"
+            msg = f"{place} cannot be used ({error.strerror}); name another"
             raise ConfigurationError(msg) from error
         listener.listen(BACKLOG)
-        yield listener
-
-
-def _base_url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()
-    return f"http://{host}:{port}"
+        base_url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
+        app = create_app(options)
+        with closing(app.state.sandbox.book):
+            http = faulty_protocol(app.state.transports)
+            config = server_config(
+                app, connections_max=None, http=http, drain_seconds=DRAIN_SECONDS
+            )
+            server = _Server(config, ready=lambda: ready(base_url))
+            app.state.outage = Outage(server)
+            yield server, listener

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from recon.model.words import GatewayState
 from recon.sandbox.book import Book, Effect, Payment, RowReply, columns_of, effect_of, ids_of
 from recon.sandbox.call import (
     STATUS_DONE,
@@ -24,8 +23,8 @@ from recon.sandbox.call import (
     wrong,
 )
 from recon.sandbox.options import DAY_SECONDS, MOVE_SECONDS_MAX
-from recon.sandbox.payment import SUCCESS, Detail, details_of, tell_payment
-from recon.sandbox.population import transaction_id_of
+from recon.sandbox.payment import SUCCESS, Detail, detail_of, tell_payment
+from recon.sandbox.population import paid_at_once
 from recon.sandbox.wire import wire_minor_units
 
 ACTIVE = "active"
@@ -220,19 +219,14 @@ def charge_what_is_due(sandbox: Sandbox) -> None:
 def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at: int) -> None:
     """One payment, authorised and captured by the gateway itself; the next contract follows."""
     book, amount = sandbox.book, subscription.amount
-    count = book.next_number("payments")
-    payment = Payment(
-        transaction_id=transaction_id_of(due_at, number=count),
+    payment = paid_at_once(
+        book.next_number("payments"),
         order_no=f"{subscription.recurring_id}-{number:05d}",
         merchant_id=subscription.merchant_id,
         account_id=subscription.account_id,
         currency=subscription.currency,
-        authorised=amount,
-        state=GatewayState.PAID,
-        created_at=due_at,
-        captured=amount,
-        captured_at=due_at,
-        reference_no=f"R{count:09d}",
+        amount=amount,
+        at=due_at,
     )
     book.write_payments([payment])
     book.append_effects(
@@ -240,7 +234,7 @@ def _charge(sandbox: Sandbox, subscription: Subscription, *, number: int, due_at
         for operation in ("authorise", "capture")
     )
     # Told where its first payment told of itself.
-    first = details_of(book, [subscription.transaction_id]).get(subscription.transaction_id)
+    first = detail_of(book, subscription.transaction_id)
     detail = Detail(
         payment.transaction_id,
         "card",

@@ -25,7 +25,7 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
 
-class Windows(_Table):
+class _Windows(_Table):
     """How long things stay possible, days on the virtual clock."""
 
     authorisation_days: int = Field(ge=1, le=365)
@@ -33,34 +33,26 @@ class Windows(_Table):
     refund_processing_days: int = Field(ge=0, le=365)
 
 
-class Fees(_Table):
-    """What the sandbox charges."""
-
+class _Fees(_Table):
     payout_flat: Decimal
     """Major units of the currency of who bears it."""
 
 
-class PayoutTerms(_Table):
-    """What payouts are paid from."""
-
+class _PayoutTerms(_Table):
     balance: Decimal
     """Of each account in each currency when it opens, major units."""
     per_euro: dict[str, Decimal]
     """Units of a currency for one euro."""
 
 
-class ThreeDs(_Table):
-    """3-D Secure as the test cards' bank does it."""
-
+class _ThreeDs(_Table):
     otp: str
     """The one-time code that is right."""
     tries: int = Field(ge=1, le=10)
     cards: dict[str, Literal["frictionless", "challenge", "failed"]]
 
 
-class Risk(_Table):
-    """What the anti-fraud provider says."""
-
+class _Risk(_Table):
     provider: str
     score: int
     """Of every card that is not listed."""
@@ -69,14 +61,14 @@ class Risk(_Table):
     cards: dict[str, int]
 
 
-class ReviewFlags(_Table):
+class _ReviewFlags(_Table):
     """What a review_flag does to a payment in review; another flag leaves it there."""
 
     accept: str
     reject: str
 
 
-class RefusalReasons(_Table):
+class _RefusalReasons(_Table):
     """Reasons as `<code>:<text>`, by our own short name."""
 
     request: dict[str, str]
@@ -115,16 +107,16 @@ class SandboxTerms(_Table):
     payment_status: dict[str, GatewayState]
     query_result: dict[str, str]
     query_result_of: dict[GatewayState, str]
-    windows: Windows
-    fees: Fees
-    payouts: PayoutTerms
+    windows: _Windows
+    fees: _Fees
+    payouts: _PayoutTerms
     declined_cards: dict[str, str]
-    threeds: ThreeDs
-    risk: Risk
-    review: ReviewFlags
+    threeds: _ThreeDs
+    risk: _Risk
+    review: _ReviewFlags
     results: dict[str, str]
     """`<code>:<text>` of payments that were neither made nor declined by the shopper's bank."""
-    refusals: RefusalReasons
+    refusals: _RefusalReasons
     payment_methods: dict[str, tuple[str, ...]]
     """By currency, best first; `otherwise` for every other one."""
     notifications: Notifications

@@ -146,6 +146,7 @@ _PAGES = Environment(
     lstrip_blocks=True,
 )
 _PAGES.filters["in_words"] = in_words
+_PAGES.filters["grouped"] = lambda card: " ".join(re.findall(".{1,4}", card))
 
 
 def rendered(name: str, **content: Any) -> str:

@@ -16,7 +16,7 @@ from tests.recon.notifications.test_receiver import receiver as declared_receive
 from tests.recon.notifications.test_receiver import rows
 from tests.recon.notifications.test_receiver import store as empty_store
 from tests.recon.sandbox.conftest import Caller
-from tests.recon.sandbox.notify.test_courier import told
+from tests.recon.sandbox.test_notifications import told
 
 store, receiver = empty_store, declared_receiver
 

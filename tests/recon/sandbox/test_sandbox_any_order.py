@@ -22,7 +22,7 @@ from recon.sandbox.server import fill
 from recon.sandbox.terms import load_terms
 from recon.sandbox.wire import sign
 from tests.recon.sandbox.conftest import CARD_PAYMENT
-from tests.recon.sandbox.operations.test_payout_operation import PAYOUT
+from tests.recon.sandbox.test_operations import PAYOUT
 
 OPTIONS = SandboxOptions(orders=12)
 TERMS = load_terms()

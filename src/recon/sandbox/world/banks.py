@@ -390,23 +390,11 @@ def _mt940(bank: SandboxBank, statements: Statements) -> str:
     def swift(amount: int) -> str:
         return format_minor_units(abs(amount), currency=bank.currency).replace(".", ",")
 
-    def balance(amount: int, day: date) -> str:
-        return f"{'D' if amount < 0 else 'C'}{day:%y%m%d}{bank.currency}{swift(amount)}"
+    def fields(text: str) -> list[str]:
+        return [text[at : at + FIELD_CHARACTERS] for at in range(0, len(text), FIELD_CHARACTERS)]
 
-    lines: list[str] = []
-    for statement in statements:
-        before = statement.day - timedelta(days=1)
-        lines += [":20:STATEMENT", f":25:{bank.iban}", f":28C:{statement.number}/1"]
-        lines.append(f":60F:{balance(statement.opening, before)}")
-        for entry in statement.entries:
-            sign = "D" if entry.amount < 0 else "C"
-            day = f"{statement.day:%y%m%d}{statement.day:%m%d}"
-            lines.append(f":61:{day}{sign}{swift(entry.amount)}NTRFNONREF//{entry.number}")
-            starts = range(0, len(entry.text), FIELD_CHARACTERS)
-            cut = [entry.text[at : at + FIELD_CHARACTERS] for at in starts]
-            fields = "".join(f"?{20 + at}{piece}" for at, piece in enumerate(cut))
-            lines.append(f":86:166?00TRANSFER{fields}?32{entry.party}")
-        lines += [f":62F:{balance(statement.closing, statement.day)}", "-"]
+    used = {"swift": swift, "fields": fields, "a_day": timedelta(days=1)}
+    lines = rendered("mt940", bank=bank, statements=statements, **used).splitlines()
     return "".join(f"{line}\r\n" for line in lines)
 
 

@@ -8,7 +8,7 @@ Every pay-out, fee and reserve of a batch and every arrival is booked, but for w
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
@@ -37,9 +37,6 @@ FEE_BASIS_POINTS = 140
 FEE_FIXED_MINOR_UNITS = 25
 SETTLED = {"capture": 1, "refund": -1, "chargeback": -1, PAYOUT: -1}
 """What a settlement is made of, and the sign of its gross amount."""
-UNKNOWN_ORDER = "SO9900001"
-UNKNOWN_TRANSACTION = "90000000000000009901"
-UNKNOWN_GROSS = 4_321
 STEPS = (100, 400)
 """Minor units by which a planted amount differs."""
 HELD_MINOR_UNITS = 2_000
@@ -107,7 +104,8 @@ def _line(effect: Effect, *, day: date) -> SettlementLine:
     """What a settlement of `day` says of one effect."""
     amount = effect.amount or 0
     gross = SETTLED[effect.operation] * amount
-    fee = _agreed(amount) if gross > 0 else 0
+    agreed = amount * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS
+    fee = agreed if gross > 0 else 0
     return SettlementLine(
         **ids_of(effect),
         batch_id=f"S{day:%Y%m%d}",
@@ -127,11 +125,6 @@ def of_one_currency(effect: Effect, *, day: date) -> SettlementLine:
     return replace(line, batch_id=f"{line.batch_id}-{line.currency}")
 
 
-def _agreed(captured: int) -> int:
-    """The fee of a captured amount."""
-    return captured * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS
-
-
 def pay_outs_of(lines: Sequence[SettlementLine]) -> list[SettlementLine]:
     """One row for each currency, in their order: what the lines of a day come to."""
     rows: list[SettlementLine] = []
@@ -148,48 +141,26 @@ def _of_no_payment(line: SettlementLine, kind: str, *, gross: int, fee: int = 0)
     return replace(line, order_no="", transaction_id="", reference_no="", own_reference="")
 
 
-_UNKNOWN = {
-    "order_no": UNKNOWN_ORDER,
-    "transaction_id": UNKNOWN_TRANSACTION,
-    "reference_no": "",
-    "gross": UNKNOWN_GROSS,
-    "fee": _agreed(UNKNOWN_GROSS),
-    "net": UNKNOWN_GROSS - _agreed(UNKNOWN_GROSS),
-}
-_PLANTS: Sequence[tuple[BreakCode, str, Callable[[SettlementLine, int], dict[str, Any]]]] = (
-    (BreakCode.SETTLEMENT_MISSING, "captured and not settled", lambda _line, _by: {}),
-    (
-        BreakCode.SETTLEMENT_AMOUNT_MISMATCH,
-        "settled with less",
-        lambda line, by: {"gross": line.gross - by, "net": line.net - by},
-    ),
-    (
-        BreakCode.FEE_VARIANCE,
-        "charged a higher fee than agreed",
-        lambda line, by: {"fee": line.fee + by, "net": line.net - by},
-    ),
-    (
-        BreakCode.UNEXPECTED_RECEIPT,
-        "settled for a payment unknown",
-        lambda _line, _by: _UNKNOWN,
-    ),
-)
-"""What the file says instead of what is true; nothing: there is no line."""
-
-
 def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[PlantedDiscrepancy]:
     """One of each kind, on captures that nothing else happened to that day; fewer without them."""
     times = Counter(line.transaction_id for line in lines)
     captures = [
         line for line in lines if line.entry_type == "capture" and times[line.transaction_id] == 1
     ]
-    chosen = rng.sample(captures, min(len(_PLANTS), len(captures)))
+    plants = STORIES["settlement"]
+    chosen = rng.sample(captures, min(len(plants), len(captures)))
     planted = []
-    for (code, why, changes), line in zip(_PLANTS, chosen, strict=False):
+    for plant, line in zip(plants, chosen, strict=False):
+        step = rng.randint(*STEPS)
+        steps = {"a step more": step, "a step less": -step}
+        cells = {
+            name: getattr(line, name) + steps[cell] if cell in steps else cell
+            for name, cell in plant.get("shown", {}).items()
+        }
+        code = BreakCode(plant["finding"])
         true = None if code is BreakCode.UNEXPECTED_RECEIPT else line
-        changed = changes(line, rng.randint(*STEPS))
-        shown = replace(line, **changed) if changed else None
-        planted.append(PlantedDiscrepancy(code, why, true, shown))
+        shown = replace(line, **cells) if cells else None
+        planted.append(PlantedDiscrepancy(code, plant["why"], true, shown))
     return planted
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -18,9 +19,9 @@ from pydantic import TypeAdapter
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import BreakCode, EntryType, Flag, GatewayState, OrderStatus
 from recon.model.words import UnverifiedReason as Reason
-from recon.sandbox.book import Effect, Payment, ids_of
+from recon.sandbox.book import Effect, Payment, effect_of, ids_of
 from recon.sandbox.call import Sandbox
-from recon.sandbox.population import PaymentDraft, transaction_id_of
+from recon.sandbox.population import paid_at_once
 from recon.sandbox.world import banks, batches, night
 from recon.sandbox.world.night import BOOKING_TIME, CHECKOUT_TIME, Story, expecting
 from recon.sandbox.world.records import (
@@ -74,18 +75,14 @@ class Downloads:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
-        self._asked: tuple[object, ...] = ()
-        self._files: dict[str, str] = {}
+        self._made = lru_cache(maxsize=1)(
+            lambda day, account_id, _: _Day.of(sandbox, day=day, account_id=account_id).texts()
+        )
 
     def of(self, *, day: date, account_id: str) -> dict[str, str]:
         """Name -> text of every file of one business date and account, as the truth is now."""
-        book = self.sandbox.book
-        last = book.select("SELECT coalesce(max(position), 0), count(*) FROM effect")[0]
-        asked = (day, account_id, *last)
-        if asked != self._asked:
-            self._files = _Day.of(self.sandbox, day=day, account_id=account_id).texts()
-            self._asked = asked
-        return self._files
+        newest = "SELECT coalesce(max(position), 0), count(*) FROM effect"
+        return self._made(day, account_id, self.sandbox.book.select(newest)[0])
 
     def hand_out(self, *, day: date, account_id: str) -> dict[str, str] | None:
         """Name -> text of the files of a date as it follows those that were handed out before.
@@ -161,11 +158,12 @@ class _Day:
             night.inbox_texts(self.night)
             | banks.statement_files(self.month, day=day)
             | {
-                f"ledger-{day}.csv": night.ledger_csv_text(self.night),
+                f"ledger-{day}.csv": file_text(LedgerLine, night.ledger_lines(self.night)),
                 f"settlement-{day}.csv": file_text(SettlementLine, self.settlement.lines),
                 f"settlement-before-{day}.csv": file_text(SettlementLine, self.before),
                 f"settlement-true-{day}.csv": file_text(SettlementLine, self.settlement.true),
-                f"answer-key-{day}.json": _json(self._key()),
+                f"answer-key-{day}.json": json.dumps(self._key(), indent=2, ensure_ascii=False)
+                + "\n",
             }
         )
 
@@ -261,10 +259,6 @@ class _Day:
                 yield expecting(Story(), "pending", why, of=payment)
 
 
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
 def _is_part(payment: TruePayment) -> bool:
     return payment.state is GatewayState.PARTIALLY_REFUNDED
 
@@ -280,7 +274,7 @@ def _next(
 
     Shoppers buy something on that date. The ledger has what was booked since.
     """
-    drafts = _sold(sandbox, day) if account_id == sandbox.options.account else []
+    sales = _sold(sandbox, day) if account_id == sandbox.options.account else []
     effects = _effects_by(sandbox, day=day, after=handed.position)
     own = [effect for effect in effects if effect.account_id == account_id]
     lines = [
@@ -304,12 +298,12 @@ def _next(
     ]
     orders = [
         OrderLine(
-            **ids_of(draft.payment),
-            amount=draft.payment.authorised,
+            **ids_of(sale),
+            amount=sale.authorised,
             status=OrderStatus.PAID,
-            ordered_at=datetime.fromtimestamp(draft.payment.created_at, UTC) - CHECKOUT_TIME,
+            ordered_at=datetime.fromtimestamp(sale.created_at, UTC) - CHECKOUT_TIME,
         )
-        for draft in drafts
+        for sale in sales
     ]
     texts = {
         f"settlement-{day}.csv": file_text(SettlementLine, (*lines, *payouts)),
@@ -335,36 +329,34 @@ def _effects_by(sandbox: Sandbox, *, day: date, after: int = 0) -> list[Effect]:
     return [effect for effect in every if effect.committed_at < closes_at]
 
 
-def _sold(sandbox: Sandbox, day: date) -> list[PaymentDraft]:
+def _sold(sandbox: Sandbox, day: date) -> list[Payment]:
     """What shoppers paid on a date, captured as they paid; numbered behind all that there are."""
     options, book = sandbox.options, sandbox.book
     before = int(book.note(SOLD) or 0)
     book.write_note(SOLD, value=str(before + SALES_A_DAY))
     chance = Random(f"sold {options.seed} {day}")
     opens = int(datetime.combine(day, SHOP_OPENS).timestamp())
-    drafts = []
+    sales = []
     for number in range(before + 1, before + 1 + SALES_A_DAY):
         each = int(book.note("orders")) + number
         at = opens + chance.randrange(SHOP_SECONDS)
         amount = chance.randrange(*AMOUNTS)
-        payment = Payment(
-            transaction_id=transaction_id_of(at, number=each),
+        sale = paid_at_once(
+            each,
             order_no=f"SO{1_000_000 + each}",
             merchant_id=options.merchant,
             account_id=options.account,
             currency=chance.choice(CURRENCIES),
-            authorised=amount,
-            state=GatewayState.PAID,
-            created_at=at,
-            captured=amount,
-            captured_at=at,
-            reference_no=f"R{each:09d}",
+            amount=amount,
+            at=at,
         )
-        draft = PaymentDraft(payment).happened("authorise", amount=amount, at=at)
-        drafts.append(draft.happened("capture", amount=amount, at=at))
-    book.write_payments(draft.payment for draft in drafts)
-    book.append_effects(effect for draft in drafts for effect in draft.effects)
-    return drafts
+        sales.append(sale)
+        book.append_effects(
+            effect_of(sale, operation, origin="seed", amount=amount, at=at)
+            for operation in ("authorise", "capture")
+        )
+    book.write_payments(sales)
+    return sales
 
 
 def _of_payments(

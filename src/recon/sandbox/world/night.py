@@ -34,7 +34,6 @@ from recon.sandbox.world.records import (
     cells_of,
     columns_of,
     csv_text,
-    file_text,
     finding_of,
 )
 
@@ -486,12 +485,6 @@ def _invented(rng: Random, *, account: Account, closes_at: datetime, times: int)
         yield expecting(story, finding_of(finding) or "pending", kind["why"], of=line)
 
 
-def order_file_names(night: SampleNight) -> dict[str, str]:
-    """Channel -> name of its order file."""
-    channels = (*CHANNELS, SPOILT_CHANNEL, LATE_CHANNEL)
-    return {channel: f"orders-{night.business_date}-{channel}.csv" for channel in channels}
-
-
 def order_rows(night: SampleNight) -> dict[str, list[tuple[str, ...]]]:
     """Channel -> the rows of its file, unreadable ones spread among the readable ones."""
     rng = Random(f"channels {night.seed}")
@@ -499,7 +492,9 @@ def order_rows(night: SampleNight) -> dict[str, list[tuple[str, ...]]]:
     lines.sort(key=lambda line: (line.ordered_at, line.order_no))
     spoilt_count = GOOD_ROWS_BETWEEN * len(night.bad_rows)
     spoilt = set(rng.sample(range(len(lines)), min(spoilt_count, len(lines))))
-    rows: dict[str, list[tuple[str, ...]]] = {channel: [] for channel in order_file_names(night)}
+    rows: dict[str, list[tuple[str, ...]]] = {
+        channel: [] for channel in (*CHANNELS, SPOILT_CHANNEL, LATE_CHANNEL)
+    }
     for number, line in enumerate(lines):
         channel = SPOILT_CHANNEL if number in spoilt else rng.choice(CHANNELS)
         rows[channel].append(cells_of(line))
@@ -509,11 +504,16 @@ def order_rows(night: SampleNight) -> dict[str, list[tuple[str, ...]]]:
     return rows
 
 
+def _file_name(night: SampleNight, channel: str) -> str:
+    return f"orders-{night.business_date}-{channel}.csv"
+
+
 def inbox_texts(night: SampleNight) -> dict[str, str]:
     """Name -> text of each order file that has rows."""
-    names, rows = order_file_names(night), order_rows(night)
     return {
-        names[channel]: csv_text(ORDER_HEADER, rows[channel]) for channel in rows if rows[channel]
+        _file_name(night, channel): csv_text(ORDER_HEADER, rows)
+        for channel, rows in order_rows(night).items()
+        if rows
     }
 
 
@@ -521,11 +521,6 @@ def ledger_lines(night: SampleNight) -> list[LedgerLine]:
     """The ledger, in the order of booking."""
     lines = [line for story in night.stories for line in story.ledger]
     return sorted([*lines, *night.fees], key=lambda line: (line.booked_at, line.entry_id))
-
-
-def ledger_csv_text(night: SampleNight) -> str:
-    """The ledger as CSV."""
-    return file_text(LedgerLine, ledger_lines(night))
 
 
 def add_to_ledger_table(ledger_csv: str, *, path: Path) -> str:
@@ -563,7 +558,7 @@ def answer_key(night: SampleNight) -> dict[str, Any]:
         (line.action, story) for story in night.stories for line in story.orders if line.action
     ]
     held = sum(1 for _, s in asked if s.expected and s.expected.finding == "pending")
-    name = order_file_names(night)[SPOILT_CHANNEL]
+    name = _file_name(night, SPOILT_CHANNEL)
     # Line 1 is the header.
     lines = {row: line for line, row in enumerate(order_rows(night)[SPOILT_CHANNEL], start=2)}
     return {

@@ -17,11 +17,11 @@ from recon.sandbox.world.night import (
     add_to_ledger_table,
     answer_key,
     inbox_texts,
-    ledger_csv_text,
+    ledger_lines,
     order_rows,
     sample_night,
 )
-from recon.sandbox.world.records import TruePayment, payments_of
+from recon.sandbox.world.records import LedgerLine, TruePayment, file_text, payments_of
 
 Payments = tuple[TruePayment, ...]
 ACCOUNT = Account("100042", "100042001", "100042002")
@@ -50,7 +50,7 @@ def night() -> SampleNight:
 def written(night: SampleNight) -> dict[str, str]:
     """Everything the night writes, by name."""
     key = {"answer-key.json": json.dumps(answer_key(night))}
-    return inbox_texts(night) | {"ledger.csv": ledger_csv_text(night)} | key
+    return inbox_texts(night) | {"ledger.csv": file_text(LedgerLine, ledger_lines(night))} | key
 
 
 def test_the_same_seed_writes_the_same_bytes() -> None:
@@ -108,7 +108,8 @@ def test_any_size_makes_a_night() -> None:
 
 def test_the_ledger_behind_sql_has_each_entry_once(night: SampleNight, tmp_path: Path) -> None:
     """Written again it is the same, and always in the order of booking."""
-    ledger, path = ledger_csv_text(night), tmp_path / "ledger.sqlite"
+    ledger = file_text(LedgerLine, ledger_lines(night))
+    path = tmp_path / "ledger.sqlite"
     header, first, *_ = ledger.splitlines(keepends=True)
     assert add_to_ledger_table(header + first, path=path) == header + first
 

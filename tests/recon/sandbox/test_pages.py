@@ -1,11 +1,18 @@
+"""Pages for people at `/_sandbox/`, and the document that explains them."""
+
+import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from recon.sandbox import SandboxOptions
+from recon.sandbox import SandboxOptions, create_app
 from recon.sandbox.control import overview, timeline
+from recon.sandbox.exchange import OPERATIONS
+from recon.sandbox.faults import KINDS, rules_in
 from recon.sandbox.server import open_sandbox
 
 
@@ -48,3 +55,38 @@ def test_broken_invariants_stand_on_the_page(gateway: Any) -> None:
     row["refund_amount"] = "1.00" if row["currency"] != "KWD" else "0.010"
     gateway.batch("refund", [row, row])
     assert "double_effects 1" in gateway.http.get("/_sandbox/").text
+
+
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "GATEWAY.md").read_text(encoding="utf-8")
+_KIND = re.compile(r'^- `(\{"kind": "([a-z_]+)".*?\})`: (.+)$', re.MULTILINE)
+
+
+def test_the_document_lists_every_kind_and_no_other() -> None:
+    """The table of kinds is the code's."""
+    assert [row[1] for row in _KIND.findall(DOCUMENT)] == list(KINDS)
+
+
+def test_every_example_is_a_rule_of_its_kind() -> None:
+    """What the document shows can be pasted into a plan."""
+    for example, kind, _ in _KIND.findall(DOCUMENT):
+        (rule,) = rules_in(json.loads(example), source=kind, operations=OPERATIONS)
+        assert rule.kind == kind
+
+
+def test_the_document_says_which_kinds_have_a_choice_of_side() -> None:
+    """Where `before` is possible the words say so, elsewhere they do not."""
+    for example, kind, words in _KIND.findall(DOCUMENT):
+        has_choice = len(KINDS[kind].sides) > 1
+        says = "either side" in words or "before" in words + example
+        assert says == has_choice or kind in {"lag", "stale_signature", "replayed_reply"}, kind
+
+
+def test_the_document_names_every_address() -> None:
+    """Each route under `/_sandbox` is explained."""
+    app = create_app(SandboxOptions(orders=0))
+    paths = {getattr(route, "path", "") for route in app.routes}
+    app.state.sandbox.book.close()
+    named = {path for path in paths if path.startswith("/_sandbox")}
+    missing = {path for path in named if f"`{path.split('{')[0].rstrip('/')}" not in DOCUMENT}
+    assert len(named) > 8
+    assert missing == {"/_sandbox/transactions/{transaction_id}"}

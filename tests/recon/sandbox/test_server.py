@@ -1,0 +1,290 @@
+"""The sandbox over HTTP: the socket, the doors of control, replies as they leave, late effects."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from recon.model.errors import ConfigurationError
+from recon.sandbox import SandboxOptions, serving
+from recon.sandbox.book import LoggedRequest
+from recon.sandbox.server import open_sandbox, start_lines
+
+SERVE = "from recon.sandbox import SandboxOptions, serve; serve(SandboxOptions(orders=20))"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_serve_says_where_it_is_and_ends_on_a_signal(stop: signal.Signals) -> None:
+    """The base URL alone on line 1, then KEY=VALUE lines; it accepts by then and ends with 0."""
+    with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        lines = [run.stdout.readline().strip() for _ in range(5)]
+        base_url = lines[0]
+        assert httpx.get(f"{base_url}/_sandbox/health", trust_env=False).status_code == 200
+        run.send_signal(stop)
+        assert run.wait(10) == 0
+    assert lines[1:] == [
+        f"RECON_GATEWAY_BASE_URL={base_url}",
+        "RECON_SIGN_KEY=sandbox",
+        "RECON_MERCHANT=100042",
+        "RECON_ACCOUNT=100042001",
+    ]
+
+
+@pytest.mark.process
+def test_what_was_answered_survives_a_killed_process(gateway: Any, tmp_path: Path) -> None:
+    """Effects are on disk before their reply leaves: SIGKILL loses none."""
+    state = tmp_path / "s.sqlite"
+    served = (
+        "from pathlib import Path; from recon.sandbox import SandboxOptions, serve;"
+        f" serve(SandboxOptions(orders=20, state=Path({str(state)!r})))"
+    )
+    with subprocess.Popen([sys.executable, "-c", served], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        client = type(gateway)(run.stdout.readline().strip())
+        with client.http:
+            client.row("capture", client.authorised()[0])
+            told = client.effects()
+        run.kill()
+    with serving(SandboxOptions(state=state)) as sandbox:
+        client = type(gateway)(sandbox.base_url)
+        with client.http:
+            assert client.effects() == told
+            assert len(told) == 1
+
+
+def test_start_lines_follow_the_options() -> None:
+    """Another merchant's lines name that merchant."""
+    lines = start_lines(
+        SandboxOptions(merchant="7", account="8", sign_key="k"), base_url="http://x"
+    )
+    assert lines[0] == "http://x"
+    assert "RECON_MERCHANT=7" in lines
+    assert "RECON_SIGN_KEY=k" in lines
+
+
+def test_a_port_in_use_is_named() -> None:
+    """The message names the port and what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(ConfigurationError, match=f"port {port} .* name another"),
+            serving(SandboxOptions(port=port, orders=0)),
+        ):
+            pass
+
+
+def test_a_state_that_is_no_sandbox_is_refused(tmp_path: Path) -> None:
+    """A file of another kind, of another merchant, or in no folder: named, never overwritten."""
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, and long enough to be read as one by mistake" * 20)
+    before = text.read_bytes()
+    with (
+        pytest.raises(ConfigurationError, match=r"notes\.txt"),
+        serving(SandboxOptions(state=text)),
+    ):
+        pass
+    assert text.read_bytes() == before
+    with (
+        pytest.raises(ConfigurationError, match="nowhere"),
+        serving(SandboxOptions(state=tmp_path / "nowhere" / "s.sqlite")),
+    ):
+        pass
+    state = tmp_path / "s.sqlite"
+    with serving(SandboxOptions(state=state, orders=5)):
+        assert state.exists()
+    with (
+        pytest.raises(ConfigurationError, match="belongs to merchant 100042"),
+        serving(SandboxOptions(state=state, merchant="7")),
+    ):
+        pass
+
+
+def test_a_port_can_be_chosen(running: object) -> None:
+    """The port that is asked for is the one that is served."""
+    assert running is not None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with serving(SandboxOptions(port=port, orders=0)) as sandbox:
+        assert sandbox.base_url == f"http://127.0.0.1:{port}"
+
+
+@pytest.mark.parametrize("body", ["", "{}", '{"seconds": -1}', '{"seconds": 1e99}', "[1]", "x"])
+def test_the_clock_refuses_what_is_no_count_of_seconds(gateway: Any, body: str) -> None:
+    """Backwards, fractions and more than ten years are refused, the clock stays."""
+    assert gateway.http.post("/_sandbox/clock", content=body).status_code == 400
+    assert gateway.http.get("/_sandbox/clock").json() == {"now": "2026-11-20T22:00:00Z"}
+
+
+def test_real_clock_runs_by_itself() -> None:
+    """With --real-clock the virtual instant is not where it started for ever."""
+    with serving(SandboxOptions(orders=0, real_clock=True)) as sandbox:
+        url = f"{sandbox.base_url}/_sandbox/clock"
+        seen = {httpx.get(url, trust_env=False).json()["now"]}
+        for _ in range(500):
+            seen.add(httpx.get(url, trust_env=False).json()["now"])
+            if len(seen) > 1:
+                break
+    assert len(seen) > 1
+
+
+def test_reset_begins_again_from_the_seed(gateway: Any) -> None:
+    """Effects, clock, plan and payments are those of the start."""
+    start = gateway.http.get("/_sandbox/effects").content
+    gateway.row("capture", gateway.authorised()[0])
+    gateway.authorise()
+    gateway.pass_days(1)
+    gateway.faults({"kind": "fin"})
+    assert gateway.http.post("/_sandbox/reset").json()["status"] == "ok"
+    assert gateway.http.get("/_sandbox/effects").content == start
+    assert gateway.http.get("/_sandbox/clock").json() == {"now": "2026-11-20T22:00:00Z"}
+    assert gateway.authorise().status_code == 200
+
+
+def test_a_state_is_reset_to_its_own_seed(tmp_path: Path) -> None:
+    """Whatever seed a later start is told, a reset gives back the population of the first one."""
+    state = tmp_path / "s.sqlite"
+    seen = []
+    for seed in (42, 7):
+        with serving(SandboxOptions(orders=30 + seed, seed=seed, state=state)) as sandbox:
+            httpx.post(f"{sandbox.base_url}/_sandbox/reset", trust_env=False)
+            seen.append(httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content)
+    assert seen[0] == seen[1]
+
+
+def test_a_clock_that_runs_never_goes_back(tmp_path: Path) -> None:
+    """Started again, it goes on from the last request at least."""
+    options = SandboxOptions(orders=0, state=tmp_path / "s.sqlite", real_clock=True)
+    sandbox = open_sandbox(options)
+    later = sandbox.clock.now() + 500
+    logged = LoggedRequest("RL1", later, "capture", "", "", "", "")
+    sandbox.book.write_request(logged, rows=())
+    sandbox.book.close()
+    again = open_sandbox(options)
+    assert again.clock.now() >= later
+    again.book.close()
+
+
+def captured_by(gateway: Any) -> int:
+    """How many captures truly happened."""
+    return sum(effect["operation"] == "capture" for effect in gateway.effects())
+
+
+def test_truncated_reply_without_a_length_looks_whole(gateway: Any) -> None:
+    """Nothing but its JSON tells that the reply is only a half."""
+    gateway.faults({"operation": "capture", "kind": "truncate", "without_length": True})
+    reply = gateway.batch("capture", gateway.authorised()[:1])
+    assert reply.status_code == 200
+    with pytest.raises(ValueError, match=r"Unterminated|Expecting"):
+        reply.json()
+
+
+def test_a_redirect_points_where_the_plan_says(gateway: Any) -> None:
+    """A status below 400 carries its Location; the effect is there all the same."""
+    rule = {"kind": "status", "status": 307, "location": "http://elsewhere.example/"}
+    gateway.faults(rule)
+    reply = gateway.batch("capture", gateway.authorised()[:1])
+    assert (reply.status_code, reply.headers["location"]) == (307, rule["location"])
+    assert captured_by(gateway) == 1
+
+
+def test_a_kept_connection_is_hit_as_well(gateway: Any) -> None:
+    """The fault breaks the connection of its own request, whatever came over it before."""
+    assert gateway.query(orders="a").status_code == 200
+    gateway.faults({"operation": "retrievalTrans", "kind": "fin", "nth": 2})
+    assert gateway.query(orders="a").status_code == 200
+    with pytest.raises(httpx.RemoteProtocolError):
+        gateway.query(orders="a")
+    assert gateway.query(orders="a").status_code == 200
+
+
+def test_the_server_ends_quickly_while_a_request_is_silent(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Stopping does not wait out a silence, and says nothing about it."""
+    with serving(SandboxOptions(orders=0)) as sandbox:
+        rule = {"kind": "silence", "seconds": 60}
+        httpx.post(f"{sandbox.base_url}/_sandbox/faults", json=[rule], trust_env=False)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{sandbox.base_url}/v1/capture", json={}, timeout=0.1, trust_env=False)
+        waiting = socket.create_connection(("127.0.0.1", sandbox.port))
+        waiting.sendall(b"POST /v1/capture HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+        time.sleep(0.1)
+        began = time.perf_counter()
+    assert time.perf_counter() - began < 3
+    waiting.close()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
+def test_a_late_effect_comes_after_its_client_has_gone(gateway: Any, operation: str) -> None:
+    """The client sees a closed connection; the effect comes when the virtual clock gets there."""
+    row = (gateway.captured() if operation == "refund" else gateway.authorised())[0]
+    gateway.faults({"operation": operation, "kind": "late", "seconds": 600})
+    with pytest.raises(httpx.RemoteProtocolError):
+        gateway.batch(operation, [row | {"refund_amount": row["amount"]}])
+    before = gateway.status(row["order_no"])
+    assert gateway.effects() == []
+    gateway.http.post("/_sandbox/clock", json={"seconds": 599})
+    assert gateway.effects() == []
+    moved = gateway.http.post("/_sandbox/clock", json={"seconds": 1}).json()
+    assert moved["late_effects"] == 1
+    (effect,) = gateway.effects()
+    assert effect["committed_at"] == "2026-11-20T22:10:00Z"
+    assert gateway.status(row["order_no"]) != before
+    assert gateway.invariants()["effects_without_client_record"] == 0
+
+
+def test_a_late_effect_can_count_real_seconds(gateway: Any) -> None:
+    """It is there when its time has come, without moving the virtual clock."""
+    row = gateway.authorised()[0]
+    rule = {"operation": "capture", "kind": "late", "seconds": 0.3, "on_real_clock": True}
+    gateway.faults(rule)
+    with pytest.raises(httpx.RemoteProtocolError):
+        gateway.batch("capture", [row])
+    assert gateway.effects() == []
+    began = datetime.now(UTC)
+    while gateway.status(row["order_no"]) != "3000":
+        assert (datetime.now(UTC) - began).total_seconds() < 5
+    (effect,) = gateway.effects()
+    assert effect["committed_at"] == "2026-11-20T22:00:00Z"
+
+
+def test_a_late_effect_is_judged_when_it_comes(gateway: Any) -> None:
+    """What was cancelled meanwhile is not captured."""
+    row = gateway.authorised()[0]
+    gateway.faults({"operation": "capture", "kind": "late", "seconds": 60})
+    with pytest.raises(httpx.RemoteProtocolError):
+        gateway.batch("capture", [row])
+    gateway.row("cancel", row)
+    gateway.http.post("/_sandbox/clock", json={"seconds": 60})
+    assert [effect["operation"] for effect in gateway.effects()] == ["cancel"]
+
+
+def test_no_card_number_is_ever_kept(gateway: Any) -> None:
+    """A payment cannot be put off, because it would have to be kept with its card."""
+    gateway.faults({"operation": "authorise", "kind": "late"})
+    assert "0000:Success" in gateway.authorise().text
+
+
+def test_two_faults_may_meet_in_one_call(gateway: Any) -> None:
+    """A row is lost before the commit and the reply after it."""
+    rows = gateway.authorised()[:2]
+    gateway.faults(
+        {"operation": "capture", "kind": "drop_row", "when": "before", "row": 0},
+        {"operation": "capture", "kind": "fin", "when": "after"},
+    )
+    with pytest.raises(httpx.RemoteProtocolError):
+        gateway.batch("capture", rows)
+    assert [effect["order_no"] for effect in gateway.effects()] == [rows[1]["order_no"]]

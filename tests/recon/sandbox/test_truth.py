@@ -1,0 +1,180 @@
+"""The book, its ledger of effects and their invariants, the seeded population."""
+
+import hashlib
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from recon.model.errors import ConfigurationError
+from recon.model.money import exponent
+from recon.sandbox import SandboxOptions, serving
+from recon.sandbox.book import Book
+from recon.sandbox.options import VirtualClock
+from recon.sandbox.population import populate
+from recon.sandbox.terms import load_terms
+
+
+def test_a_transaction_is_all_or_nothing() -> None:
+    """What fails half-way leaves nothing behind."""
+    book = Book(None)
+    with pytest.raises(sqlite3.OperationalError):  # noqa: PT012, SIM117 - the failure is the second
+        with book.transaction():
+            book.write_note("seed", value="1")
+            book.execute("INSERT INTO nowhere VALUES (1)")
+    assert book.note("seed") == ""
+    with book.transaction():
+        book.write_note("seed", value="2")
+    assert book.note("seed") == "2"
+    book.close()
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    """A database with tables of its own is left as it is."""
+    path = tmp_path / "orders.sqlite"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE orders (id)")
+    other.commit()
+    other.close()
+    with pytest.raises(ConfigurationError, match="another program's database"):
+        Book(path)
+
+
+PLANTED = "INSERT INTO effect SELECT NULL, {columns} FROM effect WHERE origin = 'api' LIMIT 1"
+COLUMNS = (
+    "operation, origin, merchant_id, account_id, order_no, transaction_id, currency, {amount},"
+    " committed_at, refund_reference_id, refund_reason, refund_reference, request_id, {log}"
+)
+SOUND = {
+    "double_effects": 0,
+    "over_captured": 0,
+    "over_refunded": 0,
+    "effects_without_client_record": 0,
+    "double_intentions": 0,
+}
+
+
+def plant(state: Path, *, amount: str = "amount", log: str = "request_log_id") -> None:
+    """Repeat the first effect of the API in the ledger, behind the sandbox's back."""
+    columns = COLUMNS.format(amount=amount, log=log)
+    connection = sqlite3.connect(state)
+    connection.execute(PLANTED.format(columns=columns))
+    connection.commit()
+    connection.close()
+
+
+def invariants_after(state: Path, caller: Any, *, operation: str, plan: dict[str, str]) -> Any:
+    """The invariants of a sandbox in whose ledger something was planted after one call."""
+    with serving(SandboxOptions(orders=60, state=state)) as sandbox:
+        client = caller(sandbox.base_url)
+        with client.http:
+            row = (client.captured() if operation == "refund" else client.authorised())[0]
+            client.row(operation, row | {"refund_amount": row["amount"]})
+            assert client.invariants() == SOUND
+            plant(state, **plan)
+            return client.invariants()
+
+
+@pytest.mark.parametrize("operation", ["capture", "cancel", "refund"])
+def test_a_planted_double_effect_is_counted(gateway: Any, tmp_path: Path, operation: str) -> None:
+    """The same capture, cancel or refund a second time in the truth is one double effect."""
+    counted = invariants_after(tmp_path / "s.sqlite", type(gateway), operation=operation, plan={})
+    assert counted["double_effects"] == 1
+
+
+def test_planted_excess_is_counted(gateway: Any, tmp_path: Path) -> None:
+    """Captures above the authorised and refunds above the captured amount are counted."""
+    caller = type(gateway)
+    captured = invariants_after(tmp_path / "a", caller, operation="capture", plan={"amount": "1"})
+    assert (captured["over_captured"], captured["over_refunded"]) == (1, 0)
+    refunded = invariants_after(tmp_path / "b", caller, operation="refund", plan={"amount": "1"})
+    assert (refunded["over_captured"], refunded["over_refunded"]) == (0, 1)
+    assert refunded["double_effects"] == 0
+
+
+def test_an_effect_that_no_request_explains_is_counted(gateway: Any, tmp_path: Path) -> None:
+    """An effect whose request the log does not have is without a client's record."""
+    counted = invariants_after(
+        tmp_path / "s.sqlite", type(gateway), operation="cancel", plan={"log": "'RL99999999'"}
+    )
+    assert counted["effects_without_client_record"] == 1
+
+
+def test_seeded_effects_break_no_invariant(gateway: Any) -> None:
+    """A sandbox at its beginning has nothing to explain."""
+    assert gateway.invariants() == SOUND
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM effect", "UPDATE effect SET amount = 1"])
+def test_the_ledger_is_append_only(tmp_path: Path, statement: str) -> None:
+    """The database itself refuses to change or lose an effect."""
+    state = tmp_path / "s.sqlite"
+    with serving(SandboxOptions(orders=10, state=state)) as sandbox:
+        before = httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content
+        connection = sqlite3.connect(state)
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            connection.execute(statement)
+        connection.close()
+        assert httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content == before
+
+
+ACCOUNT = "100042001"
+PINNED = "c46137a4f33fe1511b75c85acacf5f934b6321a58361f865b4ceb3d2f7d931cb"
+"""SHA-256 of the effects of seed 42, 300 orders."""
+
+
+@contextmanager
+def client_of(options: SandboxOptions) -> Iterator[httpx.Client]:
+    """A client of a sandbox of its own."""
+    with (
+        serving(options) as sandbox,
+        httpx.Client(base_url=sandbox.base_url, trust_env=False) as http,
+    ):
+        yield http
+
+
+def effects_of(options: SandboxOptions) -> bytes:
+    """The truth of a sandbox that just started."""
+    with serving(options) as sandbox:
+        return httpx.get(f"{sandbox.base_url}/_sandbox/effects", trust_env=False).content
+
+
+def test_population_bytes_are_pinned() -> None:
+    """The population of seed 42 is the same on every machine and day."""
+    digest = hashlib.sha256(effects_of(SandboxOptions(orders=300))).hexdigest()
+    assert digest == PINNED
+
+
+def test_mix_of_two_thousand_orders() -> None:
+    """A quarter is authorised only, most captures are unrefunded, states and currencies vary."""
+    payments, effects = populate(SandboxOptions(), terms=load_terms(), now=VirtualClock().now())
+    default = [payment for payment in payments if payment.account_id == ACCOUNT]
+    states = Counter(payment.state.value for payment in default)
+    captured = [payment for payment in default if payment.captured]
+    assert len(payments) == 2000
+    assert len(default) >= 1800
+    assert states["authorised"] >= len(default) // 4
+    assert sum(payment.refunded == 0 for payment in captured) >= len(captured) / 2
+    assert set(states) >= {"failed", "cancelled", "refunded", "partially_refunded", "chargeback"}
+    assert {exponent(payment.currency) for payment in default} == {0, 2, 3}
+    assert {effect.operation for effect in effects} >= {"authorise", "capture", "refund", "cancel"}
+
+
+def test_state_file_keeps_population_clock_and_effects(tmp_path: Path) -> None:
+    """A sandbox started again on its state goes on where it stopped, whatever seed it is told."""
+    state = tmp_path / "sandbox.sqlite"
+    plan = [{"operation": "capture", "kind": "fin", "nth": 2}]
+    with client_of(SandboxOptions(orders=50, state=state)) as http:
+        http.post("/_sandbox/clock", json={"seconds": 3600})
+        http.post("/_sandbox/faults", json=plan)
+        before = http.get("/_sandbox/effects").content
+    with client_of(SandboxOptions(orders=99, seed=7, state=state)) as http:
+        assert http.get("/_sandbox/effects").content == before
+        assert http.get("/_sandbox/clock").json() == {"now": "2026-11-20T23:00:00Z"}
+        (kept,) = http.get("/_sandbox/faults").json()["rules"]
+        assert kept["rule"] == plan[0]
