@@ -155,13 +155,6 @@ def wrong(parameter: str) -> str:
     return f"parameters{OF_PARAMETER}{parameter}" if parameter else ""
 
 
-def _keys_of_itself(call: Call) -> list[RowKey]:
-    name = next(
-        (name for name in ("order_no", "request_id", "recurring_id") if call.fields.get(name)), ""
-    )
-    return [(call.text("transaction_id"), call.text(name))]
-
-
 @dataclass(frozen=True, slots=True)
 class SandboxOperation:
     """One operation of the gateway: what is checked, how it refuses, and how it answers.
@@ -180,8 +173,8 @@ class SandboxOperation:
     needs_registered_ip: bool = False
     instead: Callable[[Sandbox, Call], OperationReply | None] = lambda _sandbox, _call: None
     """What is answered without any of these checks, None to go on."""
-    keys: Callable[[Call], list[RowKey]] = _keys_of_itself
-    """What a request without a list of rows is about."""
+    keys: Callable[[Call], list[RowKey]] | None = None
+    """What a request is about that has no list of rows and is more than one row."""
 
     def played(self, sandbox: Sandbox, call: Call) -> OperationReply:
         """The reply to a call, after it took effect or was refused."""
@@ -192,8 +185,12 @@ class SandboxOperation:
 
     def row_keys(self, call: Call) -> list[RowKey]:
         """The transactions and orders a request is about."""
-        if not self.rows_key:
+        if self.keys:
             return self.keys(call)
+        if not self.rows_key:
+            names = ("order_no", "request_id", "recurring_id")
+            name = next((name for name in names if call.fields.get(name)), "order_no")
+            return [(call.text("transaction_id"), call.text(name))]
         rows = call.rows(self.rows_key) or ()
         return [(text_of(row.get("transaction_id")), text_of(row.get("order_no"))) for row in rows]
 

@@ -306,7 +306,6 @@ AMOUNT_KEYS = ("refund_amount", "amount", "payment_amount")
 
 
 def _key_of(row: Mapping[str, Any]) -> RowKey:
-    """The transaction and order of a row."""
     return str(row.get("transaction_id", "")), str(row.get("order_no", ""))
 
 

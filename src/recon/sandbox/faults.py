@@ -176,11 +176,6 @@ class FaultRule(BaseModel):
         """Whether the rule looks at rows to choose its calls."""
         return self.transaction_id is not None or self.order_no is not None
 
-    @property
-    def is_drawn(self) -> bool:
-        """Whether chance has a say in this rule."""
-        return self.probability is not None or self.seconds_max is not None
-
     def is_about(self, row: RowKey) -> bool:
         """Whether a row fits the patterns."""
         patterns = (self.transaction_id, self.order_no)
@@ -306,7 +301,8 @@ def draw(
     if not asked:
         return []
     attempts: dict[RowKey, int] = {}
-    if any(entry.rule.is_drawn for entry in planned):
+    rules = [entry.rule for entry in planned]
+    if any(rule.probability is not None or rule.seconds_max is not None for rule in rules):
         counted = f"{operation} told" if notifications else operation
         attempts = {row: _attempt(book, counted, row=row) for row in rows}
     faults: list[Fault] = []

@@ -280,7 +280,14 @@ class Courier:
             " WHERE state = 'waiting' AND due_at <= ?"
             " ORDER BY due_at, rank, notification_id LIMIT 1"
         )
-        async with self._turn, _client() as client:
+        # It knows no proxy, follows nothing and trusts no certificate: loopback only.
+        client = httpx.AsyncClient(
+            timeout=ATTEMPT_SECONDS_MAX,
+            trust_env=False,
+            follow_redirects=False,
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+        )
+        async with self._turn, client:
             while rows := book.select(due, (clock.now(),)):
                 await self._attempt(client, rows[0][0], Notification(*rows[0][1:]))
                 attempts += 1
@@ -320,16 +327,6 @@ class Courier:
                     " WHERE notification_id = ?",
                     (attempt, state, due_at, number),
                 )
-
-
-def _client() -> httpx.AsyncClient:
-    """A client that knows no proxy, follows nothing and trusts no certificate: loopback only."""
-    return httpx.AsyncClient(
-        timeout=ATTEMPT_SECONDS_MAX,
-        trust_env=False,
-        follow_redirects=False,
-        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-    )
 
 
 async def _post(client: httpx.AsyncClient, sent: Notification) -> tuple[str, bool]:

@@ -94,7 +94,6 @@ def _order_refusal(sandbox: Sandbox, call: Call, *, required: Iterable[str]) -> 
 
 
 def _malformed(call: Call, *, required: Iterable[str]) -> Iterator[str]:
-    """Every field that is missing or malformed."""
     currency = call.text("currency")
     yield from (name for name in required if not call.text(name))
     if _ORDER_NO.fullmatch(call.text("order_no")) is None:
@@ -277,7 +276,6 @@ def _refuse_card(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
 
 
 def _answer_card(sandbox: Sandbox, call: Call) -> OperationReply:
-    """The XML result of a payment by card."""
     card = _card_of(sandbox, call)
     payment, detail = _attempted(sandbox, call, method="card")
     if isinstance(card, Card):
@@ -302,7 +300,6 @@ def _refuse_apm(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
 
 
 def _answer_apm(sandbox: Sandbox, call: Call) -> OperationReply:
-    """XML with the issuer_url."""
     payment, detail = _attempted(sandbox, call, method="apm")
     course = _waiting(sandbox, payment, detail=replace(detail, stage="issuer"))
     echo = call.texts("merchant_id", "account_id", "order_no", "amount", "currency")

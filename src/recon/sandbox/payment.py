@@ -68,7 +68,6 @@ def read_card(call: Call, *, terms: SandboxTerms) -> Card | str:
 
 
 def _luhn_holds(card: str) -> bool:
-    """Whether the check digit of a card number is right."""
     digits = [int(digit) for digit in reversed(card)]
     doubled = (sum(divmod(2 * digit, TEN)) for digit in digits[1::2])
     return (sum(digits[::2]) + sum(doubled)) % TEN == 0

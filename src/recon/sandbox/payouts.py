@@ -50,7 +50,6 @@ DEPTH_MAX = 4
 
 
 def _answer(sandbox: Sandbox, call: Call) -> OperationReply:
-    """The record of a payout."""
     book, account_id = sandbox.book, call.text("account_id")
     currency, amount = call.text("payment_currency"), _amount(call)
     source, leaves = _source_currency(call), _leaves(sandbox, call)
@@ -173,7 +172,6 @@ def _echo(call: Call) -> dict[str, Any]:
 
 
 def _malformed(call: Call) -> Iterator[str]:
-    """Every parameter that is missing or malformed."""
     currency, source = call.text("payment_currency"), _source_currency(call)
     if not is_uuid(call.text("request_id")):
         yield "request_id"

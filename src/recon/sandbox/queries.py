@@ -240,7 +240,6 @@ OTHERWISE = "otherwise"
 
 
 def _answer_optimise(sandbox: Sandbox, call: Call) -> OperationReply:
-    """The methods, best first."""
     listed = sandbox.terms.payment_methods
     methods = listed.get(call.text("currency"), listed[OTHERWISE])
     content = {

@@ -69,12 +69,9 @@ BANKS = (
 """In the order of their names, as a bank is chosen for a currency that none has."""
 
 
-@dataclass(frozen=True, slots=True)
-class LastStatement:
-    """Where the next statement of a bank goes on."""
-
-    number: int = 200
-    closing: int = 2_500_000
+LastStatements = Mapping[str, tuple[int, int]]
+"""Where the next statement of each bank goes on: by its name number and closing of the last one."""
+BEFORE_THE_FIRST = (200, 2_500_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +131,10 @@ class BankMonth:
     """But for what was exchanged without a word of what was ordered."""
     coming: list[OnItsWay] = field(default_factory=list)
 
-    def last_statements(self) -> dict[str, LastStatement]:
+    def last_statements(self) -> LastStatements:
         """Where the next statement of each bank goes on."""
-        return {
-            name: LastStatement(statements[-1].number, statements[-1].closing)
-            for name, statements in self.statements.items()
-            if statements
-        }
+        newest = {name: each[-1] for name, each in self.statements.items() if each}
+        return {name: (last.number, last.closing) for name, last in newest.items()}
 
 
 def bank_month(
@@ -150,7 +144,7 @@ def bank_month(
     seed: int,
     since: date | None = None,
     coming: Sequence[OnItsWay] = (),
-    last: Mapping[str, LastStatement] | None = None,
+    last: LastStatements | None = None,
 ) -> BankMonth:
     """The statements of every bank up to a business date.
 
@@ -161,7 +155,7 @@ def bank_month(
         since: the business date of the last statements, from which the next ones go on; without
             one everything is planted, otherwise all arrives whole and with a word of it.
         coming: what was on its way then.
-        last: name of each bank -> its last statement.
+        last: the last statement of each bank.
     """
     month, calendar = BankMonth(), BusinessCalendar.of()
     first = since or day - timedelta(days=DAYS_BEFORE + 1)
@@ -185,7 +179,7 @@ def bank_month(
             book.entries.append(entry)
             code, why = BreakCode.BANK_RECEIPT_UNKNOWN, "the gateway paid what no batch comes to"
             month.planted.append(Planted(code, why, "", bank.currency, UNKNOWN_AMOUNT))
-        after = (last or {}).get(bank.name, LastStatement())
+        after = (last or {}).get(bank.name, BEFORE_THE_FIRST)
         book.close(Random(f"bank {seed} {bank.name} {day}"), after=after)
     return month
 
@@ -307,11 +301,11 @@ class _BankBook:
         code, about = BreakCode.BANK_FX_DIFFERENCE, (line.batch_id, self.bank.currency)
         self.month.planted.append(Planted(code, why, *about, effect))
 
-    def close(self, chance: Random, *, after: LastStatement) -> None:
+    def close(self, chance: Random, *, after: tuple[int, int]) -> None:
         """A statement for each business day, with other people's entries among ours."""
         statements: list[Statement] = []
-        balance = after.closing
-        for number, day in enumerate(self.days, start=after.number + 1):
+        before, balance = after
+        for number, day in enumerate(self.days, start=before + 1):
             mine = [entry for entry in self.entries if entry.day == day]
             for party, text in chance.sample(STRANGERS, chance.randrange(len(STRANGERS))):
                 mine.append(BankEntry(day, -chance.randrange(1_000, 90_000), party, text))

@@ -7,7 +7,7 @@ numbers and from the last balances, and the books of all that. Nothing is plante
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
@@ -45,6 +45,8 @@ SHOP_SECONDS = 10 * 3_600
 AMOUNTS = (2_000, 40_000)
 """Minor units of a sale: from, and below."""
 CURRENCIES = ("EUR", "EUR", "GBP", "JPY", "USD")
+MOVEMENTS = frozenset({EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK})
+"""Of a payment, that the books have."""
 ORDER_GRACE = timedelta(hours=24)
 """How long an order may be away, as in the bundled rules."""
 
@@ -56,8 +58,7 @@ class ToldSoFar:
     day: date
     position: int
     """Of the last effect that was settled."""
-    last: Mapping[str, banks.LastStatement]
-    """Name of each bank -> its last statement."""
+    last: banks.LastStatements
     coming: Sequence[banks.OnItsWay]
     unbooked: Sequence[SettlementLine]
     """Lines and pay-out rows of the last date: the books have them a day later."""
@@ -292,9 +293,20 @@ def _next(
         seed=sandbox.options.seed,
     )
     paid = [*handed.paid, *payouts]
+    known, opens = {*handed.booked}, datetime.combine(day, batches.BOOKED_AT)
     entries = [
         *batches.plain_books(handed.unbooked, arrived=month.arrived, paid=paid),
-        *_of_payments(own, day=day, known={*handed.booked}),
+        *(
+            LedgerLine(
+                **ids_of(effect),
+                entry_id=f"LP-{effect.position}",
+                entry_type=effect.operation,
+                amount=effect.amount or 0,
+                booked_at=max(instant_of(effect) + BOOKING_TIME, opens),
+            )
+            for effect in own
+            if effect.operation in MOVEMENTS and (effect.order_no, effect.operation) not in known
+        ),
     ]
     orders = [
         OrderLine(
@@ -357,21 +369,3 @@ def _sold(sandbox: Sandbox, day: date) -> list[Payment]:
         )
     book.write_payments(sales)
     return sales
-
-
-def _of_payments(
-    effects: Sequence[Effect], *, day: date, known: set[tuple[str, str]]
-) -> Iterator[LedgerLine]:
-    """An entry for each movement of a payment that the books do not have already."""
-    opens = datetime.combine(day, batches.BOOKED_AT)
-    for effect in effects:
-        kind = effect.operation
-        booked = kind in {EntryType.CAPTURE, EntryType.REFUND, EntryType.CHARGEBACK}
-        if booked and (effect.order_no, kind) not in known:
-            yield LedgerLine(
-                **ids_of(effect),
-                entry_id=f"LP-{effect.position}",
-                entry_type=kind,
-                amount=effect.amount or 0,
-                booked_at=max(instant_of(effect) + BOOKING_TIME, opens),
-            )

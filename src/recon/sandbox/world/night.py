@@ -301,7 +301,6 @@ class _Plant(NamedTuple):
 
 
 def _story(plant: _Plant, payment: TruePayment, *, rng: Random, account: Account) -> Story:
-    """What the files say of the payment."""
 
     def changed(line: OrderLine, cells: Mapping[str, str]) -> OrderLine:
         # In the order of the cells, which draw; one may look at those before it.
@@ -391,12 +390,7 @@ def sample_night(
     # Monthly charges of the gateway: no order, compared with nothing here.
     fees = tuple(
         LedgerLine(
-            entry_id=f"LF-{number}",
-            merchant_id=account.merchant_id,
-            account_id=account.account_id,
-            order_no="",
-            entry_type=EntryType.FEE,
-            currency="EUR",
+            *(f"LF-{number}", account.merchant_id, account.account_id, "", EntryType.FEE, "EUR"),
             amount=FEE_MINOR_UNITS,
             booked_at=closes_at - timedelta(days=4 + number),
         )
@@ -419,16 +413,9 @@ def _unreadable(
     mistakes = STORIES["unreadable"]
     lines = [order_of(payment) for payment in payments]
     for number in range(len(mistakes) + _MISSHAPEN - len(payments)):
-        line = OrderLine(
-            merchant_id=account.merchant_id,
-            account_id=account.account_id,
-            order_no=f"SO{UNREADABLE_FIRST_NUMBER + number}",
-            currency="EUR",
-            amount=1_000 + 37 * number,
-            status=OrderStatus.AUTHORISED,
-            ordered_at=closes_at - timedelta(days=2, minutes=number),
-            action="capture",
-        )
+        ids = (account.merchant_id, account.account_id, f"SO{UNREADABLE_FIRST_NUMBER + number}")
+        amount, at = 1_000 + 37 * number, closes_at - timedelta(days=2, minutes=number)
+        line = OrderLine(*ids, "EUR", amount, OrderStatus.AUTHORISED, at, action="capture")
         lines.append(line)
 
     def cells(line: OrderLine, **written: str) -> tuple[str, ...]:
@@ -464,15 +451,10 @@ def _invented(rng: Random, *, account: Account, closes_at: datetime, times: int)
         age = timedelta(days=rng.randint(5, 9), minutes=rng.randint(1, 600))
         if "age_hours" in kind:
             age = timedelta(hours=kind["age_hours"])
-        line = OrderLine(
-            merchant_id=account.merchant_id,
-            account_id=account.account_id,
-            order_no=f"SO{INVENTED_FIRST_NUMBER + number}",
-            currency=("EUR", "GBP", "USD")[number // len(kinds) % 3],
-            amount=amount,
-            status=kind.get("status", OrderStatus.PAID),
-            ordered_at=closes_at - age,
-        )
+        ids = (account.merchant_id, account.account_id, f"SO{INVENTED_FIRST_NUMBER + number}")
+        currency = ("EUR", "GBP", "USD")[number // len(kinds) % 3]
+        status = kind.get("status", OrderStatus.PAID)
+        line = OrderLine(*ids, currency, amount, status, closes_at - age)
         entry = LedgerLine(
             **ids_of(line),
             entry_id=f"LC-{line.order_no}",

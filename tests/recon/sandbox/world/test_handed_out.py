@@ -1,12 +1,17 @@
-"""Business dates that are handed out one after the other, as a merchant's month goes on."""
+"""Files to download, and business dates handed out one after the other, as a month goes on.
+
+That they tie and that their key tells the truth: `tests/recon/cli/test_demo_answer_key.py`.
+"""
 
 import csv
+import hashlib
 import io
 import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,7 +19,55 @@ import pytest
 from recon.model.money import parse_signed_minor_units
 from recon.sandbox import CLOCK_START, DEMO_BUSINESS_DATE, SandboxOptions, serving
 
+DAY = DEMO_BUSINESS_DATE.isoformat()
 ACCOUNT = "100042001"
+
+
+def download(gateway: Any, name: str, *, day: str = DAY, account: str = ACCOUNT) -> Any:
+    """One file."""
+    return gateway.http.get(f"/_sandbox/files/{account}/{day}/{name}")
+
+
+def capture_some(gateway: Any) -> list[dict[str, str]]:
+    """Let eight captures and two refunds happen on the day that is settled."""
+    rows = [row for row in gateway.authorised() if row["currency"] == "EUR"][:8]
+    gateway.batch("capture", rows)
+    refunds = [row | {"refund_amount": "1.00", "refund_reason": "r"} for row in rows[:2]]
+    gateway.batch("refund", refunds)
+    return rows
+
+
+def test_the_same_seed_gives_the_same_files() -> None:
+    """Two sandboxes of one seed hand out the same bytes, one of another seed others."""
+    digests = []
+    for seed in (7, 7, 8):
+        with serving(SandboxOptions(orders=120, seed=seed)) as sandbox:
+            app_files = {}
+            names = (f"ledger-{DAY}.csv", f"settlement-{DAY}.csv", f"answer-key-{DAY}.json")
+            for name in (*names, f"settlement-before-{DAY}.csv", f"statements-main-{DAY}.xml"):
+                app_files[name] = fetched(sandbox.base_url, name)
+            joined = b"".join(app_files[name] for name in sorted(app_files))
+            digests.append(hashlib.sha256(joined).hexdigest())
+    assert digests[0] == digests[1] != digests[2]
+
+
+def fetched(base_url: str, name: str) -> bytes:
+    """The bytes of one file."""
+    reply = httpx.get(f"{base_url}/_sandbox/files/{ACCOUNT}/{DAY}/{name}", trust_env=False)
+    return reply.raise_for_status().content
+
+
+def test_files_follow_the_truth(gateway: Any) -> None:
+    """What takes effect between two downloads stands in the second one; a reset takes it back."""
+    name = f"settlement-{DAY}.csv"
+    first = download(gateway, name).text
+    assert download(gateway, name).text == first
+    capture_some(gateway)
+    assert download(gateway, name).text.count("\n") > first.count("\n")
+    gateway.http.post("/_sandbox/reset").raise_for_status()
+    assert download(gateway, name).text == first
+
+
 DAYS = (date(2026, 11, 20), date(2026, 11, 23), date(2026, 11, 24), date(2026, 11, 27))
 """A weekend, and two dates that nobody asked for."""
 Texts = dict[str, str]
@@ -51,7 +104,7 @@ def carried(state: Path) -> dict[date, Texts]:
 
 
 @pytest.fixture
-def running(state: Path, carried: dict[date, Texts]) -> Iterator[int]:
+def port(state: Path, carried: dict[date, Texts]) -> Iterator[int]:
     """The port of the sandbox after all dates."""
     assert carried
     with serving(SandboxOptions(orders=200, state=state)) as sandbox:
@@ -88,20 +141,20 @@ def test_statements_go_on_under_the_next_number_and_from_the_last_balance(
     assert days == sorted(set(days))
 
 
-def test_a_date_is_told_once_and_never_otherwise(carried: dict[date, Texts], running: int) -> None:
+def test_a_date_is_told_once_and_never_otherwise(carried: dict[date, Texts], port: int) -> None:
     """The last and an earlier date give the same bytes again; one between them is not told."""
     for day in (DAYS[0], DAYS[-1]):
-        assert handed_out(running, day).json() == carried[day]
-    assert handed_out(running, date(2026, 11, 25)).status_code == 404
+        assert handed_out(port, day).json() == carried[day]
+    assert handed_out(port, date(2026, 11, 25)).status_code == 404
 
 
 def test_every_movement_is_settled_paid_out_and_booked_once(
-    carried: dict[date, Texts], running: int
+    carried: dict[date, Texts], port: int
 ) -> None:
     """Of the dates after the first: all effects are in one line each, and each batch ties."""
     later = [day for day in DAYS if day > DEMO_BUSINESS_DATE]
     lines = [row for day in later for row in rows(carried[day][f"settlement-{day}.csv"])]
-    effects = httpx.get(f"http://127.0.0.1:{running}/_sandbox/effects").text.splitlines()
+    effects = httpx.get(f"http://127.0.0.1:{port}/_sandbox/effects").text.splitlines()
 
     since = [json.loads(line) for line in effects]
     since = [
