@@ -22,8 +22,8 @@ from recon.files.typing.table_schema import (
     TableColumn,
     TableSchema,
 )
-from recon.model.errors import AmountError, ConfigurationError
-from recon.model.money import exponent
+from recon.model.errors import ConfigurationError
+from recon.model.money import is_currency
 from recon.model.words import SourceKind
 
 
@@ -65,21 +65,36 @@ def _refuse_wrong_cells(layout: FileLayout, *, columns: dict[str, TableColumn], 
             if columns[name].cell is not cell:
                 msg = f"{where}{key}.{name} is no column of {cell.value}s"
                 raise ConfigurationError(msg)
-    if layout.net and "net" not in columns:
-        msg = f"{where}net: only settled rows have one, and these files have none"
-        raise ConfigurationError(msg)
-    if layout.captures and not {"entry_type", "booked_at"} <= set(columns):
-        msg = f"{where}captures: only entries of books have such a sign, and these files have none"
-        raise ConfigurationError(msg)
-    if layout.trailer is not None and layout.trailer.amount and "amount" not in columns:
-        msg = f"{where}trailer.amount: only a column `amount` has a sum, and these files have none"
-        raise ConfigurationError(msg)
-    if layout.lines is not None and "order_no" not in columns:
-        msg = f"{where}lines: these files have no column `order_no` to which lines belong"
-        raise ConfigurationError(msg)
-    if layout.order_numbers is not None and "order_no" not in columns:
-        msg = f"{where}order_numbers: these files have no column `order_no`"
-        raise ConfigurationError(msg)
+    for key, is_set, needed, why in (
+        ("net", layout.net, {"net"}, "only settled rows have one, and these files have none"),
+        (
+            "captures",
+            layout.captures,
+            {"entry_type", "booked_at"},
+            "only entries of books have such a sign, and these files have none",
+        ),
+        (
+            "trailer.amount",
+            layout.trailer and layout.trailer.amount,
+            {"amount"},
+            "only a column `amount` has a sum, and these files have none",
+        ),
+        (
+            "lines",
+            layout.lines,
+            {"order_no"},
+            "these files have no column `order_no` to which lines belong",
+        ),
+        (
+            "order_numbers",
+            layout.order_numbers,
+            {"order_no"},
+            "these files have no column `order_no`",
+        ),
+    ):
+        if is_set and not needed <= columns.keys():
+            msg = f"{where}{key}: {why}"
+            raise ConfigurationError(msg)
 
 
 def _given(layout: FileLayout) -> Iterator[tuple[str, str, str]]:
@@ -101,16 +116,8 @@ def _problem(column: TableColumn, text: str) -> str:
         case Grammar() as grammar:
             pattern, sentence = grammar.value
             return "" if re.fullmatch(pattern, text, re.ASCII) else f"is not {sentence}"
-        case Cell.CURRENCY:
-            return _currency_problem(text)
-    return ""
-
-
-def _currency_problem(text: str) -> str:
-    try:
-        exponent(text)
-    except AmountError:
-        return "is no currency of ISO 4217"
+        case Cell.CURRENCY if not is_currency(text):
+            return "is no currency of ISO 4217"
     return ""
 
 

@@ -88,7 +88,7 @@ def _read(draft: Draft, their: str, rows: Iterable[Row] | None = None) -> list[i
     """A column of theirs in each row as far as layouts read it, 0 where it is blank or none."""
     layout = _written(draft)
     rows = draft.sample.rows if rows is None else rows
-    return [units_of(row.cells.get(their, "") or "0", layout=layout) for row in rows]
+    return units_of([row.cells.get(their, "") or "0" for row in rows], layout=layout)
 
 
 def _units(draft: Draft, ours: str, rows: Sequence[Row] | None = None) -> list[int | None]:
@@ -486,7 +486,8 @@ def decide_trailer(draft: Draft) -> None:
     if None in units or not total:
         return
     layout = _written(draft)
-    places = [at for at, cell in cells if units_of(cell, layout=layout) == total]
+    sums = units_of([cell for _, cell in cells], layout=layout)
+    places = [at for (at, _), each in zip(cells, sums, strict=True) if each == total]
     below = sample.header.index(column) + 1
     if below in places or len(places) == 1:
         trailer["amount"] = below if below in places else places[0]

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 from recon.config.file_layouts import MONTHS, FileLayout
-from recon.files.typing.amounts import completed, plain_amount
+from recon.files.typing.amounts import completed, plain_amounts
 from recon.files.typing.instants import standard_time
 from recon.model.errors import AmountError
 from recon.model.money import format_minor_units, is_currency, parse_signed_minor_units
@@ -152,7 +152,7 @@ def decided_amounts(cells: Iterable[SeenCell], *, in_cents: bool, answers: Answe
     first, *others = readings
     keys = dict[str, Any](_beside_standard(readings[first]))
     layout = FileLayout.model_validate(readings[first])
-    if layout.units == "major" and any(_is_short(cell, layout=layout) for cell in examples):
+    if layout.units == "major" and any(_are_short(examples, layout=layout)):
         keys["short_decimals"] = True
     if not others:
         return Decided(keys, {})
@@ -178,41 +178,45 @@ def _amount_readings(
 
     def read(keys: dict[str, str]) -> tuple[tuple[int | None, ...], int]:
         layout = FileLayout.model_validate(keys)
-        values = tuple(_value(cell, layout=layout) for cell in examples)
+        plain = plain_amounts([cell.text for cell in examples], layout=layout)
+        pairs = zip(examples, plain, strict=True)
+        values = tuple(_value(text, of=cell, units=keys["units"]) for cell, text in pairs)
         return values, sum(value is not None for value in values)
 
     fitting = (k for k in ways if all(given.get(key, text) == text for key, text in k.items()))
     return best_ways(fitting, read=read, least=1)
 
 
-def _value(cell: SeenCell, *, layout: FileLayout) -> int | None:
+def _value(plain: str | None, *, of: SeenCell, units: str) -> int | None:
     """Minor units; whole amounts are taken, too, so that they compete with cents."""
-    plain = plain_amount(cell.text, layout=layout)
-    if plain is None or layout.units == "minor":
+    if plain is None or units == "minor":
         return int(plain) if plain and _WHOLE.fullmatch(plain) else None
-    currency = cell.currency or "EUR"
+    currency = of.currency or "EUR"
     try:
         return parse_signed_minor_units(completed(plain, currency=currency), currency=currency)
     except AmountError:
         return None
 
 
-def _is_short(cell: SeenCell, *, layout: FileLayout) -> bool:
-    """Whether an amount lacks decimals of its currency, which are 0 then."""
-    plain = None if cell.is_number else plain_amount(cell.text, layout=layout)
-    return plain is not None and completed(plain, currency=cell.currency or "EUR") != plain
+def _are_short(cells: Sequence[SeenCell], *, layout: FileLayout) -> Iterator[bool]:
+    """Whether amounts lack decimals of their currency, which are 0 then."""
+    texts = [cell for cell in cells if not cell.is_number]
+    plain = plain_amounts([cell.text for cell in texts], layout=layout)
+    for cell, text in zip(texts, plain, strict=True):
+        yield text is not None and completed(text, currency=cell.currency or "EUR") != text
 
 
-def units_of(text: str, *, layout: FileLayout) -> int | None:
-    """An amount as a whole number, whatever its currency: to compare sums of one row."""
-    plain = plain_amount(text, layout=layout)
-    if plain is None:
-        return None
-    whole, _, fraction = plain.partition(".")
-    try:
-        return parse_signed_minor_units(f"{whole}.{fraction.ljust(3, '0')}", currency="KWD")
-    except AmountError:
-        return None
+def units_of(texts: Sequence[str], *, layout: FileLayout) -> list[int | None]:
+    """Amounts as whole numbers, whatever their currency: to compare sums of one row."""
+    units: list[int | None] = []
+    for plain in plain_amounts(texts, layout=layout):
+        whole, _, fraction = (plain or "").partition(".")
+        try:
+            exact = f"{whole}.{fraction.ljust(3, '0')}"
+            units.append(parse_signed_minor_units(exact, currency="KWD"))
+        except AmountError:
+            units.append(None)
+    return units
 
 
 def _shown(value: int | None, *, of: SeenCell) -> str:

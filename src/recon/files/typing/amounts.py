@@ -6,7 +6,7 @@ and says why. So there is one grammar, and the quick way can only be narrower.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,6 +135,7 @@ def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: s
 
 
 _WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
+_STANDARD = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 MINUS_SIGN = "\u2212"
 """What typesetters write; it means nothing else."""
 _GAP = "[ \u00a0\u202f]?"
@@ -150,19 +151,11 @@ _NEGATIVE = {
 none, that sign, the number without), and of what is negative."""
 
 
-def plain_amount(text: str, *, layout: FileLayout) -> str | None:
-    """One amount in the standard form; None: not so written."""
-    text = text.replace(MINUS_SIGN, "-")
-    if re.fullmatch(_amount_pattern(layout), text, re.ASCII) is None:
-        return None
-    if layout.currency_sign:
-        text = re.sub(_sign_pattern(layout), "", text)
-    if layout.thousands_sign:
-        text = text.replace(layout.thousands_sign, "")
-    text = text.replace(layout.decimal_sign, ".")
-    if layout.minus == "DR":
-        text = re.sub(_PLUS.replace(r"\z", r"\Z"), "", text)
-    return re.sub(_NEGATIVE[layout.minus][1].replace(r"\z", r"\Z"), r"-\1", text)
+def plain_amounts(texts: Sequence[str], *, layout: FileLayout) -> list[str | None]:
+    """Amounts in the standard form; None: blank, or not so written."""
+    cells = pa.array(texts, pa.large_string())
+    read = amounts_in_standard_form(cells, layout=layout, numbers=None, problems={})
+    return [text if _STANDARD.fullmatch(text) else None for text in read.to_pylist()]
 
 
 def completed(plain: str, *, currency: str) -> str:
@@ -179,7 +172,7 @@ def completed(plain: str, *, currency: str) -> str:
 def amounts_in_standard_form(
     cells: pa.Array, *, layout: FileLayout, numbers: pa.Array | None, problems: CellProblems
 ) -> pa.Array:
-    """As `plain_amount`, every cell; "" where it is not so written. `numbers` have no signs."""
+    """Every cell in the standard form; "" where it is not so written. `numbers` have no signs."""
     cells = pc.replace_substring(cells, MINUS_SIGN, "-")
     standard = (layout.decimal_sign, layout.thousands_sign, layout.minus, layout.currency_sign)
     if standard == (".", "", "before", ""):

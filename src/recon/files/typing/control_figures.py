@@ -12,7 +12,7 @@ from pathlib import Path
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_table import Declared, refuse
-from recon.files.typing.amounts import completed, plain_amount
+from recon.files.typing.amounts import completed, plain_amounts
 from recon.model.errors import AmountError, SourceMissingError
 from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
 from recon.model.words import Reject
@@ -142,7 +142,7 @@ def declared_units(text: str, *, currency: str, layout: FileLayout) -> int:
     Raises:
         AmountError: it is not an amount of its currency.
     """
-    plain = plain_amount(text, layout=layout)
+    (plain,) = plain_amounts([text], layout=layout)
     if plain is None:
         signs = f"the decimal sign {layout.decimal_sign!r}"
         if layout.thousands_sign:

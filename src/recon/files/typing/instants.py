@@ -1,13 +1,12 @@
 """Columns of times: as a program writes them, in ISO 8601, as microseconds since 1970, UTC.
 
 Text without an offset is local time of the source's zone. A local time that a clock change skips
-does not exist and is refused; one that happens twice means the first time. Patterns of numbers are
-rewritten by Arrow for a whole column; what needs reckoning (twelve hours, two digits of a year,
-names of months, counts of days or seconds) is done for each different cell once.
+does not exist and is refused; one that happens twice means the first time. What a program writes in
+its own way (twelve hours, names of months, counts of days or seconds) is reckoned once for each
+different cell.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -144,14 +143,6 @@ PATTERNS_KEPT = 256
 """Ways to write times that are taken apart once; a proposal tries some dozens on every cell."""
 _ISO_DATE = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?\z"
 _PART = re.compile("%-?.")
-_PLAIN_PARTS = frozenset({"%Y", "%m", "%d", "%H", "%M", "%S", "%f", "%z", "%-m", "%-d", "%-H"})
-"""What stands in the standard form as it stands in the cell, but for a 0 before one digit."""
-_UNPADDED = (
-    (r"\A([0-9]{4})-([0-9])-", r"\1-0\2-"),
-    (r"\A([0-9]{4}-[0-9]{2})-([0-9])T", r"\1-0\2T"),
-    (r"T([0-9]):", r"T0\1:"),
-)
-"""A month, a day, an hour of one digit -> with the 0 before it."""
 _CENTURY = 2000
 _NOON = 12
 _COUNTED = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,52})?", re.ASCII)
@@ -213,18 +204,12 @@ def times_in_standard_form(
     fine: Any = pc.equal(cells, "")
     if typed:  # cells that were dates, not text, come in the standard form
         fine = pc.or_(fine, pc.match_substring_regex(cells, _ISO_DATE))
-    if set(_PART.findall(layout.times)) - _PLAIN_PARTS or layout.times in COUNTED_TIMES:
-        written = _each_once(cells, of=lambda text: standard_time(text, times=layout.times))
-        fits = pc.is_valid(written)
-    else:
-        pattern, rewritten = _time_pattern(layout.times)
-        fits = pc.match_substring_regex(cells, rf"\A{pattern}\z")
-        written = pc.replace_substring_regex(cells, rf"\A{pattern}\z", rewritten)
-        for short, padded in _UNPADDED if "%-" in layout.times else ():
-            written = pc.replace_substring_regex(written, short, padded)
-    fine = pc.or_(fine, fits)
+    own: Any = cells.dictionary_encode()
+    standard = [standard_time(text, times=layout.times) for text in own.dictionary.to_pylist()]
+    written = pa.array(standard, pa.large_string()).take(own.indices)
+    fine = pc.or_(fine, pc.is_valid(written))
     note_cells(problems, pc.invert(fine), why=f"is not a time written as {layout.times}")
-    return pc.if_else(fine, pc.if_else(fits, written, cells), "")
+    return pc.if_else(fine, pc.coalesce(written, cells), "")
 
 
 def days_of(cells: pa.Array) -> pa.Array:
@@ -243,24 +228,23 @@ def standard_time(text: str, *, times: str) -> str | None:
     """One cell in the standard form; None: not so written."""
     if times in COUNTED_TIMES:
         return _counted(text, times=times)
-    pattern, _ = _time_pattern(times)
-    match = re.fullmatch(pattern, text, re.ASCII)
+    names, pattern = _time_pattern(times)
+    match = pattern.fullmatch(text)
     if match is None:
         return None
-    parts = dict(zip(_PART.findall(times), match.groups(), strict=True))
-    given = {name.replace("-", ""): value for name, value in parts.items()}
-    year = int(given["%Y"]) if "%Y" in given else _CENTURY + int(given["%y"])
-    month = int(given["%m"]) if "%m" in given else 1 + MONTHS.index(given["%b"].title())
-    hour = int(given.get("%H", "0"))
-    if "%I" in given:
-        hour = int(given["%I"])
+    given = dict(zip(names, match.groups(), strict=True))
+    year = int(given["Y"]) if "Y" in given else _CENTURY + int(given["y"])
+    month = int(given["m"]) if "m" in given else 1 + MONTHS.index(given["b"].title())
+    hour = int(given.get("H", "0"))
+    if "I" in given:
+        hour = int(given["I"])
         if not 1 <= hour <= _NOON:
             return None
-        hour = hour % _NOON + (_NOON if given["%p"].upper() == "PM" else 0)
-    clock = f"{hour:02}:{given.get('%M', '00')}:{given.get('%S', '00')}"
-    fraction = f".{given['%f']}" if "%f" in given else ""
-    day = f"{year:04}-{month:02}-{int(given['%d']):02}"
-    return f"{day}T{clock}{fraction}{given.get('%z', '')}"
+        hour = hour % _NOON + (_NOON if given["p"].upper() == "PM" else 0)
+    clock = f"{hour:02}:{given.get('M', '00')}:{given.get('S', '00')}"
+    fraction = f".{given['f']}" if "f" in given else ""
+    day = f"{year:04}-{month:02}-{int(given['d']):02}"
+    return f"{day}T{clock}{fraction}{given.get('z', '')}"
 
 
 def _counted(text: str, *, times: str) -> str | None:
@@ -281,22 +265,10 @@ def _counted(text: str, *, times: str) -> str | None:
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")
 
 
-def _each_once(cells: pa.Array, *, of: Callable[[str], str | None]) -> pa.Array:
-    numbered: Any = cells.dictionary_encode()
-    written = [of(text) for text in numbered.dictionary.to_pylist()]
-    return pa.array(written, pa.large_string()).take(numbered.indices)
-
-
 @lru_cache(maxsize=PATTERNS_KEPT)
-def _time_pattern(times: str) -> tuple[str, str]:
-    """A pattern of the whole cell, and the standard form in its groups."""
-    parts = _PART.findall(times)
-    literals = _PART.split(times)
-    pattern = re.escape(literals[0]) + "".join(
-        TIME_PARTS[part] + re.escape(text) for part, text in zip(parts, literals[1:], strict=True)
-    )
-    group = {part.replace("-", ""): rf"\{at}" for at, part in enumerate(parts, start=1)}
-    clock = ":".join(group.get(part, "00") for part in ("%H", "%M", "%S"))
-    fraction = f".{group['%f']}" if "%f" in group else ""
-    date = "-".join(group.get(part, "") for part in ("%Y", "%m", "%d"))
-    return pattern, f"{date}T{clock}{fraction}{group.get('%z', '')}"
+def _time_pattern(times: str) -> tuple[list[str], re.Pattern[str]]:
+    """The parts of a pattern by their letters, and how a cell of it is written."""
+    parts, literals = _PART.findall(times), _PART.split(times)
+    pairs = zip(parts, literals[1:], strict=True)
+    written = "".join(TIME_PARTS[part] + re.escape(text) for part, text in pairs)
+    return [part[-1] for part in parts], re.compile(re.escape(literals[0]) + written, re.ASCII)

@@ -308,14 +308,14 @@ def reading_of(
             refuse_too_many_rejects(
                 raw.name, line=int(raw.lines[row]), reason=f"has a wrong {column.name}"
             )
-        for column_index, found_problems in relations(
-            schema, column.name, reading.columns, reading.typed
-        ):
-            # What must hold between cells is judged only where each by itself can be read.
-            reading.note(
-                column_index,
-                {row: why for row, why in found_problems.items() if row not in reading.problems},
-            )
+        # What must hold between cells is judged only where each by itself can be read.
+        found: dict[int, str] = {}
+        for kind, last, rule in _RULES:
+            if (kind, last) == (schema.kind, column.name):
+                for rows, why in rule(reading.columns, reading.typed):
+                    found |= dict.fromkeys(np.flatnonzero(rows).tolist(), why)
+        judged = {row: why for row, why in found.items() if row not in reading.problems}
+        reading.note(column.name, judged)
     _drop_values(reading, schema=schema, rows=without_payment)
     if schema.kind is SourceKind.SETTLEMENT:
         _whole_fees(reading)
@@ -580,109 +580,84 @@ def texts_of(cells: pa.Array) -> "pd.Series[str]":
 
 Columns = Mapping[str, pa.Array]
 Values = Mapping[str, Any]
-Finding = tuple[str, dict[int, str]]
-"""(column, row number -> reason)"""
+Finding = tuple[npt.NDArray[np.bool_], str]
+"""Rows, and why they are refused; the last reason of a row counts."""
 
 
-def relations(
-    schema: TableSchema, column: str, cells: Columns, values: Values
-) -> Iterator[Finding]:
-    """Findings of every rule that can be judged once this column has been read."""
-    for kind, last, rule in _RULES:
-        if schema.kind is kind and last == column:
-            yield rule(cells, values)
-
-
-def _refund_amount_given(cells: Columns, values: Values) -> Finding:
-    del values
+def _refund_amount_given(cells: Columns, _: Values) -> Iterator[Finding]:
     partly = _is(cells["status"], OrderStatus.PARTIALLY_REFUNDED)
-    rows = _rows(partly & _blank(cells["refund_amount"]))
-    reason = "is blank on a partially_refunded order"
-    return "refund_amount", dict.fromkeys(rows, reason)
+    yield partly & _blank(cells["refund_amount"]), "is blank on a partially_refunded order"
 
 
-def _action_given(cells: Columns, values: Values) -> Finding:
-    del values
-    details = np.zeros(len(cells["action"]), dtype=bool)
-    for name in ("action_amount", "action_reason", "request_id"):
-        details |= ~_blank(cells[name])
-    rows = _rows(details & _blank(cells["action"]))
-    return "action", dict.fromkeys(rows, "is blank although the row carries details of an action")
+def _action_given(cells: Columns, _: Values) -> Iterator[Finding]:
+    details = ~np.all(
+        [_blank(cells[name]) for name in ("action_amount", "action_reason", "request_id")], axis=0
+    )
+    why = "is blank although the row carries details of an action"
+    yield details & _blank(cells["action"]), why
 
 
-def _action_amount_fits(cells: Columns, values: Values) -> Finding:
-    action: AmountColumn = values["action_amount"]
-    order: AmountColumn = values["amount"]
+def _action_amount_fits(cells: Columns, values: Values) -> Iterator[Finding]:
+    action, order = values["action_amount"], values["amount"]
     both = action.given & order.given
-    moved = ~_is(cells["action"], InstructionKind.REVIEW)
-    zero = both & (action.minor_units == 0) & moved
-    above = both & (action.minor_units > order.minor_units)
     whole = _is(cells["action"], InstructionKind.CANCEL, InstructionKind.REVIEW)
     part = both & whole & (action.minor_units != order.minor_units)
-    reasons = dict.fromkeys(_rows(part), "differs from the order: a cancel or review is whole")
-    reasons |= dict.fromkeys(_rows(above), "is more than the amount of the order")
-    reasons |= dict.fromkeys(_rows(zero), "is zero; an action moves money or is left out")
-    return "action_amount", reasons
+    yield part, "differs from the order: a cancel or review is whole"
+    above = both & (action.minor_units > order.minor_units)
+    yield above, "is more than the amount of the order"
+    moved = ~_is(cells["action"], InstructionKind.REVIEW)
+    zero = both & (action.minor_units == 0) & moved
+    yield zero, "is zero; an action moves money or is left out"
 
 
-def _instruction_names(name: str) -> Callable[[Columns, Values], Finding]:
+def _instruction_names(name: str) -> "_Rule":
     """An instruction names its order and payment, unless its kind has none."""
 
-    def rule(cells: Columns, values: Values) -> Finding:
-        del values
-        free = _is(cells["kind"], *KINDS_WITHOUT_TRANSACTION)
-        return name, dict.fromkeys(_rows(_blank(cells[name]) & ~free), "is blank")
+    def rule(cells: Columns, _: Values) -> Iterator[Finding]:
+        yield _blank(cells[name]) & ~_is(cells["kind"], *KINDS_WITHOUT_TRANSACTION), "is blank"
 
     return rule
 
 
-def _amount_with_currency(of: str) -> Callable[[Columns, Values], Finding]:
+def _amount_with_currency(of: str) -> "_Rule":
     """An amount that may be blank has its own currency, or both are blank."""
     currency, amount = f"{of}_currency", f"{of}_amount"
 
-    def rule(cells: Columns, values: Values) -> Finding:
-        del values
+    def rule(cells: Columns, _: Values) -> Iterator[Finding]:
         alone = _blank(cells[currency]) != _blank(cells[amount])
-        return amount, dict.fromkeys(_rows(alone), f"needs {currency} and {amount} together")
+        yield alone, f"needs {currency} and {amount} together"
 
     return rule
 
 
-def _day_exists(name: str) -> Callable[[Columns, Values], Finding]:
+def _day_exists(name: str) -> "_Rule":
     """A date is a day of the calendar, and not centuries away."""
 
-    def rule(cells: Columns, values: Values) -> Finding:
-        del values
-        days = [text for text in pc.unique(cells[name]).to_pylist() if text]
-        wrong = {text: why for text in days if (why := what_is_wrong_with_day(text))}
-        texts = pa.array([*wrong], pa.large_string())
-        rows = _rows(np.array(pc.is_in(cells[name], value_set=texts), dtype=bool))
-        return name, {row: wrong[cells[name][row].as_py()] for row in rows}
+    def rule(cells: Columns, _: Values) -> Iterator[Finding]:
+        for text in pc.unique(cells[name]).to_pylist():
+            if text and (why := what_is_wrong_with_day(text)):
+                yield _is(cells[name], text), why
 
     return rule
 
 
-def _net_adds_up(cells: Columns, values: Values) -> Finding:
-    del cells
+def _net_adds_up(_: Columns, values: Values) -> Iterator[Finding]:
     gross, fee, net = (values[name] for name in ("gross", "fee", "net"))
     given = gross.given & fee.given & net.given
     wrong = given & (gross.minor_units - fee.minor_units != net.minor_units)
-    return "net", dict.fromkeys(_rows(wrong), "is not gross less fee")
+    yield wrong, "is not gross less fee"
 
 
-def _entry_whole(cells: Columns, values: Values) -> Finding:
+def _entry_whole(cells: Columns, values: Values) -> Iterator[Finding]:
     """An entry has its number, its days and its amount; a statement without entries has none."""
-    amount: AmountColumn = values["amount"]
     filled = [~_blank(cells[name]) for name in ("entry_no", "booked_on", "value_on")]
-    some, every = amount.given.copy(), amount.given.copy()
-    for column in filled:
-        some |= column
-        every &= column
-    reason = "needs entry_no, booked_on, value_on and amount together"
-    return "amount", dict.fromkeys(_rows(some & ~every), reason)
+    filled.append(values["amount"].given)
+    partly = np.any(filled, axis=0) & ~np.all(filled, axis=0)
+    yield partly, "needs entry_no, booked_on, value_on and amount together"
 
 
-_RULES: tuple[tuple[SourceKind, str, Callable[[Columns, Values], Finding]], ...] = (
+_Rule = Callable[[Columns, Values], Iterator[Finding]]
+_RULES: tuple[tuple[SourceKind, str, _Rule], ...] = (
     (SourceKind.ORDERS, "refund_amount", _refund_amount_given),
     (SourceKind.ORDERS, "action", _action_given),
     (SourceKind.ORDERS, "action_amount", _action_amount_fits),
@@ -698,6 +673,7 @@ _RULES: tuple[tuple[SourceKind, str, Callable[[Columns, Values], Finding]], ...]
     (SourceKind.INSTRUCTIONS, "order_no", _instruction_names("order_no")),
     (SourceKind.INSTRUCTIONS, "transaction_id", _instruction_names("transaction_id")),
 )
+"""Kind, the column that completes the rule and is refused, and what must hold."""
 
 
 def _blank(cells: pa.Array) -> npt.NDArray[np.bool_]:
@@ -707,7 +683,3 @@ def _blank(cells: pa.Array) -> npt.NDArray[np.bool_]:
 def _is(cells: pa.Array, *words: str) -> npt.NDArray[np.bool_]:
     known = pa.array([str(word) for word in words], pa.large_string())
     return np.array(pc.is_in(cells, value_set=known), dtype=bool)
-
-
-def _rows(mask: npt.NDArray[np.bool_]) -> list[int]:
-    return [int(row) for row in np.flatnonzero(mask)]

@@ -22,6 +22,7 @@ def amounts(*texts: str, currency: str = "EUR", **answers: str) -> tuple[dict, s
         (("1234", "2500"), "JPY", {}, set()),
         (("1.234", "2.500"), "EUR", {"thousands_sign": "."}, {"units"}),
         (("12.34-", "7.50"), "EUR", {"minus": "behind"}, set()),
+        (("10.00", "7.50", "n/a"), "EUR", {}, set()),
     ],
 )
 def test_an_amount_that_reads_two_ways_is_asked(

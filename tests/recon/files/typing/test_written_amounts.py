@@ -7,7 +7,7 @@ from recon.files.typing.amounts import (
     AmountColumn,
     amounts_in_standard_form,
     less_debits,
-    plain_amount,
+    plain_amounts,
     read_amounts,
     with_short_decimals,
 )
@@ -71,7 +71,7 @@ def test_an_amount_is_what_its_layout_says_or_nothing(
     problems: dict[int, str] = {}
     cells = pa.array([text], pa.large_string())
     read = amounts_in_standard_form(cells, layout=layout, numbers=None, problems=problems)
-    assert plain_amount(text, layout=layout) == plain
+    assert plain_amounts([text], layout=layout) == [plain]
     assert read.to_pylist() == [plain or ""]
     assert bool(problems) == (plain is None)
 
