@@ -18,6 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+from urllib.parse import parse_qsl
 
 import uvicorn
 from starlette.applications import Starlette
@@ -32,6 +33,9 @@ from recon.gateway_client import OurAccount, UnsignedError
 from recon.instructions.account import MESSAGES, GatewayAccount, gateway_account
 from recon.model.errors import AmountError, ConfigurationError, SourceUnreadableError, StoreError
 from recon.model.money import parse_minor_units
+from recon.gateway_client import UnsignedError
+from recon.instructions.account import GatewayAccount, gateway_account
+from recon.model.errors import ConfigurationError, SourceUnreadableError, StoreError
 from recon.model.words import Clock
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_servers import Bodies, server_config
@@ -220,6 +224,10 @@ def _digest(fields: Mapping[str, str]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+FORM_BYTES_MAX = 65_536
+PAIRS_MAX = 200
+NAME_CHARACTERS_MAX = 100
+VALUE_CHARACTERS_MAX = 5_000
 ACKNOWLEDGED = 200
 STATUS_OF: Mapping[str, int] = {
     "malformed": 400,
@@ -384,3 +392,39 @@ def create_app(receiver: Receiver) -> Starlette:
             Route("/health", health, methods=["GET"]),
         ]
     )
+
+
+def form_pairs(body: bytes) -> dict[str, str]:
+    """The pairs of a form by name, values trimmed; stricter than a web server.
+
+    Raises:
+        SourceUnreadableError: not such a form, with the reason; never with a value of it.
+    """
+    if len(body) > FORM_BYTES_MAX:
+        msg = f"larger than {FORM_BYTES_MAX} bytes"
+        raise SourceUnreadableError(msg)
+    if not body:
+        msg = "empty"
+        raise SourceUnreadableError(msg)
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=PAIRS_MAX,
+        )
+    except ValueError as error:
+        # A name or value may stand in the library's own words: they are not repeated.
+        msg = f"not a form of at most {PAIRS_MAX} UTF-8 pairs"
+        raise SourceUnreadableError(msg) from error
+    fields: dict[str, str] = {}
+    for name, value in pairs:
+        if len(name) > NAME_CHARACTERS_MAX or len(value) > VALUE_CHARACTERS_MAX:
+            msg = "a name or value is too long"
+            raise SourceUnreadableError(msg)
+        if name in fields:
+            msg = "the same name stands in it twice"
+            raise SourceUnreadableError(msg)
+        fields[name] = value.strip()
+    return fields

@@ -14,6 +14,7 @@ from recon.files.formats.format_limits import REJECTED_CHARACTERS_MAX, REJECTED_
 from recon.files.formats.raw_table import BadRow, Rows
 from recon.files.reader import file_reader, plain_table
 from recon.files.reader.door import MIB, SMALL_BYTES, Ending
+from recon.files.typing.table_schema import schema_of
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
 
@@ -125,7 +126,7 @@ def read_apart(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Refused]:
         path.write_bytes(make())
         assert path.stat().st_size < SMALL_BYTES
         with pytest.raises(SourceUnreadableError) as raised:
-            plain_table(path, kind=SourceKind.ORDERS, rules=Rules())
+            plain_table(path, schema=schema_of(SourceKind.ORDERS), rules=Rules())
         took = file_reader().ended
         assert took is not None
         refused[name] = Refused(str(raised.value), took)

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from recon.files.formats.form_pairs import FORM_BYTES_MAX
 from recon.model.errors import ConfigurationError
-from recon.notifications.receiver import listening
+from recon.notifications.receiver import FORM_BYTES_MAX, listening
 from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, form
 
 ADDRESS = f"/notifications/{MERCHANT}/{ACCOUNT}"

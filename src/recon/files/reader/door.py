@@ -200,33 +200,19 @@ def write_batches(batches: Iterable[pa.RecordBatch], *, schema: pa.Schema, into:
             stream.write_batch(batch)
 
 
-def read_batches(rows: IO[bytes], *, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_batches(rows: IO[bytes], *, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of the next frame, as they were written: so many at once.
 
     Raises:
-        BrokenParcelError: it is none, or has other columns.
+        BrokenParcelError: it is none, or has other columns than those of `schema`.
     """
     try:
         stream = pa.ipc.open_stream(rows)
-        if not stream.schema.equals(schema):
+        if schema is not None and not stream.schema.equals(schema):
             raise BrokenParcelError
         for batch in stream:
             batch.validate(full=True)
             yield batch
-    except (pa.ArrowException, OSError, ValueError, TypeError):
-        raise BrokenParcelError from None
-
-
-def read_parts(rows: IO[bytes]) -> Iterator[pd.DataFrame]:
-    """The next frame, so many rows of it at once.
-
-    Raises:
-        BrokenParcelError: it is none.
-    """
-    try:
-        for batch in pa.ipc.open_stream(rows):
-            batch.validate(full=True)
-            yield batch.to_pandas()
     except (pa.ArrowException, OSError, ValueError, TypeError):
         raise BrokenParcelError from None
 

@@ -39,7 +39,6 @@ from recon.files.reader.door import (
     file_reader,
     read_batches,
     read_frame,
-    read_parts,
     size_of,
     write_batches,
     write_facts,
@@ -52,7 +51,6 @@ from recon.files.typing.table_schema import (
     ORDER_FILE,
     SETTLEMENT_FILE,
     TableSchema,
-    schema_of,
 )
 from recon.files.typing.typed_table import TableReading, proven_table, reading_of
 from recon.instructions.sealing import Seal
@@ -64,7 +62,7 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import ReconError, SourceMissingError
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.words import Reject, SourceFile
 from recon.privacy.own_files import for_owner
 from recon.privacy.shown_text import scrubbed
 
@@ -118,10 +116,10 @@ class TableRead(NamedTuple):
 
 
 def plain_table(
-    path: Path, *, kind: SourceKind, rules: Rules, layout: FileLayout = STANDARD
+    path: Path, *, schema: TableSchema, rules: Rules, layout: FileLayout = STANDARD
 ) -> TableRead:
-    """A file of any kind, in the columns of the contract."""
-    how = {"schema": schema_of(kind), "rules": rules, "layout": layout}
+    """A file as a table of the contract."""
+    how = {"schema": schema, "rules": rules, "layout": layout}
     with file_reader().read(path, table, path=path, **how) as read:
         return TableRead(read_frame(read.rows), read.facts)
 
@@ -153,7 +151,8 @@ class OrderRead(NamedTuple):
     def parts(self) -> Iterator[SpooledRows]:
         """The rows, in their order, some at a time."""
         self.rows.seek(0)
-        for frame in read_parts(self.rows):
+        for batch in read_batches(self.rows):
+            frame = batch.to_pandas()
             with_action = frame[frame["action"] != ""].reset_index(drop=True)
             yield SpooledRows(frame[list(ORDER_COLUMNS)], with_action[list(ACTION_COLUMNS)])
 
@@ -179,8 +178,8 @@ class LedgerRead(NamedTuple):
     def parts(self) -> Iterator[pd.DataFrame]:
         """LEDGER_COLUMNS, some thousand entries at a time."""
         self.rows.seek(0)
-        for frame in read_parts(self.rows):
-            yield frame[list(LEDGER_COLUMNS)]
+        for batch in read_batches(self.rows):
+            yield batch.to_pandas()[list(LEDGER_COLUMNS)]
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from recon.files.formats.json_text import read_json_object
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
+from recon.files.typing.table_schema import schema_of
 from recon.matching.bank.arrived_groups import BALANCE
 from recon.matching.bank.bank_frames import covered_to
 from recon.matching.bank.kept_entries import kept_of
@@ -150,7 +151,7 @@ def _reject(row: Mapping[str, Any]) -> Reject:
 
 def _whole(path: Path, *, kind: SourceKind, rules: Rules) -> TableRead:
     """A file of ours, of which every row must be readable."""
-    table = plain_table(path, kind=kind, rules=rules)
+    table = plain_table(path, schema=schema_of(kind), rules=rules)
     if table.facts.rejects:
         bad = table.facts.rejects[0]
         msg = f"{path}, line {bad.line}, {bad.column}: {bad.reason}; it is not as its run wrote it"

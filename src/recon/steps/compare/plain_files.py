@@ -16,6 +16,7 @@ from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
 from recon.matching.breaks.reopened import with_reopened
+from recon.files.typing.table_schema import schema_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.frames.arrays import texts
@@ -468,7 +469,9 @@ def _read(
     """Every file, none of which an earlier run read."""
     tables = {
         kind: tuple(
-            plain_table(path, kind=kind, rules=rules, layout=layouts.of(path, kind=kind))
+            plain_table(
+                path, schema=schema_of(kind), rules=rules, layout=layouts.of(path, kind=kind)
+            )
             for path in paths
         )
         for kind, paths in _named(request)

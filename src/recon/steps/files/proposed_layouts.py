@@ -1,6 +1,6 @@
 """A layout proposed for samples of a file, and what the night's own readers make of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from recon.config.declared import mistakes_of
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import LedgerSource
+from recon.config.mistakes import mistakes_of
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.layouts import refuse_wrong_layout
@@ -18,10 +19,7 @@ from recon.files.reader import (
     bank_facts,
     instruction_file,
     layout_proposal,
-    ledger_file,
-    order_file,
     plain_table,
-    settlement_file,
 )
 from recon.files.typing.table_schema import (
     BANK,
@@ -32,7 +30,7 @@ from recon.files.typing.table_schema import (
     TableSchema,
 )
 from recon.model.errors import SourceUnreadableError, UsageError
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.words import Reject, SourceFile
 
 _REVIEW_FLAGS = frozenset({"1"})
 
@@ -69,50 +67,18 @@ class _Kind(NamedTuple):
     schema: TableSchema
     table: str
     """Header of its table in merchants.toml, `{}` for the account."""
-    check: Callable[[Path, FileLayout, Rules], Checked]
     named: bool = True
     """The layout says which names are of it."""
 
 
-def _orders(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    with order_file(path, rules=rules, layout=layout, keep=False) as read:
-        return Checked(read.facts.source_file, read.facts.rejects)
-
-
-def _gateway(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    facts = plain_table(path, kind=SourceKind.GATEWAY, rules=rules, layout=layout).facts
-    return Checked(facts.source_file, facts.rejects)
-
-
-def _settlement(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    facts = settlement_file(path, rules=rules, layout=layout).facts
-    return Checked(facts.source_file, facts.rejects)
-
-
-def _ledger(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    with ledger_file(LedgerSource(path=path, layout=layout), rules=rules) as read:
-        return Checked(read.facts.source_file, read.facts.rejects)
-
-
-def _instructions(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    file = instruction_file(
-        path, rules=rules, seal=None, review_flags=_REVIEW_FLAGS, layout=layout
-    ).file
-    return Checked(file.source_file, file.rejects)
-
-
-def _bank(path: Path, layout: FileLayout, rules: Rules) -> Checked:
-    return Checked(bank_facts(path, rules=rules, layout=layout).source_file, ())
-
-
 _LAYOUTS = '[[accounts."{}".layouts]]'
 KINDS: Mapping[str, _Kind] = {
-    "orders": _Kind(ORDER_FILE, _LAYOUTS, _orders),
-    "instructions": _Kind(INSTRUCTION_FILE, _LAYOUTS, _instructions),
-    "settlement": _Kind(SETTLEMENT_FILE, '[[accounts."{}".settlement.layouts]]', _settlement),
-    "gateway": _Kind(GATEWAY, '[[accounts."{}".gateway.layouts]]', _gateway),
-    "ledger": _Kind(LEDGER, '[accounts."{}".ledger.layout]', _ledger, named=False),
-    "bank": _Kind(BANK, '[[bank."NAME".layouts]]', _bank),
+    "orders": _Kind(ORDER_FILE, _LAYOUTS),
+    "instructions": _Kind(INSTRUCTION_FILE, _LAYOUTS),
+    "settlement": _Kind(SETTLEMENT_FILE, '[[accounts."{}".settlement.layouts]]'),
+    "gateway": _Kind(GATEWAY, '[[accounts."{}".gateway.layouts]]'),
+    "ledger": _Kind(LEDGER, '[accounts."{}".ledger.layout]', named=False),
+    "bank": _Kind(BANK, '[[bank."NAME".layouts]]'),
 }
 """Kind of file -> what a night reads of it."""
 
@@ -156,13 +122,21 @@ def propose_layout(
         return Proposed(text, proposal, None, ())
     layout = _layout(proposal.layout)
     refuse_wrong_layout(layout, schemas=(how.schema,), where="the proposal: ")
-    checked = tuple(_checked(path, layout, rules, how=how) for path in paths)
-    return Proposed(text, proposal, layout, checked)
+    found = tuple(checked(path, layout, rules, schema=how.schema) for path in paths)
+    return Proposed(text, proposal, layout, found)
 
 
-def _checked(path: Path, layout: FileLayout, rules: Rules, *, how: _Kind) -> Checked:
+def checked(path: Path, layout: FileLayout, rules: Rules, *, schema: TableSchema) -> Checked:
+    """What a night would read of a file; nothing, with the reason, where it would refuse it."""
     try:
-        return how.check(path, layout, rules)
+        if schema is BANK:
+            return Checked(bank_facts(path, rules=rules, layout=layout).source_file, ())
+        if schema is INSTRUCTION_FILE:
+            how: dict[str, Any] = {"rules": rules, "review_flags": _REVIEW_FLAGS}
+            file = instruction_file(path, seal=None, layout=layout, **how).file
+            return Checked(file.source_file, file.rejects)
+        facts = plain_table(path, schema=schema, rules=rules, layout=layout).facts
+        return Checked(facts.source_file, facts.rejects)
     except SourceUnreadableError as error:
         return Checked(None, (), str(error))
 

@@ -30,7 +30,7 @@ from recon.files.reader import (
     settlement_file,
 )
 from recon.files.reader.files import refused_instructions, refused_orders
-from recon.files.typing.table_schema import SETTLEMENT_FILE
+from recon.files.typing.table_schema import SETTLEMENT_FILE, schema_of
 from recon.files.typing.typed_table import read_table
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
@@ -92,7 +92,10 @@ def test_an_order_file_is_the_same(tmp_path: Path) -> None:
 def test_a_plain_table_is_the_same(tmp_path: Path, kind: SourceKind, text: str) -> None:
     """As `recon reconcile` reads its files."""
     path = written(tmp_path, "t.csv", text)
-    far, near = plain_table(path, kind=kind, rules=RULES), read_table(path, kind=kind, rules=RULES)
+    far, near = (
+        plain_table(path, schema=schema_of(kind), rules=RULES),
+        read_table(path, kind=kind, rules=RULES),
+    )
     pd.testing.assert_frame_equal(far.frame, near.frame)
     assert far.facts[:3] == (near.rejects, near.source_file, near.ignored_columns)
     assert near.rejects
@@ -154,10 +157,10 @@ def test_refused_rows_are_the_same(tmp_path: Path) -> None:
 def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
     """A missing file, a wrong header and a wrong mapping each stay what they are."""
     with pytest.raises(SourceMissingError, match="does not exist"):
-        plain_table(tmp_path / "gone.csv", kind=SourceKind.ORDERS, rules=RULES)
+        plain_table(tmp_path / "gone.csv", schema=schema_of(SourceKind.ORDERS), rules=RULES)
     wrong = written(tmp_path, "w.csv", "a,b\n1,2\n")
     with pytest.raises(SourceUnreadableError, match=r"w\.csv lacks the columns merchant_id"):
-        plain_table(wrong, kind=SourceKind.ORDERS, rules=RULES)
+        plain_table(wrong, schema=schema_of(SourceKind.ORDERS), rules=RULES)
     mapped = LedgerSource(path=wrong, columns={"nobody": "a"})
     with pytest.raises(ConfigurationError, match="nobody"), ledger_file(mapped, rules=RULES):
         pass
@@ -166,7 +169,7 @@ def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
 def test_what_a_file_took_is_known(tmp_path: Path) -> None:
     """Memory and time of the reader of the last file, for whoever measures."""
     path = written(tmp_path, "t.csv", ORDERS)
-    plain_table(path, kind=SourceKind.ORDERS, rules=RULES)
+    plain_table(path, schema=schema_of(SourceKind.ORDERS), rules=RULES)
     ended = file_reader().ended
     assert ended is not None
     assert 0 < ended.peak_bytes < 512 * 2**20

@@ -5,8 +5,8 @@ import pytest
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.kinds.ledger_file import read_ledger
-from recon.model.errors import SourceUnreadableError, UsageError
-from recon.steps.files.proposed_layouts import KINDS, Proposed, propose_layout
+from recon.model.errors import UsageError
+from recon.steps.files.proposed_layouts import KINDS, Proposed, checked, propose_layout
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
 
 SHAPE = {shape.name: shape for shape in SHAPES}
@@ -133,8 +133,9 @@ def test_a_last_line_of_totals_is_held_against_the_rows(
     assert proposal.layout is not None
     path = tmp_path / "a.csv"
     path.write_text(text.replace("Total,4", "Total,5"))
-    with pytest.raises(SourceUnreadableError, match="declares 5 rows and has 4"):
-        KINDS[kind].check(path, proposal.layout, Rules())
+    refused = checked(path, proposal.layout, Rules(), schema=KINDS[kind].schema)
+    assert refused.source is None
+    assert "declares 5 rows and has 4" in refused.refusal
 
 
 def test_what_was_captured_and_refunded_is_read_of_a_portal(tmp_path: Path) -> None:
@@ -228,7 +229,9 @@ def test_the_sign_of_an_entry_says_what_its_type_says(tmp_path: Path) -> None:
 
     (tmp_path / "a.csv").write_text(text + BOOKED.format(4).replace("capture", "fee"))
     assert proposal.layout is not None
-    (reject,) = KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules()).rejects
+    (reject,) = checked(
+        tmp_path / "a.csv", proposal.layout, Rules(), schema=KINDS["ledger"].schema
+    ).rejects
     assert (reject.line, reject.column) == (5, "amount")
     assert reject.reason == "is plus, but fee must be minus in books with captures in plus"
 
@@ -270,8 +273,9 @@ def test_a_sum_in_a_last_line_is_held_as_its_count_is(tmp_path: Path) -> None:
 
     (tmp_path / "a.csv").write_text(text.replace("98,00", "98,01"))
     assert proposal.layout is not None
-    with pytest.raises(SourceUnreadableError, match=r"declares 98,01 EUR and its rows have 98\.00"):
-        KINDS["ledger"].check(tmp_path / "a.csv", proposal.layout, Rules())
+    refused = checked(tmp_path / "a.csv", proposal.layout, Rules(), schema=KINDS["ledger"].schema)
+    assert refused.source is None
+    assert "declares 98,01 EUR and its rows have 98.00" in refused.refusal
 
 
 @pytest.mark.parametrize(

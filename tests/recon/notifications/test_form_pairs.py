@@ -1,7 +1,7 @@
 import pytest
 
-from recon.files.formats.form_pairs import FORM_BYTES_MAX, PAIRS_MAX, form_pairs
 from recon.model.errors import SourceUnreadableError
+from recon.notifications.receiver import FORM_BYTES_MAX, PAIRS_MAX, form_pairs
 
 
 def test_a_form_gives_its_pairs_trimmed() -> None:
