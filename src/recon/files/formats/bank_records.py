@@ -3,6 +3,7 @@
 Every format of banks is read into these; a sign is a mark beside an amount, never part of it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recon.matching.frames.bank_sources import STATEMENT
@@ -74,3 +75,8 @@ class RawStatement:
     closing: RawBalance | None = None
     entries: list[RawEntry] = field(default_factory=list)
     line: int = 1
+
+
+def glued(pieces: Sequence[str], *, full: int) -> str:
+    """Pieces as one text: behind a full one a word may go on, behind another it ends."""
+    return "".join(piece if len(piece) >= full else f"{piece} " for piece in pieces).strip()

@@ -18,6 +18,7 @@ from recon.files.formats.bank_records import (
     RawBalance,
     RawEntry,
     RawStatement,
+    glued,
 )
 from recon.files.formats.format_limits import XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
@@ -280,15 +281,10 @@ def _remittance(element: Any) -> str:
     element_found = _child(element, "RmtInf")
     if element_found is None:
         return _text(element, "AddtlTxInf")
-    words = [_glued([text.text or "" for text in _children(element_found, "Ustrd")])]
+    words = [glued([text.text or "" for text in _children(element_found, "Ustrd")], full=FULL_LINE)]
     for structured in _children(element_found, "Strd"):
         words += [part.strip() for part in structured.itertext() if part.strip()]
     return "\n".join(filter(None, (*words, _text(element, "AddtlTxInf"))))
-
-
-def _glued(pieces: list[str]) -> str:
-    """Lines as one text: behind a full one a word may go on, behind another it ends."""
-    return "".join(piece if len(piece) >= FULL_LINE else f"{piece} " for piece in pieces).strip()
 
 
 def _charges(element: Any) -> Iterator[tuple[str, str, bool]]:

@@ -20,6 +20,7 @@ from recon.files.formats.bank_records import (
     RawBalance,
     RawEntry,
     RawStatement,
+    glued,
 )
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
@@ -278,12 +279,12 @@ def _take_words(entry: RawEntry, lines: Sequence[str]) -> None:
     whole = lines[0] if len(lines) == 1 else "".join(lines)
     pieces = _FIELD.split(whole) if "?" in whole else [whole]
     if len(pieces) == 1:
-        text = _glued(lines, full=FULL_LINE)
+        text = glued(lines, full=FULL_LINE)
         entry.counterparty = " ".join(part.strip() for part in _PARTY.findall(text))
     else:
         fields = dict(zip(pieces[1::2], pieces[2::2], strict=True))
         codes = sorted(_OF_TEXT.intersection(fields))
-        text = _glued([fields[code] for code in codes], full=FULL_FIELD)
+        text = glued([fields[code] for code in codes], full=FULL_FIELD)
         account, side, more = (fields.get(code, "").strip() for code in ("31", "32", "33"))
         entry.counterparty = f"{side}{more} {account}".strip()
         text = (
@@ -300,14 +301,6 @@ def _take_words(entry: RawEntry, lines: Sequence[str]) -> None:
         entry.end_to_end_id, text = "", text.strip()
     more = entry.text
     entry.text = (f"{text}\n{more}" if text and more else text or more)[:TEXT_CHARACTERS_MAX]
-
-
-def _glued(pieces: Sequence[str], *, full: int) -> str:
-    """Pieces as one text: behind a full one a word may go on, behind another it ends."""
-    text = ""
-    for piece in pieces:
-        text += piece if len(piece) >= full else f"{piece} "
-    return text.strip()
 
 
 @lru_cache(maxsize=DAYS_MAX)

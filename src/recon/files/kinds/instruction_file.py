@@ -391,25 +391,18 @@ def _cells_fit(
 
 def _action(row: Mapping[str, Any]) -> dict[str, Any]:
     amount = row["amount"] or 0
+    same = (
+        *("merchant_id", "account_id", "order_no", "transaction_id", "currency", "request_id"),
+        *("review_flag", "recurring_id", "contract_name"),
+    )
     return {
-        "merchant_id": row["merchant_id"],
-        "account_id": row["account_id"],
-        "order_no": row["order_no"],
-        "transaction_id": row["transaction_id"],
-        "currency": row["currency"],
+        **{name: row[name] for name in same},
         "amount": amount,
         "action": row["kind"],
         "action_amount": amount,
         "action_reason": row["reason"],
-        "request_id": row["request_id"],
-        "review_flag": row["review_flag"],
-        "recurring_id": row["recurring_id"],
-        "contract_name": row["contract_name"],
         "line": int(row["line"]),
-        "sealed": "",
-        "payee": "",
-        "payee_digest": "",
-        "content_digest": "",
+        **dict.fromkeys(("sealed", "payee", "payee_digest", "content_digest"), ""),
     }
 
 

@@ -72,29 +72,27 @@ def extract(
         SourceUnreadableError: the ledger cannot be reached, or its answer is not to be trusted.
     """
     url = _url(address)
-    name = _name_of(url)
+    name, dialect = _name_of(url), url.get_backend_name()
+    # As reports show it: the database without the folder of this machine.
+    short = f"{url.host}/{url.database}" if url.host else Path(str(url.database)).name
     try:
         with _snapshot(url) as connection:
+            header, rows = _fetch(connection, query, name=name, rows_max=rows_max)
             if rows_max is not None:
-                header, rows = _first_rows(connection, query, name=name, rows_max=rows_max)
-                return _raw_table(
-                    _short_name(url), header, rows, wanted=wanted, dialect=url.get_backend_name()
-                )
-            header, rows = _fetch(connection, query, name=name)
-            count = _counted(connection, query)
-            total = (
-                _thousandths(row[header.index(amount)] for row in rows)
-                if amount in header
-                else None
-            )
-            summed = total if total is None else _summed(connection, query, column=amount)
+                return _raw_table(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
+            count = int(_asked(connection, "count(*)", query))
+            total = summed = None
+            if amount in header:
+                total = _thousandths(row[header.index(amount)] for row in rows)
+            if total is not None:
+                summed = _summed(connection, query, column=amount)
     except (SQLAlchemyError, OSError) as error:
         refuse(name, f"cannot be read: {_first_line(error, url=url)}; nothing was taken from it")
     if count != len(rows):
         refuse(name, f"gave {len(rows)} rows and counted {count}; it must not change meanwhile")
     if summed != total:
         refuse(name, f"gave amounts of {total} thousandths and sums them up to {summed}")
-    return _raw_table(_short_name(url), header, rows, wanted=wanted, dialect=url.get_backend_name())
+    return _raw_table(f"ledger {short}", header, rows, wanted=wanted, dialect=dialect)
 
 
 def _url(address: str) -> URL:
@@ -121,15 +119,6 @@ def _url(address: str) -> URL:
 def _name_of(url: URL) -> str:
     database = f"{url.host}/{url.database}" if url.host else str(url.database)
     return f"ledger {url.get_backend_name()} {database}"
-
-
-def _short_name(url: URL) -> str:
-    """As reports show it: the database without the folder of this machine."""
-    return (
-        f"ledger {url.host}/{url.database}"
-        if url.host
-        else f"ledger {Path(str(url.database)).name}"
-    )
 
 
 @contextmanager
@@ -167,11 +156,6 @@ def _statement(query: str) -> Any:
     return text(_COLON.sub(r"\\:", query))
 
 
-def _counted(connection: Connection, query: str) -> int:
-    """How many rows the database itself says that the query has."""
-    return int(_asked(connection, "count(*)", query))
-
-
 def _summed(connection: Connection, query: str, *, column: str) -> int:
     """The total of its amounts by the database itself, in thousandths of a major unit."""
     named = connection.dialect.identifier_preparer.quote_identifier(column)
@@ -199,23 +183,17 @@ def _thousandths(cells: Iterable[Any]) -> int | None:
 
 
 def _fetch(
-    connection: Connection, query: str, *, name: str
+    connection: Connection, query: str, *, name: str, rows_max: int | None
 ) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
+    """Names and rows of a query; with `rows_max` the first ones, of which more are not fetched."""
+    if rows_max is not None:
+        connection = connection.execution_options(stream_results=True)
     fetched = connection.execute(_statement(query))
     header = checked_header(list(fetched.keys()), name=name)
-    rows = [tuple(row) for row in fetched.fetchmany(ROWS_MAX + 1)]
+    rows = [tuple(row) for row in fetched.fetchmany(rows_max or ROWS_MAX + 1)]
+    fetched.close()
     if len(rows) > ROWS_MAX:
         refuse(name, f"gives more than {ROWS_MAX} rows; narrow the query")
-    return header, list(rows)
-
-
-def _first_rows(
-    connection: Connection, query: str, *, name: str, rows_max: int
-) -> tuple[tuple[str, ...], list[Sequence[Any]]]:
-    fetched = connection.execution_options(stream_results=True).execute(_statement(query))
-    header = checked_header(list(fetched.keys()), name=name)
-    rows = [tuple(row) for row in fetched.fetchmany(rows_max)]
-    fetched.close()
     return header, list(rows)
 
 

@@ -122,20 +122,21 @@ def test_a_ledger_that_counts_differently_is_refused(
     books: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The count is asked independently of the rows; both must agree."""
-    monkeypatch.setattr(sql_extract, "_counted", lambda *_: 7)
+    monkeypatch.setattr(sql_extract, "_asked", lambda *_: 7)
     with pytest.raises(SourceUnreadableError, match="gave 1 rows and counted 7"):
         extract(fill(books, ("x", 1)), query="select a, b from t", wanted=AB)
 
 
 def counting_after(monkeypatch: pytest.MonkeyPatch, book: Callable[[], object]) -> None:
     """Somebody books an entry between the rows and their count."""
-    counted = sql_extract._counted
+    asked = sql_extract._asked
 
-    def count(*of: Any) -> int:
-        book()
-        return counted(*of)
+    def count(connection: Any, what: str, query: str) -> Any:
+        if what == "count(*)":
+            book()
+        return asked(connection, what, query)
 
-    monkeypatch.setattr(sql_extract, "_counted", count)
+    monkeypatch.setattr(sql_extract, "_asked", count)
 
 
 def test_sqlite_is_read_in_one_snapshot(books: Path, monkeypatch: pytest.MonkeyPatch) -> None:
