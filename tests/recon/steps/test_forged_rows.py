@@ -37,7 +37,7 @@ from .test_bound import UNREAD, approve_it
 CASES = int(os.environ.get("FORGED_ROWS", "0"))
 """0: each column of each table once."""
 FOUND = (
-    *("sending_switch", "release", "contradiction", "agreement", "verdict", "approval"),
+    *("sending_switch", "release", "contradiction", "agreement", "verdict"),
     *("instruction", "history", "order_action", "run", "endorsement"),
     *("order_facts", "order_facts_account"),
 )
@@ -144,9 +144,10 @@ def said(merchant: Any) -> None:
                 )
             elif second is None:
                 agreement_rows.void(connection, first, why="it ran out", at=now)
-        approval_rows.save_first(
+        agreement_rows.save_first(
             connection,
-            "f" * 64,
+            agreement_rows.APPROVE,
+            subject="f" * 64,
             instruction_ids=[refund.instruction_id],
             word=word("Kim Bell", 7),
             valid_until=until,

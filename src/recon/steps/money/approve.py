@@ -26,15 +26,16 @@ from recon.model.errors import UsageError
 from recon.model.words import InstructionState
 from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended
-from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
+from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
+from recon.steps.ground.two_words import ended, note_taken_back, refuse_alone, refuse_two
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
 from recon.store.money.bound_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
-from recon.store.people import approval_rows
+from recon.store.people import agreement_rows
+from recon.store.people.agreement_rows import APPROVE, FirstWord
 
 VALID = Grace.parse("1bd")
 REASON_CHARACTERS_MIN = 3
@@ -64,16 +65,16 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
     """Everything that waits for people, as one list."""
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
-        first = approval_rows.open_approval(connection, wanted.digest)
+        first = agreement_rows.open_word(connection, APPROVE, subject=wanted.digest)
         beside = {
             item.instruction_id: tuple(
                 instruction_rows.find(connection, instruction_id=item.repeats.split())
             )
             for item in wanted.repeats
         }
-    if first is None or _why_ended(first, environment=environment):
+    if first is None or ended(first, environment=environment):
         return Waiting(wanted, "", None, beside)
-    return Waiting(wanted, first.by, first.valid_until, beside)
+    return Waiting(wanted, first.by.by, first.valid_until, beside)
 
 
 def approve(
@@ -87,9 +88,9 @@ def approve(
     refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
         now = environment.clock()
-        first = approval_rows.open_approval(connection, digest)
-        if first is not None and (why := _why_ended(first, environment=environment)):
-            approval_rows.void(connection, first, why=why, at=now)
+        first = agreement_rows.open_word(connection, APPROVE, subject=digest)
+        if first is not None and (why := ended(first, environment=environment)):
+            agreement_rows.void(connection, first, why=why, at=now)
             first = None
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
@@ -97,10 +98,11 @@ def approve(
             decides = _decides(connection, wanted, environment=environment)
             refuse_alone(person, environment=environment, decides=decides)
             valid_until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
-            approval_rows.save_first(
+            agreement_rows.save_first(
                 connection,
-                digest,
-                instruction_ids=approval_rows.ids_of(wanted.items),
+                APPROVE,
+                subject=digest,
+                instruction_ids=[item.instruction_id for item in wanted.items],
                 word=person.word,
                 valid_until=valid_until,
             )
@@ -109,33 +111,29 @@ def approve(
             return wanted, False
         wanted = _of_ids(connection, first.instruction_ids)
         if wanted.digest != digest:
-            approval_rows.void(connection, first, why="the list changed", at=now)
+            agreement_rows.void(connection, first, why="the list changed", at=now)
         else:
             _second(connection, wanted, first=first, person=person, environment=environment)
             return wanted, True
     msg = (
-        f"the list {digest} changed since {first.by} approved it, so that word counts no more; "
+        f"the list {digest} changed since {first.by.by} approved it, so that word counts no more; "
         "look at the new list with `recon approve`"
     )
     raise UsageError(msg)
-
-
-def _why_ended(first: approval_rows.FirstApproval, *, environment: Environment) -> str:
-    return why_ended(first.by, valid_until=first.valid_until, environment=environment)
 
 
 def _second(
     connection: Connection,
     wanted: ApprovalList,
     *,
-    first: approval_rows.FirstApproval,
+    first: FirstWord,
     person: Person,
     environment: Environment,
 ) -> None:
     refuse_changed(connection, wanted.items)
     decides = _decides(connection, wanted, environment=environment)
-    refuse_two(person, first=first.by, environment=environment, decides=decides)
-    both = f"{first.by}, {person.word.in_words}"
+    refuse_two(person, first=first.by.by, environment=environment, decides=decides)
+    both = f"{first.by.by}, {person.word.in_words}"
     said = Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=first.valid_until)
     note_endorsed(connection, said, person=person, environment=environment)
     values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
@@ -146,12 +144,12 @@ def _second(
     # What both of them saw is bound, not only that they said yes.
     events = [replace(event, data={**event.data, ROW: terms_of(item)}) for item, event in moved]
     append(connection, events, at=person.word.at)
-    approval_rows.save_second(connection, first, word=person.word)
+    agreement_rows.save_second(connection, first, word=person.word)
 
 
 def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
     """Who is the approver that the list needs among its two people."""
-    holds = holds_of(connection, approval_rows.ids_of(wanted.items))
+    holds = holds_of(connection, [item.instruction_id for item in wanted.items])
     key = partial(key_of, environment=environment)
     return decides_on(wanted, asked_by=requesters_of(holds), key=key)
 
@@ -160,11 +158,11 @@ def take_back(
     connection: Connection, digest: str, *, person: Person, environment: Environment
 ) -> str:
     """Take back one's yes to a list that waits for its second person; what it was, "" for none."""
-    first = approval_rows.open_approval(connection, digest)
-    if first is None or not is_same(person, first.by, environment=environment):
+    first = agreement_rows.open_word(connection, APPROVE, subject=digest)
+    if first is None or not is_same(person, first.by.by, environment=environment):
         return ""
     why = f"{person.word.in_words} took it back"
-    approval_rows.void(connection, first, why=why, at=person.word.at)
+    agreement_rows.void(connection, first, why=why, at=person.word.at)
     items = _of_ids(connection, first.instruction_ids).items
     note_taken_back(
         connection, Kind.APPROVAL, digest, items=items, person=person, environment=environment
@@ -213,14 +211,16 @@ def reject(
         rejected = {*instruction_ids}
         overruled = [
             first
-            for first in approval_rows.open_approvals(connection)
+            for first in agreement_rows.open_approvals(connection)
             if not rejected.isdisjoint(first.instruction_ids)
         ]
         for first in overruled:
             why = f"{person.word.in_words} rejected some of it"
-            approval_rows.void(connection, first, why=why, at=person.word.at)
+            agreement_rows.void(connection, first, why=why, at=person.word.at)
     said_yes = {
-        first.by for first in overruled if not is_same(person, first.by, environment=environment)
+        first.by.by
+        for first in overruled
+        if not is_same(person, first.by.by, environment=environment)
     }
     return len(items), tuple(sorted(said_yes))
 
@@ -261,7 +261,7 @@ def _ended(
     items = {item.instruction_id: item for item in approved}
     standing: set[str] = set()
     ended: dict[str, str] = {}
-    for each in approval_rows.complete_approvals(connection, instruction_ids=items):
+    for each in agreement_rows.complete_approvals(connection, instruction_ids=items):
         problem = problem_since(
             each.people,
             wanted=list_of(items[own] for own in each.instruction_ids if own in items),

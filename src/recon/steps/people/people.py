@@ -26,7 +26,7 @@ from recon.store.money.case_rows import Case
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.people import approval_rows, resolution_rows
+from recon.store.people import agreement_rows, approval_rows, resolution_rows
 from recon.store.people.approval_rows import FirstVerdict
 
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
@@ -155,8 +155,8 @@ def _beside(
     return _Beside(
         verdicts=approval_rows.open_verdicts(connection),
         approvals={
-            wanted: first.by
-            for first in approval_rows.open_approvals(connection)
+            wanted: first.by.by
+            for first in agreement_rows.open_approvals(connection)
             for wanted in first.instruction_ids
         },
         # Of a date that cannot be right nothing follows.

@@ -33,7 +33,6 @@ from recon.model.words import InstructionKind
 from recon.store.database.history import LINKS_AT_ONCE, Event, append, instant_text
 from recon.store.schema import (
     agreement,
-    approval,
     break_answer,
     contradiction,
     history,
@@ -111,7 +110,6 @@ RELEASE = Bound(table=release, entity="release", key="run_id")
 CASE = Bound(table=contradiction, entity="case", key="instruction_id")
 AGREEMENT = Bound(table=agreement, entity="agreement", key="subject", within="agreement_id")
 VERDICT = Bound(table=verdict, entity="verdict", key="instruction_id", within="verdict_id")
-APPROVAL = Bound(table=approval, entity="approval", key="digest", within="approval_id")
 RUN = Bound(
     table=run,
     entity="run",
@@ -138,7 +136,7 @@ ANSWER = Bound(
     within="version",
     free={"answer_id": "a number that says only which row came first"},
 )
-BEFORE_MONEY = (SWITCH, RELEASE, CASE, AGREEMENT, VERDICT, APPROVAL, RUN)
+BEFORE_MONEY = (SWITCH, RELEASE, CASE, AGREEMENT, VERDICT, RUN)
 """Compared whole before money moves; of instructions only the state and what may still leave."""
 BOUND_TABLES = (INSTRUCTION, *BEFORE_MONEY, SUMMARY, SIGN_OFF, ANSWER)
 

@@ -34,9 +34,8 @@ CHANGING: Mapping[str, str] = {
 """Table -> columns of it that a night changes; no other column ever is."""
 
 SAID: Mapping[str, str] = {
-    "agreement": "state second_by second_authenticated second_at",
+    "agreement": "state second_by second_authenticated second_at why",
     "answer_file": "",
-    "approval": "state second_by second_authenticated second_at why",
     "break_answer": "waits agreed_by agreed_at",
     "endorsement": "",
     "release": "reason first_by first_authenticated first_at second_by second_authenticated "

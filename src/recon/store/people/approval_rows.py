@@ -1,7 +1,6 @@
-"""Decisions of people in the database: approvals, verdicts, releases, used and wrong codes."""
+"""Decisions of people in the database: verdicts, releases, used and wrong codes."""
 
-import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,16 +8,13 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select
 
 from recon.store.database.history import Event, append
-from recon.store.database.record import APPROVAL, RELEASE, VERDICT, record
-from recon.store.schema import approval, release, used_code, verdict, wrong_code
+from recon.store.database.record import RELEASE, VERDICT, record
+from recon.store.schema import release, used_code, verdict, wrong_code
 
-FIRST, COMPLETE, VOID = "first", "complete", "void"
+VOID = "void"
 OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
 TAKEN_BACK = "taken back"
 """The event of a verdict or a signature that its person took back."""
-_COMPLETE = select(
-    approval.c.instruction_ids, approval.c.first_by, approval.c.second_by, approval.c.valid_until
-).where(approval.c.state == COMPLETE)
 _RELEASED = select(release.c.run_id).where(release.c.second_by != "")
 
 
@@ -34,28 +30,6 @@ class PersonsWord:
     def in_words(self) -> str:
         """The name, and whether a code proved it."""
         return self.by if self.authenticated else f"{self.by}{NOT_AUTHENTICATED}"
-
-
-@dataclass(frozen=True, slots=True)
-class FirstApproval:
-    """A list that one person has approved."""
-
-    approval_id: int
-    digest: str
-    instruction_ids: tuple[str, ...]
-    by: str
-    authenticated: bool
-    valid_until: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class CompleteApproval:
-    """A list that two people have approved."""
-
-    instruction_ids: tuple[str, ...]
-    people: tuple[str, str]
-    """Who spoke first, and who spoke second, by their names in reports."""
-    valid_until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,104 +57,6 @@ NOT_AUTHENTICATED = " (identity not authenticated)"
 _SPOKEN = ("instruction_id", "verdict_id")
 _VERDICT = select(*(verdict.c[name] for name in FirstVerdict.__dataclass_fields__))
 _RELEASE = select(*(release.c[name] for name in Release.__dataclass_fields__))
-
-
-def open_approval(connection: Connection, digest: str) -> FirstApproval | None:
-    """The first word for a list, if it stands."""
-    row = (
-        connection.execute(
-            select(approval).where(approval.c.digest == digest, approval.c.state == FIRST)
-        )
-        .mappings()
-        .first()
-    )
-    if row is None:
-        return None
-    return FirstApproval(
-        row["approval_id"],
-        row["digest"],
-        tuple(json.loads(row["instruction_ids"])),
-        row["first_by"],
-        row["first_authenticated"],
-        row["valid_until"],
-    )
-
-
-def open_approvals(connection: Connection) -> list[FirstApproval]:
-    """Every list that waits for its second person."""
-    digests = connection.execute(
-        select(approval.c.digest).where(approval.c.state == FIRST).order_by(approval.c.first_at)
-    ).scalars()
-    approvals = [open_approval(connection, digest) for digest in digests.all()]
-    return [approval for approval in approvals if approval is not None]
-
-
-def save_first(
-    connection: Connection,
-    digest: str,
-    *,
-    instruction_ids: Sequence[str],
-    word: PersonsWord,
-    valid_until: datetime,
-) -> None:
-    """The first of two people approves a list."""
-    listed = {"digest": digest, "instruction_ids": json.dumps(list(instruction_ids))}
-    values = listed | first_word(word, valid_until)
-    details = {"by": word.in_words, "instructions": len(instruction_ids)}
-    record(connection, APPROVAL, values, event=FIRST, at=word.at, details=details)
-
-
-def first_word(word: PersonsWord, valid_until: datetime) -> dict[str, Any]:
-    """The cells of the first of two words."""
-    return {
-        "state": FIRST,
-        "first_by": word.by,
-        "first_authenticated": word.authenticated,
-        "first_at": word.at,
-        "valid_until": valid_until,
-        "second_authenticated": False,
-    }
-
-
-def second_word(word: PersonsWord) -> dict[str, Any]:
-    """The cells that the second word adds."""
-    return {
-        "state": COMPLETE,
-        "second_by": word.by,
-        "second_authenticated": word.authenticated,
-        "second_at": word.at,
-    }
-
-
-def save_second(connection: Connection, first: FirstApproval, *, word: PersonsWord) -> None:
-    """The second person approves the same list."""
-    details = {"by": word.in_words, "first": first.by}
-    values, of = second_word(word), _of(first)
-    record(connection, APPROVAL, values, of=of, event=COMPLETE, at=word.at, details=details)
-
-
-def void(connection: Connection, first: FirstApproval, *, why: str, at: datetime) -> None:
-    """A first word that no longer counts."""
-    values = {"state": VOID, "why": why[:400]}
-    record(connection, APPROVAL, values, of=_of(first), event=VOID, at=at)
-
-
-def _of(first: FirstApproval) -> dict[str, Any]:
-    return {"digest": first.digest, "approval_id": first.approval_id}
-
-
-def complete_approvals(
-    connection: Connection, *, instruction_ids: Collection[str]
-) -> list[CompleteApproval]:
-    """Every list that two people approved and that has some of these instructions."""
-    every = (
-        CompleteApproval(
-            tuple(json.loads(row.instruction_ids)), (row.first_by, row.second_by), row.valid_until
-        )
-        for row in connection.execute(_COMPLETE)
-    )
-    wanted = {*instruction_ids}
-    return [each for each in every if not wanted.isdisjoint(each.instruction_ids)]
 
 
 def open_verdicts_of(connection: Connection, instruction_id: str) -> list[FirstVerdict]:
@@ -287,7 +163,11 @@ def save_release(
         "second_authenticated": False,
         "second_at": None,
     }
-    second = {name: cell for name, cell in second_word(word).items() if name != "state"}
+    second = {
+        "second_by": word.by,
+        "second_authenticated": word.authenticated,
+        "second_at": word.at,
+    }
     values = first if before is None or ended else second
     of, by = {"run_id": run_id}, {"by": word.in_words, "reason": reason}
     if ended:
@@ -349,8 +229,3 @@ def wrong_since_last_word(connection: Connection, person: str) -> dict[str, int]
     if since is not None:
         query = query.where(wrong_code.c.at > since)
     return dict(connection.execute(query.group_by(wrong_code.c.origin)).tuples().all())
-
-
-def ids_of(items: Iterable[Any]) -> list[str]:
-    """The instruction ids of a list."""
-    return [item.instruction_id for item in items]

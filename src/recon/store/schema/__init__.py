@@ -475,20 +475,7 @@ refund_search = Table(
     Index("ix_refund_search_instruction", "instruction_id"),
 )
 
-# What people decided: approvals of lists, verdicts on doubts, releases, and used codes.
-
-# One row per list that somebody said yes to.
-approval = Table(
-    "approval",
-    metadata,
-    Column("approval_id", Integer, primary_key=True),
-    text_column("digest", ID_CHARACTERS),
-    Column("instruction_ids", Text, nullable=False),  # JSON
-    text_column("state", 12),  # first, complete, void
-    *people_columns(),
-    at_column("valid_until", nullable=False),
-    text_column("why", REASON_CHARACTERS),  # why it is void
-)
+# What people decided: verdicts on doubts, releases, and used codes.
 
 # One row per word of a person about an instruction that evidence cannot decide.
 verdict = Table(
@@ -551,20 +538,23 @@ endorsement = Table(
     Index("ix_endorsement_kind_subject", "kind", "subject"),
 )
 
-# What two people agree to beside approvals: overrides of a stop.
+# What two people agree to: lists of instructions, and overrides of a stop.
 
-# One row per override that a first person asked for.
+# One row per list or override that a first person said yes to.
 agreement = Table(
     "agreement",
     metadata,
     Column("agreement_id", Integer, primary_key=True),
-    # allow sending, accept restore, set file aside, close month, reopen month
+    # approve, allow sending, accept restore, set file aside, close month, reopen month
     text_column("what", 40),
-    text_column("subject", ID_CHARACTERS),  # which stop, database, file; of a month what is signed
+    # which list (its digest), stop, database, file; of a month what is signed
+    text_column("subject", ID_CHARACTERS),
     text_column("reason", REASON_CHARACTERS),
+    Column("instruction_ids", Text, nullable=False, server_default="[]"),  # of a list, JSON
     text_column("state", 12),  # first, complete, void
     *people_columns(),
     at_column("valid_until", nullable=False),
+    text_column("why", REASON_CHARACTERS),  # why it is void
 )
 
 # What the gateway told by itself, and what claimed to come from it and was refused.

@@ -37,6 +37,7 @@ from recon.store.money.instruction_rows import find
 from recon.store.nights import runs, sign_off_rows
 from recon.store.nights.runs import RECONCILED, Run
 from recon.store.people import agreement_rows, approval_rows, resolution_rows
+from recon.store.people.agreement_rows import APPROVE
 from recon.store.people.approval_rows import TAKEN_BACK, PersonsWord
 from recon.store.schema import history, result_summary, run
 from recon.store.schema.columns import Instant, IsoDate
@@ -85,22 +86,21 @@ def speak(store: Store, run: Run) -> None:
 def approve(connection: Any) -> None:
     """A list and an override: said by two, and a first word that counts no more."""
     for ends in (True, False):
-        approval_rows.save_first(
-            connection, "d1", instruction_ids=["i001"], word=word("Jo Ahn"), valid_until=UNTIL
-        )
-        listed = approval_rows.open_approval(connection, "d1")
-        asked = {"subject": "stop-7", "reason": "it was a drill"}
+        first_word: dict[str, Any] = {"word": word("Jo Ahn"), "valid_until": UNTIL}
         agreement_rows.save_first(
-            connection, "allow sending", word=word("Jo Ahn"), valid_until=UNTIL, **asked
+            connection, APPROVE, subject="d1", instruction_ids=["i001"], **first_word
         )
+        listed = agreement_rows.open_word(connection, APPROVE, subject="d1")
+        asked = {"subject": "stop-7", "reason": "it was a drill"}
+        agreement_rows.save_first(connection, "allow sending", **first_word, **asked)
         first = agreement_rows.open_word(connection, "allow sending", subject="stop-7")
         assert listed is not None
         assert first is not None
         if ends:
-            approval_rows.void(connection, listed, why="the list changed", at=AT)
+            agreement_rows.void(connection, listed, why="the list changed", at=AT)
             agreement_rows.void(connection, first, why="it ran out", at=AT)
         else:
-            approval_rows.save_second(connection, listed, word=word("Kim Bell", 5))
+            agreement_rows.save_second(connection, listed, word=word("Kim Bell", 5))
             agreement_rows.save_second(connection, first, reason="so it was", word=word("Kim Bell"))
 
 
@@ -182,7 +182,7 @@ def another(column: Any, before: Any) -> Any:
 
 def test_no_table_and_no_column_is_left_out() -> None:
     """What the gate compares, what `recon verify` does, and the few columns that neither does."""
-    words = ["sending_switch", "release", "contradiction", "agreement", "verdict", "approval"]
+    words = ["sending_switch", "release", "contradiction", "agreement", "verdict"]
     assert [bound.table.name for bound in BEFORE_MONEY] == [*words, "run"]
     others = ["result_summary", "sign_off", "break_answer"]
     assert [*TABLES] == ["instruction", *words, "run", *others]
