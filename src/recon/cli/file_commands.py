@@ -338,5 +338,5 @@ def _line_of(file: "KnownFile") -> str:
         text = f"refused whole: {file.refused}"
     if word is not None:
         at = f"{word.at:%Y-%m-%d %H:%M} UTC"
-        text = f"{text}; {word.decision}, said {word.by} at {at}: {word.reason}"
+        text = f"{text}; {word.event}, said {word.data['by']} at {at}: {word.data['reason']}"
     return f"{file.business_date} {source.name} (version {file.version}, run {file.run_id}): {text}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from recon.model.nights import StepSummary
     from recon.steps.people.sign_off import Night
     from recon.store.nights.runs import Run
-    from recon.store.people.agreement_rows import FirstWord
+    from recon.store.people.decision_rows import FirstWord
 
 RUNS = ("run", "night", "account", "mode", "status", "verdict", "started", "problem")
 TOLD_BY = frozenset(

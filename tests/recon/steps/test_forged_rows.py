@@ -27,8 +27,8 @@ from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.people import agreement_rows, approval_rows
-from recon.store.people.approval_rows import PersonsWord
+from recon.store.people import decision_rows
+from recon.store.people.decision_rows import PersonsWord
 from recon.store.schema.columns import metadata
 from tests.recon.store.kept_lines import keep_lines
 
@@ -121,14 +121,14 @@ def said(merchant: Any) -> None:
                 connection, stop=stop, by="Jo Ahn", reason="a drill", at=word("", stop).at
             )
         for by in ("Jo Ahn", "Kim Bell"):
-            approval_rows.save_release(connection, run.run_id, reason="looked at", word=word(by, 3))
+            decision_rows.save_release(connection, run.run_id, reason="looked at", word=word(by, 3))
         case_rows.open_case(connection, refund, reason="the gateway shows less", at=now)
         case_rows.close_case(
             connection, refund.instruction_id, verdict="applied", reason="seen by two", at=now
         )
         until = now + timedelta(days=3)
         for second in (False, True, None):
-            agreement_rows.save_first(
+            decision_rows.save_first(
                 connection,
                 "allow sending",
                 subject="stop-7",
@@ -136,24 +136,24 @@ def said(merchant: Any) -> None:
                 word=word("Jo Ahn", 5),
                 valid_until=until,
             )
-            first = agreement_rows.open_word(connection, "allow sending", subject="stop-7")
+            first = decision_rows.open_word(connection, "allow sending", subject="stop-7")
             assert first is not None
             if second:
-                agreement_rows.save_second(
+                decision_rows.save_second(
                     connection, first, reason="so it was", word=word("Kim Bell", 6)
                 )
             elif second is None:
-                agreement_rows.void(connection, first, why="it ran out", at=now)
-        agreement_rows.save_first(
+                decision_rows.void(connection, first, why="it ran out", at=now)
+        decision_rows.save_first(
             connection,
-            agreement_rows.APPROVE,
+            decision_rows.APPROVE,
             subject="f" * 64,
             instruction_ids=[refund.instruction_id],
             word=word("Kim Bell", 7),
             valid_until=until,
         )
         for by in ("Jo Ahn", "Kim Bell"):
-            approval_rows.save_verdict(
+            decision_rows.save_verdict(
                 connection,
                 refund.instruction_id,
                 decision="applied",

@@ -15,6 +15,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.night import whole_night as night
 from recon.store.database.history import Head
 from recon.store.database.outside_heads import HeadFile
+from tests.recon.store.database.test_head_file import newest_note
 
 
 def copied(merchant: Any) -> Any:
@@ -81,7 +82,7 @@ def test_a_night_that_sees_a_foreign_link_after_its_claim_releases_the_batch(mer
         if at == "before claim" and not played:
             played.append(at)
             side = HeadFile(merchant.folder / "reports")
-            known = side.newest()
+            known = newest_note(side)
             assert known is not None
             foreign = Head(known.head.sequence + 9, "f" * 64)
             side.note(lambda: foreign, of="run of a copy", at=datetime.now(UTC))

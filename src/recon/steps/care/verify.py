@@ -56,7 +56,7 @@ from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.nights import facts_rows, order_rows, runs, sign_off_rows
 from recon.store.nights.facts_rows import facts_problems
 from recon.store.nights.runs import Run, all_let_go, let_go_of
-from recon.store.people import agreement_rows, approval_rows, closed_months, resolution_rows
+from recon.store.people import closed_months, decision_rows, resolution_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ SENT = tuple(
 def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
     """What people did not agree to although the tables say so, in words; the first of each kind."""
     words = endorsed(environment)
-    agreed = (override(what, subject=of) for what, of in agreement_rows.complete(connection))
+    agreed = (override(what, subject=of) for what, of in decision_rows.complete(connection))
     kinds: tuple[Iterable[str], ...] = (
         filter(None, [lost_word(environment.desk, store=environment.store)]),
         words.broken(connection),
@@ -330,14 +330,14 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
         unendorsed_files(connection, words),
         _refuted(
             (f"run {run_id} counts as released", words.release_problem(connection, run_id))
-            for run_id in sorted(approval_rows.released(connection))
+            for run_id in sorted(decision_rows.released(connection))
         ),
         _refuted(
             (
                 f"instruction {each} counts as decided ({verdict})",
                 words.problem(connection, Kind.DECISION, subject=each, says={"verdict": verdict}),
             )
-            for each, verdict in approval_rows.agreed_verdicts(connection)
+            for each, verdict in decision_rows.agreed_verdicts(connection)
         ),
         _refuted(
             (

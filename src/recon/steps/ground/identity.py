@@ -19,9 +19,9 @@ from recon.config.keys import key_of_file
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.ground.environment import Environment, is_on_this_machine
 from recon.store import Connection
-from recon.store.people import approval_rows
-from recon.store.people.approval_rows import PersonsWord
+from recon.store.people import decision_rows
 from recon.store.people.code_book import code_turn
+from recon.store.people.decision_rows import PersonsWord
 
 CODE_SECONDS = 30
 CODE_WINDOW_STEPS = 1
@@ -185,7 +185,7 @@ def _check_code(
     with code_turn(environment.desk.codes, store=environment.store) as connection:
         now = environment.wall_clock()
         step = _step_of(secret, code=code.get_secret_value(), at=int(now.timestamp()))
-        wrong = approval_rows.wrong_codes(
+        wrong = decision_rows.wrong_codes(
             connection, short, origin=origin, since=now - WRONG_CODES_WITHIN
         )
         if wrong and (until := waits_until(wrong)) > now:
@@ -194,16 +194,16 @@ def _check_code(
                 f"again at {until:%H:%M:%S} UTC; {short} may speak from elsewhere meanwhile"
             )
         elif step is None:
-            approval_rows.note_wrong_code(connection, short, origin=origin, at=now)
+            decision_rows.note_wrong_code(connection, short, origin=origin, at=now)
             problem, is_wrong = f"the code of {short} is not right; nothing was changed", True
         else:
             before = _told_before(connection, short)
-            if not approval_rows.use_code(connection, short, time_step=step, at=now):
+            if not decision_rows.use_code(connection, short, time_step=step, at=now):
                 problem = f"the code of {short} was used before; wait for the next one"
     if is_wrong:
         with environment.store.writing() as connection:
             at = environment.clock()
-            approval_rows.tell_wrong_code(connection, short, origin=origin, at=at)
+            decision_rows.tell_wrong_code(connection, short, origin=origin, at=at)
     if problem:
         raise UsageError(problem)
     return before
@@ -222,7 +222,7 @@ def waits_until(wrong: Sequence[datetime]) -> datetime:
 
 def _told_before(connection: Connection, short: str) -> str:
     """What was tried in somebody's name since they last spoke, so that they hear of it."""
-    tried = approval_rows.wrong_since_last_word(connection, short)
+    tried = decision_rows.wrong_since_last_word(connection, short)
     return "; ".join(
         f"{count} wrong codes were given in your name ({origin})"
         for origin, count in sorted(tried.items())

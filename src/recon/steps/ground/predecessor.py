@@ -18,7 +18,7 @@ from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.people import approval_rows, closed_months
+from recon.store.people import closed_months, decision_rows
 from recon.store.schema.columns import REASON_CHARACTERS
 
 
@@ -63,7 +63,7 @@ def held_nights(
 
 def release_ended(connection: Connection, run_id: str, *, environment: Environment) -> str:
     """Why what was said to release a run counts no more; "" while it does, or nothing was said."""
-    words = approval_rows.release_of(connection, run_id)
+    words = decision_rows.release_of(connection, run_id)
     if words is None:
         return ""
     declared = environment.settings.approvers

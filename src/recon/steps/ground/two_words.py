@@ -17,8 +17,8 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven, why_ended
 from recon.store import Connection
 from recon.store.money.endorsement_rows import override
-from recon.store.people import agreement_rows, closed_months
-from recon.store.people.agreement_rows import FirstWord
+from recon.store.people import closed_months, decision_rows
+from recon.store.people.decision_rows import FirstWord
 
 VALID = Grace.parse("1bd")
 REASON_CHARACTERS_MIN = 10
@@ -56,20 +56,20 @@ def agreed(
         raise UsageError(msg)
     refuse_unproven(person, environment=environment)
     now = environment.clock()
-    first = agreement_rows.open_word(connection, what, subject=subject)
+    first = decision_rows.open_word(connection, what, subject=subject)
     if first is not None and (why_not := ended(first, environment=environment)):
-        agreement_rows.void(connection, first, why=why_not, at=now)
+        decision_rows.void(connection, first, why=why_not, at=now)
         first = None
     if first is None:
         refuse_alone(person, environment=environment)
         until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
-        agreement_rows.save_first(
+        decision_rows.save_first(
             connection, what, subject=subject, reason=why, word=person.word, valid_until=until
         )
     else:
         until = first.valid_until
         refuse_two(person, first=first.by.by, environment=environment)
-        agreement_rows.save_second(connection, first, reason=why, word=person.word)
+        decision_rows.save_second(connection, first, reason=why, word=person.word)
     meaning = override(what, subject=subject)
     word = Said(Kind.OVERRIDE, meaning, says={"reason": why, **(says or {})}, valid_until=until)
     note_endorsed(connection, word, person=person, environment=environment)
@@ -81,7 +81,7 @@ def agreed(
 def waiting_words(environment: Environment) -> list[FirstWord]:
     """Overrides that wait for their second person, oldest first."""
     with environment.store.reading() as connection:
-        words = agreement_rows.open_words(connection)
+        words = decision_rows.open_words(connection)
     return [word for word in words if not ended(word, environment=environment)]
 
 
@@ -99,13 +99,13 @@ def take_back(
     """
     words = [
         word
-        for word in agreement_rows.open_words(connection)
+        for word in decision_rows.open_words(connection)
         if {subject, subject.replace("-", " ")} & {word.what, word.subject}
         and is_same(person, word.by.by, environment=environment)
     ]
     for word in words:
         why = f"{person.word.in_words} took it back"
-        agreement_rows.void(connection, word, why=why, at=person.word.at)
+        decision_rows.void(connection, word, why=why, at=person.word.at)
         if word.what == closed_months.CLOSE:
             closed_months.note_taken_back(connection, word.subject, why=why, at=person.word.at)
         meaning = override(word.what, subject=word.subject)

@@ -34,8 +34,8 @@ from recon.store.database.record import ROW
 from recon.store.money import instruction_rows
 from recon.store.money.bound_rows import holds_of, refuse_changed
 from recon.store.money.instruction_rows import move
-from recon.store.people import agreement_rows
-from recon.store.people.agreement_rows import APPROVE, FirstWord
+from recon.store.people import decision_rows
+from recon.store.people.decision_rows import APPROVE, FirstWord
 
 VALID = Grace.parse("1bd")
 REASON_CHARACTERS_MIN = 3
@@ -65,7 +65,7 @@ def waiting(environment: Environment, *, only: Narrowing | None = None) -> Waiti
     """Everything that waits for people, as one list."""
     with environment.store.reading() as connection:
         wanted = list_of(_planned(connection, only or Narrowing()))
-        first = agreement_rows.open_word(connection, APPROVE, subject=wanted.digest)
+        first = decision_rows.open_word(connection, APPROVE, subject=wanted.digest)
         beside = {
             item.instruction_id: tuple(
                 instruction_rows.find(connection, instruction_id=item.repeats.split())
@@ -88,9 +88,9 @@ def approve(
     refuse_unproven(person, environment=environment)
     with environment.store.writing() as connection:
         now = environment.clock()
-        first = agreement_rows.open_word(connection, APPROVE, subject=digest)
+        first = decision_rows.open_word(connection, APPROVE, subject=digest)
         if first is not None and (why := ended(first, environment=environment)):
-            agreement_rows.void(connection, first, why=why, at=now)
+            decision_rows.void(connection, first, why=why, at=now)
             first = None
         if first is None:
             wanted = _meant(connection, digest, only=only or Narrowing())
@@ -98,7 +98,7 @@ def approve(
             decides = _decides(connection, wanted, environment=environment)
             refuse_alone(person, environment=environment, decides=decides)
             valid_until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
-            agreement_rows.save_first(
+            decision_rows.save_first(
                 connection,
                 APPROVE,
                 subject=digest,
@@ -111,7 +111,7 @@ def approve(
             return wanted, False
         wanted = _of_ids(connection, first.instruction_ids)
         if wanted.digest != digest:
-            agreement_rows.void(connection, first, why="the list changed", at=now)
+            decision_rows.void(connection, first, why="the list changed", at=now)
         else:
             _second(connection, wanted, first=first, person=person, environment=environment)
             return wanted, True
@@ -144,7 +144,7 @@ def _second(
     # What both of them saw is bound, not only that they said yes.
     events = [replace(event, data={**event.data, ROW: terms_of(item)}) for item, event in moved]
     append(connection, events, at=person.word.at)
-    agreement_rows.save_second(connection, first, word=person.word)
+    decision_rows.save_second(connection, first, word=person.word)
 
 
 def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
@@ -158,11 +158,11 @@ def take_back(
     connection: Connection, digest: str, *, person: Person, environment: Environment
 ) -> str:
     """Take back one's yes to a list that waits for its second person; what it was, "" for none."""
-    first = agreement_rows.open_word(connection, APPROVE, subject=digest)
+    first = decision_rows.open_word(connection, APPROVE, subject=digest)
     if first is None or not is_same(person, first.by.by, environment=environment):
         return ""
     why = f"{person.word.in_words} took it back"
-    agreement_rows.void(connection, first, why=why, at=person.word.at)
+    decision_rows.void(connection, first, why=why, at=person.word.at)
     items = _of_ids(connection, first.instruction_ids).items
     note_taken_back(
         connection, Kind.APPROVAL, digest, items=items, person=person, environment=environment
@@ -211,12 +211,12 @@ def reject(
         rejected = {*instruction_ids}
         overruled = [
             first
-            for first in agreement_rows.open_approvals(connection)
+            for first in decision_rows.open_approvals(connection)
             if not rejected.isdisjoint(first.instruction_ids)
         ]
         for first in overruled:
             why = f"{person.word.in_words} rejected some of it"
-            agreement_rows.void(connection, first, why=why, at=person.word.at)
+            decision_rows.void(connection, first, why=why, at=person.word.at)
     said_yes = {
         first.by.by
         for first in overruled
@@ -261,7 +261,7 @@ def _ended(
     items = {item.instruction_id: item for item in approved}
     standing: set[str] = set()
     ended: dict[str, str] = {}
-    for each in agreement_rows.complete_approvals(connection, instruction_ids=items):
+    for each in decision_rows.complete_approvals(connection, instruction_ids=items):
         problem = problem_since(
             each.people,
             wanted=list_of(items[own] for own in each.instruction_ids if own in items),

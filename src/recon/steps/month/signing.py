@@ -40,8 +40,7 @@ from recon.store.database import history
 from recon.store.database.night_lock import closing_lock
 from recon.store.nights import runs
 from recon.store.nights.sign_off_rows import ROLES
-from recon.store.people import agreement_rows, closed_months
-from recon.store.people.agreement_rows import FirstWord
+from recon.store.people import closed_months, decision_rows
 from recon.store.people.closed_months import (
     CLOSE,
     REOPEN,
@@ -49,6 +48,7 @@ from recon.store.people.closed_months import (
     ReopenedMonth,
     SignedMonth,
 )
+from recon.store.people.decision_rows import FirstWord
 
 SIGNATURES = "signatures.json"
 UNWRITTEN = (
@@ -141,7 +141,7 @@ class _Signing:
         """The first word that still stands, as both tables have it."""
         if (signed := self.close.state.signed) is None:
             return None
-        word = agreement_rows.open_word(connection, CLOSE, subject=signed.digest)
+        word = decision_rows.open_word(connection, CLOSE, subject=signed.digest)
         if word is None or ended(word, environment=self.environment):
             return None
         return signed, word
@@ -182,13 +182,13 @@ class _Signing:
                 lapsed = first[0].by
                 moved = tuple(moved_since(first[0].seen, now=self.seen))
                 why = f"{len(moved)} figures or lists moved after it"
-                agreement_rows.void(connection, first[1], why=why, at=at)
+                decision_rows.void(connection, first[1], why=why, at=at)
                 closed_months.note_lapsed(connection, account, month=month, why=why, at=at)
             self._agreed(connection)
             role = self.wanted.role
             signed = SignedMonth(self.seen.digest, by, at, self.seen.document, role)
             closed_months.note_signed(connection, account, month=month, signed=signed)
-            word = agreement_rows.open_word(connection, CLOSE, subject=self.seen.digest)
+            word = decision_rows.open_word(connection, CLOSE, subject=self.seen.digest)
             until = word.valid_until if word else None
         return CloseWord(valid_until=until, lapsed=lapsed, moved=moved)
 

@@ -26,8 +26,8 @@ from recon.store.money.case_rows import Case
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.people import agreement_rows, approval_rows, resolution_rows
-from recon.store.people.approval_rows import FirstVerdict
+from recon.store.people import decision_rows, resolution_rows
+from recon.store.people.decision_rows import FirstVerdict
 
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 
@@ -153,10 +153,10 @@ def _beside(
     dated = authorised_at(connection, run, order_nos=captures, environment=environment)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
     return _Beside(
-        verdicts=approval_rows.open_verdicts(connection),
+        verdicts=decision_rows.open_verdicts(connection),
         approvals={
             wanted: first.by.by
-            for first in agreement_rows.open_approvals(connection)
+            for first in decision_rows.open_approvals(connection)
             for wanted in first.instruction_ids
         },
         # Of a date that cannot be right nothing follows.
@@ -216,7 +216,7 @@ def _held_nights(
     for day in held_nights(connection, account, environment=environment):
         if day == run.business_date and nights[day].run_id != run.run_id:
             continue  # this run takes its place, and is what the page is about
-        release = approval_rows.release_of(connection, nights[day].run_id)
+        release = decision_rows.release_of(connection, nights[day].run_id)
         ended = release_ended(connection, nights[day].run_id, environment=environment)
         first = f"{release.first_by} released it; a second person must. " if release else ""
         first = f"That it was released counts no more: {ended}. " if ended else first

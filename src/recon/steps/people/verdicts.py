@@ -29,8 +29,8 @@ from recon.store.money import case_rows, endorsement_rows, instruction_rows
 from recon.store.money.instruction_rows import move
 from recon.store.nights import notification_rows, runs
 from recon.store.nights.notification_rows import GatewayMessage
-from recon.store.people import approval_rows, resolution_rows
-from recon.store.people.approval_rows import TAKEN_BACK, FirstVerdict, Release
+from recon.store.people import decision_rows, resolution_rows
+from recon.store.people.decision_rows import TAKEN_BACK, FirstVerdict, Release
 from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema import APPLIED
 
@@ -207,7 +207,7 @@ def resolve(
         refuse_alone(person, environment=environment)
         word = Said(Kind.DECISION, instruction_id, says={"verdict": verdict, "evidence": seen})
         note_endorsed(connection, word, person=person, environment=environment)
-        approval_rows.save_verdict(
+        decision_rows.save_verdict(
             connection,
             instruction_id,
             decision=verdict,
@@ -227,8 +227,8 @@ def resolve(
             _decide(connection, instruction, verdict=verdict, reason=reason, at=at)
             read = case_rows.clock_event(instruction_id, uptime=environment.uptime())
             append(connection, [read], at=at)
-        open_words = approval_rows.open_verdicts_of(connection, instruction_id)
-        approval_rows.close_verdicts(connection, open_words, decided=verdict, word=person.word)
+        open_words = decision_rows.open_verdicts_of(connection, instruction_id)
+        decision_rows.close_verdicts(connection, open_words, decided=verdict, word=person.word)
     return DoubtWord(instruction, decided=True, others=others, before=before)
 
 
@@ -261,7 +261,7 @@ def take_back_verdict(
     own, _, _ = _said(connection, instruction_id, person=person, environment=environment)
     if not own:
         return ""
-    approval_rows.end_verdicts(connection, own, word=person.word, event=TAKEN_BACK)
+    decision_rows.end_verdicts(connection, own, word=person.word, event=TAKEN_BACK)
     note_taken_back(
         connection, Kind.DECISION, instruction_id, person=person, environment=environment
     )
@@ -272,7 +272,7 @@ def _said(
     connection: Connection, instruction_id: str, *, person: Person, environment: Environment
 ) -> tuple[tuple[FirstVerdict, ...], tuple[FirstVerdict, ...], tuple[FirstVerdict, ...]]:
     """Open words about an instruction: one's own, those of others, and of people who left."""
-    words = approval_rows.open_verdicts_of(connection, instruction_id)
+    words = decision_rows.open_verdicts_of(connection, instruction_id)
     left = partial(has_left, declared=environment.settings.approvers)
     gone = tuple(word for word in words if left(word.given_by))
     own = tuple(word for word in words if is_same(person, word.given_by, environment=environment))
@@ -385,13 +385,13 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
         if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
             msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
             raise UsageError(msg)
-        first = approval_rows.release_of(connection, run_id)
+        first = decision_rows.release_of(connection, run_id)
         ended = release_ended(connection, run_id, environment=environment)
         if first is not None and not ended:
             _refuse_released(first, person=person, environment=environment)
         else:
             refuse_alone(person, environment=environment)
-        approval_rows.save_release(
+        decision_rows.save_release(
             connection, run_id, reason=reason.strip(), word=person.word, ended=ended
         )
         note_endorsed(
@@ -415,14 +415,14 @@ def take_back_release(
     connection: Connection, run_id: str, *, person: Person, environment: Environment
 ) -> str:
     """Take back one's release of a night while the second is missing; what it was, "" for none."""
-    first = approval_rows.release_of(connection, run_id)
+    first = decision_rows.release_of(connection, run_id)
     if (
         first is None
         or first.second_by
         or not is_same(person, first.first_by, environment=environment)
     ):
         return ""
-    approval_rows.take_back_release(connection, run_id, word=person.word)
+    decision_rows.take_back_release(connection, run_id, word=person.word)
     note_taken_back(connection, Kind.RELEASE, run_id, person=person, environment=environment)
     return f"the release of run {run_id}"
 

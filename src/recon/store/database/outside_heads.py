@@ -126,14 +126,6 @@ class HeadFile:
         newest = places[-1]
         return notes[newest], notes[newest - 1] if newest else None
 
-    def newest(self) -> NotedHead | None:
-        """The newest note; None when there never was one.
-
-        Raises:
-            OutputError: the file is there but cannot be read, or a line of it is no note.
-        """
-        return next(reversed(self.standing().notes), None)
-
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The open file, which nobody else writes meanwhile."""

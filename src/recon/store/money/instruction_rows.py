@@ -307,10 +307,13 @@ def touched(connection: Connection, run: Run) -> list[str]:
     return sorted((set(order_nos) | {item.order_no for item in doubtful}) - {""})
 
 
-_CARRIED = (
+_AS_IT_STANDS = (
+    *("action_id", "file_id", "file_name", "line", "merchant_id", "account_id", "order_no"),
+    *("transaction_id", "currency", "action_amount", "request_id"),
     *("review_flag", "recurring_id", "contract_name"),
     *("payee", "payee_digest", "content_digest", "sealed"),
 )
+"""Fields of an action that its row has under the same name."""
 
 
 def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
@@ -325,23 +328,12 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
     ).mappings()
     return [
         Action(
-            action_id=row["action_id"],
-            file_id=row["file_id"],
-            file_name=row["file_name"],
-            line=row["line"],
-            merchant_id=row["merchant_id"],
-            account_id=row["account_id"],
-            order_no=row["order_no"],
-            transaction_id=row["transaction_id"],
+            **{name: row[name] for name in _AS_IT_STANDS},
             kind=InstructionKind(row["action"]),
-            currency=row["currency"],
             order_amount=row["amount"],
-            action_amount=row["action_amount"],
             reason=row["action_reason"],
-            request_id=row["request_id"],
             strict=row["file_kind"] == SourceKind.INSTRUCTIONS.value,
             row=_order_row(row),
-            **{name: row[name] for name in _CARRIED},
         )
         for row in rows
     ]

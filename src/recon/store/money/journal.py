@@ -393,21 +393,18 @@ def _claim_rows(
             for position, wanted in enumerate(ids)
         ],
     )
-    return [
-        Event("instruction", wanted, _IN_FLIGHT, {"batch": batch_id} | _filled_in(cleared))
-        for wanted, cleared in zip(ids, rows, strict=True)
-    ]
-
-
-def _filled_in(cleared: Cleared) -> dict[str, object]:
-    """What a claim adds to the terms that were bound: the payment that is meant."""
-    payment = cleared.payment
-    terms = filled_in(
-        cleared.instruction,
-        transaction_id=payment.transaction_id,
-        payment_amount=payment.amount,
-    )
-    return {ROW: terms} if terms else {}
+    events = []
+    for wanted, cleared in zip(ids, rows, strict=True):
+        payment = cleared.payment
+        # What a claim adds to the terms that were bound: the payment that is meant.
+        terms = filled_in(
+            cleared.instruction,
+            transaction_id=payment.transaction_id,
+            payment_amount=payment.amount,
+        )
+        data = {"batch": batch_id, **({ROW: terms} if terms else {})}
+        events.append(Event("instruction", wanted, _IN_FLIGHT, data))
+    return events
 
 
 def _settle_rows(
@@ -438,24 +435,16 @@ def _settle_rows(
     ]
     if attempts:
         connection.execute(_SETTLE_ATTEMPT, attempts)
-    return [
-        Event(
-            "instruction",
-            wanted,
-            row["state"],
-            {"batch": batch_id, "outcome": result.outcome, "code": result.code} | _bound(row),
+    events = []
+    for wanted, result, row in zip(ids, results, values, strict=True):
+        data = {"batch": batch_id, "outcome": result.outcome, "code": result.code}
+        # What an outcome adds to the terms: since when it is in doubt, the gateway's id of a
+        # payout. That what was sealed is erased with the end needs no telling.
+        cells = cells_of(INSTRUCTION, {name: row[name] for name in row if name != "sealed"})
+        events.append(
+            Event("instruction", wanted, row["state"], data | ({ROW: cells} if cells else {}))
         )
-        for wanted, result, row in zip(ids, results, values, strict=True)
-    ]
-
-
-def _bound(values: Mapping[str, Any]) -> dict[str, object]:
-    """What an outcome adds to the terms: since when it is in doubt, the gateway's id of a payout.
-
-    That what was sealed is erased with the end needs no telling.
-    """
-    cells = cells_of(INSTRUCTION, {name: values[name] for name in values if name != "sealed"})
-    return {ROW: cells} if cells else {}
+    return events
 
 
 def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:

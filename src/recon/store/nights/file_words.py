@@ -22,18 +22,6 @@ AGAIN, DISMISSED = "read again", "dismissed"
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """What somebody said of one version of a file."""
-
-    decision: str
-    by: str
-    reason: str
-    at: datetime
-    identity: str
-    """Of a dismissed file: what told that version from others."""
-
-
-@dataclass(frozen=True, slots=True)
 class FileWord:
     """One word as the desk signs it and the history keeps it."""
 
@@ -79,7 +67,8 @@ class KnownFile:
     read_at: datetime
     refused: str
     """Why nothing of it could be read; "" where it was read."""
-    word: Word | None
+    word: ChainLink | None
+    """The last event of what people said of it, with `by` and `reason`."""
 
 
 def newest_files(connection: Connection, owner: Owner, *, whole_file: str) -> list[KnownFile]:
@@ -206,12 +195,7 @@ def _known(connection: Connection, row: Mapping[Any, Any], *, whole_file: str) -
             reject.c.file_id == row["file_id"], reject.c.column == whole_file
         )
     ).scalar()
-    last = _last_word(connection, row["file_id"])
-    word = None
-    if last is not None:
-        data = last.data
-        identity = data.get("identity", "")
-        word = Word(last.event, data["by"], data["reason"], last.at, identity)
+    word = _last_word(connection, row["file_id"])
     names = ("file_id", "run_id", "business_date", "version", "read_at")
     cells = {name: row[name] for name in names}
     return KnownFile(**cells, source=order_rows.source_file(row), refused=refused or "", word=word)

@@ -18,7 +18,7 @@ from recon.model.words import SourceKind, Verdict
 from recon.store.database.history import Event, append, links_of
 from recon.store.database.night_lock import Process
 from recon.store.database.record import RUN, event_of, record
-from recon.store.people.approval_rows import released
+from recon.store.people.decision_rows import released
 from recon.store.schema import order_file, rules_version, run
 from recon.store.schema.columns import Owner, account_of, in_account, reason_that_fits
 

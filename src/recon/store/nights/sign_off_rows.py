@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 from recon.store.database.record import SIGN_OFF, record
 from recon.store.nights import runs
 from recon.store.nights.runs import LIVE_NIGHT, Run, select_runs
-from recon.store.people.approval_rows import TAKEN_BACK, PersonsWord
+from recon.store.people.decision_rows import TAKEN_BACK, PersonsWord
 from recon.store.schema import run, sign_off
 from recon.store.schema.columns import in_account
 

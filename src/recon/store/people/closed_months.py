@@ -18,7 +18,7 @@ from recon.store.schema.columns import ID_CHARACTERS
 ENTITY = "period"
 SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
 CLOSE, REOPEN = "close month", "reopen month"
-"""What two people agree to (`agreement_rows`)."""
+"""What two people agree to (`decision_rows`)."""
 _OF_CLOSE = ("month", "number", "digest", "folder", "manifest", "by", "known_by")
 MONTHS_MAX = 1_200
 """Months that are looked through for a closed one: a century."""

@@ -13,7 +13,7 @@ from recon.steps.care import housekeeping as keeping
 from recon.steps.care.housekeeping import Spared
 from recon.store.database import history
 from recon.store.nights import runs, sign_off_rows
-from recon.store.people.approval_rows import PersonsWord
+from recon.store.people.decision_rows import PersonsWord
 from recon.store.schema import batch, contradiction, instruction
 
 DAY = timedelta(days=1)

@@ -30,8 +30,8 @@ from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
-from recon.store.people import approval_rows
-from recon.store.people.approval_rows import PersonsWord
+from recon.store.people import decision_rows
+from recon.store.people.decision_rows import PersonsWord
 from recon.store.schema import endorsement, instruction
 from reports.handed import drawings
 
@@ -152,7 +152,7 @@ def test_a_larger_amount_bound_anew_is_not_endorsed(begun: Callable[[Any], Any])
             connection.execute(update(instruction).values(amount=instruction.c.amount + 100))
             (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
             told = {"approved_by": BOTH, ROW: terms_of(item)}
-            event = approval_rows.Event("instruction", item.instruction_id, "approved", told)
+            event = decision_rows.Event("instruction", item.instruction_id, "approved", told)
             append(connection, [event], at=environment.clock())
     merchant.move_money()
 
@@ -167,9 +167,9 @@ def test_a_forged_release_holds_on(merchant: Any) -> None:
         with environment.store.writing() as connection:
             for name in ("Jo Ahn", "Kim Bell"):
                 who = replace(word, by=name)
-                approval_rows.save_release(connection, "r1", reason="for me", word=who)
+                decision_rows.save_release(connection, "r1", reason="for me", word=who)
             words = endorsement_rows.Endorsed(environment.desk)
-            assert approval_rows.released(connection) == {"r1"}
+            assert decision_rows.released(connection) == {"r1"}
             assert "for nobody" in words.release_problem(connection, "r1")
     assert "run r1 counts as released" in problems_of(merchant)
 

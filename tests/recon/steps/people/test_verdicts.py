@@ -16,7 +16,7 @@ from recon.steps.people.verdicts import DoubtWord, release, resolve, sentence_of
 from recon.store.database.record import RELEASE, changed
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
-from recon.store.people import approval_rows
+from recon.store.people import decision_rows
 from tests.recon.steps.ground.test_endorsed import UNREAD
 
 pytestmark = pytest.mark.xdist_group("verdicts")
@@ -116,8 +116,8 @@ def test_once_two_agree_no_word_of_it_is_open(environment: Environment, doubtful
         say(name, said, environment)
 
     with environment.store.reading() as connection:
-        assert approval_rows.open_verdicts(connection) == {}
-        agreed = approval_rows.agreed_verdicts(connection)
+        assert decision_rows.open_verdicts(connection) == {}
+        agreed = decision_rows.agreed_verdicts(connection)
     assert agreed == [(the_doubt(environment), "applied")] * 2
 
 

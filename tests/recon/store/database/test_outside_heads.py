@@ -11,6 +11,7 @@ from recon.store.database.engine import Store
 from recon.store.database.history import Event
 from recon.store.database.outside_heads import HeadFile, OutsideHeads, problem_of
 from recon.store.schema import batch
+from tests.recon.store.database.test_head_file import newest_note
 
 AT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 ACCOUNT = ("100042", "100042001")
@@ -109,7 +110,8 @@ def test_every_account_hears_of_it(store: Store, tmp_path: Path) -> None:
     store.outside = OutsideHeads(files)
     head = add(store, WITHDRAWN)
 
-    assert [file.newest() and file.newest().head for file in files.values()] == [head, head, None]
+    newest = [newest_note(file) for file in files.values()]
+    assert [note and note.head for note in newest] == [head, head, None]
 
 
 def test_a_database_that_sent_money_needs_its_notes(store: Store, noted: HeadFile) -> None:
@@ -134,7 +136,7 @@ def test_a_database_that_sent_money_needs_its_notes(store: Store, noted: HeadFil
         noted, accounts=[ACCOUNT], reading=store.reading
     )
     assert problem_of(noted, accounts=[("100042", "2")], reading=store.reading) == ""
-    assert noted.newest() is None
+    assert newest_note(noted) is None
 
 
 def test_each_note_since_the_acceptance_must_be_there(store: Store, noted: HeadFile) -> None:

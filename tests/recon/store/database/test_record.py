@@ -36,9 +36,8 @@ from recon.store.money import case_rows, sending_rows
 from recon.store.money.instruction_rows import find
 from recon.store.nights import runs, sign_off_rows
 from recon.store.nights.runs import RECONCILED, Run
-from recon.store.people import agreement_rows, approval_rows, resolution_rows
-from recon.store.people.agreement_rows import APPROVE
-from recon.store.people.approval_rows import TAKEN_BACK, PersonsWord
+from recon.store.people import decision_rows, resolution_rows
+from recon.store.people.decision_rows import APPROVE, TAKEN_BACK, PersonsWord
 from recon.store.schema import history, result_summary, run
 from recon.store.schema.columns import Instant, IsoDate
 from tests.recon.instructions.sample_instructions import INSTRUCTION as CAPTURE
@@ -67,15 +66,15 @@ def speak(store: Store, run: Run) -> None:
             connection, item.instruction_id, verdict="applied", reason="seen by two", at=AT
         )
         for by in ("Jo Ahn", "Kim Bell"):
-            approval_rows.save_release(connection, "r1", reason="looked at", word=word(by))
-            approval_rows.save_verdict(
+            decision_rows.save_release(connection, "r1", reason="looked at", word=word(by))
+            decision_rows.save_verdict(
                 connection, "i001", decision="applied", evidence="bank", word=word(by)
             )
-        open_words = approval_rows.open_verdicts_of(connection, "i001")
-        approval_rows.end_verdicts(
+        open_words = decision_rows.open_verdicts_of(connection, "i001")
+        decision_rows.end_verdicts(
             connection, open_words[:1], word=word("Jo Ahn"), event=TAKEN_BACK
         )
-        approval_rows.close_verdicts(
+        decision_rows.close_verdicts(
             connection, open_words[1:], decided="applied", word=word("Kim Bell")
         )
         approve(connection)
@@ -87,21 +86,21 @@ def approve(connection: Any) -> None:
     """A list and an override: said by two, and a first word that counts no more."""
     for ends in (True, False):
         first_word: dict[str, Any] = {"word": word("Jo Ahn"), "valid_until": UNTIL}
-        agreement_rows.save_first(
+        decision_rows.save_first(
             connection, APPROVE, subject="d1", instruction_ids=["i001"], **first_word
         )
-        listed = agreement_rows.open_word(connection, APPROVE, subject="d1")
+        listed = decision_rows.open_word(connection, APPROVE, subject="d1")
         asked = {"subject": "stop-7", "reason": "it was a drill"}
-        agreement_rows.save_first(connection, "allow sending", **first_word, **asked)
-        first = agreement_rows.open_word(connection, "allow sending", subject="stop-7")
+        decision_rows.save_first(connection, "allow sending", **first_word, **asked)
+        first = decision_rows.open_word(connection, "allow sending", subject="stop-7")
         assert listed is not None
         assert first is not None
         if ends:
-            agreement_rows.void(connection, listed, why="the list changed", at=AT)
-            agreement_rows.void(connection, first, why="it ran out", at=AT)
+            decision_rows.void(connection, listed, why="the list changed", at=AT)
+            decision_rows.void(connection, first, why="it ran out", at=AT)
         else:
-            agreement_rows.save_second(connection, listed, word=word("Kim Bell", 5))
-            agreement_rows.save_second(connection, first, reason="so it was", word=word("Kim Bell"))
+            decision_rows.save_second(connection, listed, word=word("Kim Bell", 5))
+            decision_rows.save_second(connection, first, reason="so it was", word=word("Kim Bell"))
 
 
 def sign(connection: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from recon.model.errors import ConfigurationError
 from recon.store.database.engine import Store
-from recon.store.people import approval_rows
+from recon.store.people import decision_rows
 from recon.store.people.code_book import code_turn
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -19,7 +19,7 @@ def test_a_code_is_taken_once_by_whoever_comes_first(store: Store, tmp_path: Pat
 
     def use(_: int) -> bool:
         with code_turn(tmp_path / "codes", store=store) as book:
-            return approval_rows.use_code(book, "anna", time_step=7, at=NOW)
+            return decision_rows.use_code(book, "anna", time_step=7, at=NOW)
 
     with ThreadPoolExecutor(20) as pool:
         assert sorted(pool.map(use, range(20))) == [False] * 19 + [True]
@@ -30,7 +30,7 @@ def test_without_a_file_the_database_has_them(store: Store) -> None:
     """As at the sandbox."""
     for taken in (True, False):
         with code_turn(None, store=store) as connection:
-            assert approval_rows.use_code(connection, "anna", time_step=7, at=NOW) is taken
+            assert decision_rows.use_code(connection, "anna", time_step=7, at=NOW) is taken
 
 
 def test_a_folder_that_takes_nothing_is_told(store: Store, tmp_path: Path) -> None:
