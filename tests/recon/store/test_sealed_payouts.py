@@ -56,9 +56,7 @@ def _sealed(store: Store) -> tuple[str, str]:
 
 def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
     cleared = _planned(store, run)
-    journal = StoredJournal(
-        store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
-    )
+    journal = StoredJournal(store, run, run_id=run.run_id)
     journal.claim("b1", [cleared], request=request_of([cleared], sha="0" * 64), at=AT)
     reply = RawReply(200, {}, b"to DE89370400440532013000", AT)
     journal.keep_reply("b1", reply, kept=b"to ...")

@@ -62,7 +62,12 @@ from recon.steps.compare.siblings import (
     settled_since,
     with_siblings,
 )
-from recon.steps.files.arrived_rows import order_steps, orders_lack_since, with_steps, with_taken
+from recon.steps.files.arrived_rows import (
+    declared_accounts,
+    orders_lack_since,
+    with_steps,
+    with_taken,
+)
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.ground.environment import Environment
@@ -104,7 +109,7 @@ from recon.store.nights.settlement_rows import (
     Settlements,
     frame_of_lines,
 )
-from recon.store.nights.stored_orders import OrderSteps, StoredOrders
+from recon.store.nights.stored_orders import InView, OrderSteps, StoredOrders
 
 
 @dataclass(frozen=True, slots=True)
@@ -700,9 +705,8 @@ def _steps(
         own = pc.and_(is_older, _is_of(run, table))
         older.update(table["order_no"].filter(own).to_pylist())
     give_back()
-    return order_steps(
-        connection, run, since=since, older=sorted(older), until=until, environment=environment
-    )
+    orders = StoredOrders(connection, run, storages_of(environment), until)
+    return orders.steps(InView(since, sorted(older)), declared=declared_accounts(environment))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from recon.store import Connection
 from recon.store.nights import file_words, order_rows
 from recon.store.nights.facts_rows import Account
 from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import InView, OrderSteps, StoredOrders
+from recon.store.nights.stored_orders import StoredOrders
 
 USUAL_FILES_MAX = 10
 """Nights whose files say what is usual."""
@@ -158,20 +158,6 @@ def orders_lack_since(
     if not covered:
         return None
     return min(EVER if day is None else calendar.closes_at(day) for day in covered)
-
-
-def order_steps(
-    connection: Connection,
-    run: Run,
-    *,
-    since: datetime,
-    older: Sequence[str],
-    until: int,
-    environment: Environment,
-) -> OrderSteps:
-    """What became of the order rows of tonight's files (see store.order_bridge)."""
-    orders = StoredOrders(connection, run, storages_of(environment), until)
-    return orders.steps(InView(since, older), declared=declared_accounts(environment))
 
 
 def with_taken(

@@ -41,7 +41,7 @@ from recon.store.money.instruction_rows import find
 from recon.store.nights import runs
 from recon.store.nights.proofs import MAY_HAVE_MOVED
 from recon.store.schema import attempt, batch, instruction
-from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS
+from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, account_of
 
 FOREIGN_ROW = "foreign row"
 """The event of a row in a batch's reply that belongs to no request of ours."""
@@ -138,10 +138,9 @@ class StoredJournal:
     def __init__(
         self,
         store: Store,
+        owner: Owner,
         *,
         run_id: str,
-        merchant_id: str,
-        account_id: str,
         ids_unique: bool = False,
         desk: HeldKeys = NO_KEYS,
     ) -> None:
@@ -154,17 +153,13 @@ class StoredJournal:
         self._endorsed = Endorsed(desk)
         self._ids_unique = ids_unique
         self._run_id = run_id
-        self._merchant_id = merchant_id
-        self._account_id = account_id
+        self._account = account_of(owner)
 
     @property
     def keys(self) -> dict[str, str]:
         """Run, merchant and account that this journal writes for."""
-        return {
-            "run_id": self._run_id,
-            "merchant_id": self._merchant_id,
-            "account_id": self._account_id,
-        }
+        merchant_id, account_id = self._account
+        return {"run_id": self._run_id, "merchant_id": merchant_id, "account_id": account_id}
 
     def standing(self, batch_id: str) -> Standing | None:
         """Where a batch stands now; None when the database does not have it."""
@@ -184,7 +179,7 @@ class StoredJournal:
         """A run that was taken over, or whose lock the server dropped, must not send."""
         if runs.is_closed(connection, self._run_id):
             return f"run {self._run_id} was closed: another run took the account over"
-        if not lock_stands(connection, (self._merchant_id, self._account_id)):
+        if not lock_stands(connection, self._account):
             return "the database dropped the lock on this account: start the night again"
         return ""
 

@@ -93,7 +93,12 @@ class MonthState:
 
 def period_of(account: tuple[str, str], month: str) -> str:
     """By what the history names a month of an account."""
-    name = "/".join((*account, month))
+    return _name(account, month)
+
+
+def _name(account: tuple[str, str], own: str) -> str:
+    """What is named alike in every account, such as a month or an accrual of it."""
+    name = "/".join((*account, own))
     return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
 
 
@@ -326,9 +331,3 @@ def note_handed_out(
         for each in journals
     ]
     append(connection, events, at=at)
-
-
-def _name(account: tuple[str, str], journal_id: str) -> str:
-    """An accrual's id is its account's own: every account has one of the month."""
-    name = "/".join((*account, journal_id))
-    return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()

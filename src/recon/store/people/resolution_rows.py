@@ -49,29 +49,21 @@ def save(
     connection: Connection, answers: Sequence[NewAnswer], *, brought: Import, at: datetime
 ) -> None:
     """Store answers with their events; a version that somebody else took raises on its key."""
+    common = {"given_by": brought.by, "given_at": at, "run_id": brought.run_id}
+    names = ("break_id", "version", "waits", "sheet_row", "covers_cause", "currency", "exposure")
     rows = [
         {
-            "merchant_id": answer.account[0],
-            "account_id": answer.account[1],
-            "break_id": answer.break_id,
-            "version": answer.version,
-            "resolution": answer.answer.resolution,
-            "owner": answer.answer.owner,
-            "comment": answer.answer.comment,
-            "resolved_on": answer.answer.resolved_on.isoformat()
-            if answer.answer.resolved_on
-            else "",
-            "given_by": brought.by,
-            "given_at": at,
-            "waits": answer.waits,
-            "run_id": brought.run_id,
+            **{name: getattr(new, name) for name in names},
+            **common,
+            "merchant_id": new.account[0],
+            "account_id": new.account[1],
+            "resolution": new.answer.resolution,
+            "owner": new.answer.owner,
+            "comment": new.answer.comment,
+            "resolved_on": new.answer.resolved_on.isoformat() if new.answer.resolved_on else "",
             "file_sha256": brought.sha256,
-            "sheet_row": answer.sheet_row,
-            "covers_cause": answer.covers_cause,
-            "currency": answer.currency,
-            "exposure": answer.exposure,
         }
-        for answer in answers
+        for new in answers
     ]
     add_rows(connection, break_answer, rows)
     connection.execute(

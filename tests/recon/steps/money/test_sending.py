@@ -122,9 +122,7 @@ def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
         merchant.environment() as environment,
         account_lock(environment.store, ("100042", "100042001")),
     ):
-        journal = StoredJournal(
-            environment.store, run_id="r", merchant_id="100042", account_id="100042001"
-        )
+        journal = StoredJournal(environment.store, ("100042", "100042001"), run_id="r")
         before = journal.halted()
         stop_sending(by="Ann", reason="odd", environment=environment)
         assert (before, "stopped by Ann" in journal.halted()) == ("", True)

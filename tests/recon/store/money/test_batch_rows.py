@@ -22,9 +22,7 @@ Ask = Callable[[StoredJournal], None]
 
 
 def _journal(store: Store, run: Run) -> StoredJournal:
-    return StoredJournal(
-        store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
-    )
+    return StoredJournal(store, run, run_id=run.run_id)
 
 
 def _claim(journal: StoredJournal, rows: Sequence[Cleared]) -> Mapping[str, str]:

@@ -25,10 +25,9 @@ def problems(store: Store) -> list[str]:
 
 def sent(store: Store, run: Run, *script: object, orders: int = 2) -> None:
     """A pass of the real sender over some captures."""
-    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     sender = Sender(
         gateway=ScriptedGateway(*script),
-        journal=LoneJournal(store, run_id=run.run_id, **place),
+        journal=LoneJournal(store, run, run_id=run.run_id),
         clock=lambda: AT,
         new_id=iter(["b1", "b2", "b3"]).__next__,
         crash_point=lambda _: None,

@@ -37,9 +37,7 @@ def _send(
     crash_point: Callable[[str], None] = lambda _: None,
     prefix: str = "b",
 ) -> Sent:
-    journal = LoneJournal(
-        store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
-    )
+    journal = LoneJournal(store, run, run_id=run.run_id)
     numbers = count(1)
     sender = Sender(
         gateway=gateway,
@@ -244,9 +242,7 @@ def _taken_over(store: Store, run: Run) -> None:
 
 
 def _journal(store: Store, run: Run, *, run_id: str) -> StoredJournal:
-    return StoredJournal(
-        store, run_id=run_id, merchant_id=run.merchant_id, account_id=run.account_id
-    )
+    return StoredJournal(store, run, run_id=run_id)
 
 
 def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run) -> None:

@@ -58,9 +58,7 @@ def proxy(migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def _send(store: Store, run: Run, *, spill: Spill, gateway: ScriptedGateway, orders: list) -> Sent:
-    stored = StoredJournal(
-        store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
-    )
+    stored = StoredJournal(store, run, run_id=run.run_id)
     numbers = count(1)
     sender = Sender(
         gateway=gateway,

@@ -18,9 +18,7 @@ SHA256 = "b" * 64
 @pytest.fixture
 def journal(store: Store, run: Run) -> StoredJournal:
     """A journal with one claimed batch, b1."""
-    made = StoredJournal(
-        store, run_id=run.run_id, merchant_id=run.merchant_id, account_id=run.account_id
-    )
+    made = StoredJournal(store, run, run_id=run.run_id)
     ready = cleared_captures(store, run, orders=2)
     made.claim("b1", ready, request=ScriptedGateway().prepare(ready), at=AT)
     return made
