@@ -137,19 +137,8 @@ class ReadOperation(CallFormat):
     body: Literal["form", "json"]
     rows_max: int = Field(ge=1, le=ROWS_MAX)
     rows_field: str
-    order_nos_field: str
-
-
-class QueryOperation(ReadOperation):
-    """The order query."""
-
-    transaction_ids_field: str
-
-
-class RefundQueryOperation(ReadOperation):
-    """The search for refunds."""
-
-    references_field: str
+    keys: dict[Literal["order_no", "transaction_id", "refund_reference"], FieldName]
+    """What may be asked by -> the request's field of the keys, joined by commas."""
 
 
 class MethodsOperation(CallFormat):
@@ -164,8 +153,8 @@ class MethodsOperation(CallFormat):
 class QueryOperations(InterfaceTable):
     """The queries the gateway offers."""
 
-    retrievalTrans: QueryOperation  # noqa: N815 - the operation's own name in its path
-    retrievalRefund: RefundQueryOperation | None = None  # noqa: N815 - the same
+    retrievalTrans: ReadOperation  # noqa: N815 - the operation's own name in its path
+    retrievalRefund: ReadOperation | None = None  # noqa: N815 - the same
     optimise: MethodsOperation | None = None
 
 
@@ -431,11 +420,6 @@ class GatewayInterface(InterfaceTable):
             msg = f"profiles.toml describes no batch operation {operation!r} (described: {known})"
             raise InterfaceError(msg)
         return batch_format
-
-    def payment(self, operation: str) -> CallFormat:
-        """The wire format of an operation that starts a payment."""
-        payment_format: CallFormat = getattr(self.profile.payment, operation)
-        return payment_format
 
 
 def _bundled(name: str) -> dict[str, Any]:

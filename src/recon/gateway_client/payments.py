@@ -24,7 +24,7 @@ from recon.gateway_client.batches import (
 )
 from recon.gateway_client.documents import texts_of
 from recon.gateway_client.errors import InvalidPaymentError
-from recon.gateway_client.interface import GatewayInterface, OurAccount
+from recon.gateway_client.interface import CallFormat, GatewayInterface, OurAccount
 from recon.gateway_client.messages import (
     NUMBER,
     SHOWN,
@@ -499,7 +499,7 @@ def prepare_payment(payment: Payment, *, account: OurAccount, today: date) -> Pr
         msg = f"this payment must not be sent: {reasons}; nothing was sent"
         raise InvalidPaymentError(msg, problems=problems)
     operation = payment.operation
-    described = interface.payment(operation)
+    described: CallFormat = getattr(interface.profile.payment, operation)
     fields = wire_value(payment)
     signature = account.sign(operation, fields=texts_of(fields))
     empty = interface.profile.payment.sent_empty.get(operation.value, ())

@@ -146,18 +146,9 @@ class QueryClient:
             UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
-        described = self._account.interface.profile.query.retrievalTrans
         silence = self._account.interface.status_map.query.row_missing_when_asked_alone
-        kinds = {
-            KeyKind.ORDER_NO: (described.order_nos_field, order_nos),
-            KeyKind.TRANSACTION_ID: (described.transaction_ids_field, trades),
-        }
-        return await self._answers(
-            QUERY,
-            described=described,
-            kinds=kinds,
-            is_silence_absence=silence == "not_found",
-        )
+        asked = {KeyKind.ORDER_NO: order_nos, KeyKind.TRANSACTION_ID: trades}
+        return await self._answers(QUERY, asked, is_silence_absence=silence == "not_found")
 
     async def refunds(
         self, *, order_nos: Iterable[str] = (), references: Iterable[str] = ()
@@ -170,33 +161,20 @@ class QueryClient:
             UnsignedError: whoever holds the key does not sign; nothing was asked.
             CertificateError: the gateway's certificate was not accepted.
         """
-        described = self._account.interface.profile.query.retrievalRefund
-        if described is None:
-            msg = "profiles.toml describes no retrievalRefund; only the profile extended has it"
-            raise errors.InterfaceError(msg)
         silence = self._account.interface.status_map.query.refund_missing_when_asked_alone
-        kinds = {
-            KeyKind.ORDER_NO: (described.order_nos_field, order_nos),
-            KeyKind.REFUND_REFERENCE: (described.references_field, references),
-        }
-        return await self._answers(
-            REFUND_QUERY,
-            described=described,
-            kinds=kinds,
-            is_silence_absence=silence == "not_found",
-        )
+        asked = {KeyKind.ORDER_NO: order_nos, KeyKind.REFUND_REFERENCE: references}
+        return await self._answers(REFUND_QUERY, asked, is_silence_absence=silence == "not_found")
 
     async def _answers(
-        self,
-        operation: str,
-        *,
-        described: ReadOperation,
-        kinds: dict[KeyKind, tuple[str, Iterable[str]]],
-        is_silence_absence: bool,
+        self, operation: str, kinds: dict[KeyKind, Iterable[str]], *, is_silence_absence: bool
     ) -> Answers[Any]:
         """Every key of the one kind that is asked by, each once."""
-        given = {kind: (field, tuple(dict.fromkeys(keys))) for kind, (field, keys) in kinds.items()}
-        asked = [kind for kind, (_, keys) in given.items() if keys]
+        described: ReadOperation | None = getattr(self._account.interface.profile.query, operation)
+        if described is None:
+            msg = f"profiles.toml describes no {operation}; only the profile extended has it"
+            raise errors.InterfaceError(msg)
+        given = {kind: tuple(dict.fromkeys(keys)) for kind, keys in kinds.items()}
+        asked = [kind for kind, keys in given.items() if keys]
         if len(asked) > 1:
             msg = f"ask by {asked[0]} or by {asked[1]}, not by both at once"
             raise ValueError(msg)
@@ -208,11 +186,9 @@ class QueryClient:
             rows_field=described.rows_field,
             must_name_account=False,
         )
-        field, keys = given[kind]
         query = _Query(
-            keys,
+            given[kind],
             kind=kind,
-            field=field,
             described=described,
             context=context,
             is_silence_absence=is_silence_absence,
@@ -371,7 +347,6 @@ class _Query:
         keys: tuple[str, ...],
         *,
         kind: KeyKind,
-        field: str,
         described: ReadOperation,
         context: ReplyContext,
         is_silence_absence: bool,
@@ -386,7 +361,7 @@ class _Query:
         self.misses = self.refused = 0
         """Calls without an answer, and groups refused, one after the other."""
         self.last_failure = ""
-        self._keys, self._field, self._is_silence_absence = keys, field, is_silence_absence
+        self._keys, self._is_silence_absence = keys, is_silence_absence
         self._ended: dict[str, tuple[Any, ...] | str | None] = {}
         """Key -> its records, or why it failed, or None: not found. It ends in one way only."""
         for key in keys:
@@ -402,7 +377,7 @@ class _Query:
 
     def body(self, keys: Sequence[str]) -> bytes:
         """The request about a group."""
-        fields = {self._field: ",".join(keys)}
+        fields = {self.described.keys[self.kind.value]: ",".join(keys)}
         message = self.context.account.message(fields, signature=self.context.signature)
         return request_body(message, body=self.described.body)
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 from recon.gateway_client.batches import is_refund_number, text_problem
@@ -125,16 +125,7 @@ class RefundRecord:
     """Fields that are not listed above, scrubbed of card numbers."""
 
 
-class Keyed(Protocol):
-    """A record that answers a key."""
-
-    @property
-    def key(self) -> str:
-        """What was asked for."""
-        ...
-
-
-Record = TypeVar("Record", bound=Keyed)
+Record = TypeVar("Record", OrderRecord, RefundRecord)
 
 
 @dataclass(slots=True)

@@ -263,21 +263,19 @@ async def _bounded_body(response: httpx.Response) -> bytes:
         msg = f"the gateway answered HTTP {response.status_code} in a coding nobody asked for"
         raise UnknownOutcomeError(msg, kind="CodedReply", status=response.status_code)
     if response.is_stream_consumed:  # a transport from elsewhere may have read it already
-        return _within_bounds(response.content, status=response.status_code)
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.aiter_raw():
-        size += len(part)
-        if size > REPLY_BYTES_MAX:
-            break
-        parts.append(part)
-    return _within_bounds(b"".join(parts), status=response.status_code, size=size)
-
-
-def _within_bounds(body: bytes, *, status: int, size: int = 0) -> bytes:
-    if max(size, len(body)) > REPLY_BYTES_MAX:
+        body = response.content
+    else:
+        parts: list[bytes] = []
+        size = 0
+        async for part in response.aiter_raw():
+            parts.append(part)
+            size += len(part)
+            if size > REPLY_BYTES_MAX:
+                break
+        body = b"".join(parts)
+    if len(body) > REPLY_BYTES_MAX:
         msg = f"the gateway's reply is larger than {REPLY_BYTES_MAX} bytes"
-        raise UnknownOutcomeError(msg, kind="OversizedReply", status=status)
+        raise UnknownOutcomeError(msg, kind="OversizedReply", status=response.status_code)
     return body
 
 

@@ -110,7 +110,7 @@ async def probe(
     """Ask once, signed by `rule`; without a question for the order that no shop has."""
     described = account.interface.profile.query.retrievalTrans
     joined = ",".join(question.order_nos)
-    fields = {described.order_nos_field: joined}
+    fields = {described.keys["order_no"]: joined}
     try:
         interface = account.interface.model_copy(update={"signature": rule})
         signing = replace(account, interface=interface)
