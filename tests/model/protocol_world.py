@@ -216,7 +216,7 @@ class World:
         for name in ("inbox", "reports"):
             (store.path.parent / name).mkdir(parents=True)
         shutil.copyfile(template, store.path)
-        real = GatewayOfMoney.of(settings, account=(MERCHANT, ACCOUNT), clock=lambda: BEGAN)
+        real = GatewayOfMoney(settings, account=(MERCHANT, ACCOUNT), clock=lambda: BEGAN)
         return cls(store, settings, real, runner, seed)
 
     def __post_init__(self) -> None:
@@ -546,6 +546,6 @@ class _Always:
 
     gateway: PlayedGateway
 
-    def of(self, *_: Any, **__: Any) -> PlayedGateway:
+    def __call__(self, *_: Any, **__: Any) -> PlayedGateway:
         """The played one."""
         return self.gateway

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
@@ -22,12 +22,15 @@ from recon.gateway_client import (
     MethodsRequest,
     Operation,
     Payment,
+    PaymentReply,
     QueryLimits,
+    ReplyFinding,
     Row,
 )
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.errors import AddressError, InterfaceError, UnsignedError
 from recon.gateway_client.interface import GatewayInterface, Wanted
+from recon.gateway_client.replies import RowOutcome
 from recon.model.errors import ConfigurationError, UsageError
 from recon.model.words import Clock
 from recon.privacy.foreign_text import scrubbed
@@ -117,7 +120,8 @@ class SignerSocket:
             time.sleep(PAUSE_SECONDS)
 
     def _call(self, path: str, *, body: bytes | None) -> tuple[int, dict[str, Any]]:
-        with closing(_connection(self.path)) as connection:
+        socket = SocketConnection(self.path, name="signer", seconds_max=CALL_SECONDS)
+        with closing(socket) as connection:
             connection.request("GET" if body is None else "POST", path, body, headers=_HEADERS)
             reply = connection.getresponse()
             content = reply.read(REPLY_BYTES_MAX)
@@ -128,10 +132,6 @@ class SignerSocket:
         waited = f" within {self.patience_seconds:g} s" if self.patience_seconds else ""
         msg = f"the signer at {self.path} did not answer{waited} ({why}); nothing was sent"
         raise UnsignedError(msg)
-
-
-def _connection(path: Path) -> SocketConnection:
-    return SocketConnection(path, name="signer", seconds_max=CALL_SECONDS)
 
 
 def message_of(wanted: Wanted) -> dict[str, Any]:
@@ -186,7 +186,11 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             are wrong.
     """
     gateway = settings.gateway
-    key = _key_of(settings, account=f"{merchant_id}/{account_id}")
+    key: SecretStr | SignerSocket
+    if settings.sign_keys.signer is None:
+        key = settings.sign_keys.of(f"{merchant_id}/{account_id}")
+    else:  # who holds it is waited for as long as for the gateway
+        key = SignerSocket(settings.sign_keys.signer, patience_seconds=gateway.deadline_seconds)
     route = Route(
         proxy=gateway.proxy,
         ca_file=gateway.ca_file,
@@ -216,35 +220,21 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
             settings=settings,
         )
     except (InterfaceError, AddressError) as error:
-        raise ConfigurationError(_told(error)) from error
-
-
-def _key_of(settings: Settings, *, account: str) -> SecretStr | SignerSocket:
-    """The account's key, or who holds it and is waited for as long as for the gateway."""
-    if settings.sign_keys.signer is None:
-        return settings.sign_keys.of(account)
-    return SignerSocket(
-        settings.sign_keys.signer, patience_seconds=settings.gateway.deadline_seconds
-    )
-
-
-def _told(error: InterfaceError | AddressError) -> str:
-    """What is wrong, in people's words where the client tells those of programmers."""
-    if isinstance(error.__cause__, ValidationError):
-        return problems_of(error.__cause__, source=str(error).partition(": ")[0])
-    return str(error)
+        msg = str(error)
+        if isinstance(error.__cause__, ValidationError):  # in people's words, not programmers'
+            msg = problems_of(error.__cause__, source=msg.partition(": ")[0])
+        raise ConfigurationError(msg) from error
 
 
 Reply = TypeVar("Reply")
 
-PAYMENT_FACTS = (
+FACTS = (
     *("transaction_id", "card", "order_status", "connector", "threeds_result", "risk_action"),
-    *("risk_score", "recurring_id", "contract_name", "issuer_url"),
+    *("risk_score", "recurring_id", "contract_name", "issuer_url", "short_reference_id", "status"),
+    *("failure_type", "amount_beneficiary_receives", "amount_payer_pays", "fee_amount"),
+    "fee_currency",
 )
-PAYOUT_FACTS = (
-    *("transaction_id", "short_reference_id", "status", "failure_type"),
-    *("amount_beneficiary_receives", "amount_payer_pays", "fee_amount", "fee_currency"),
-)
+"""Of the record of a payment or payout, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,12 +258,11 @@ def start_payment(payment: Payment, *, account: GatewayAccount, clock: Clock) ->
         UsageError: the payment must not be sent; names fields, never values.
     """
     reply = _run(account.client(clock=clock).pay(payment))
-    facts = {} if reply.record is None else _facts(reply.record, names=PAYMENT_FACTS)
-    if reply.form is not None:
-        facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
-    findings = "; ".join(finding.message for finding in reply.findings)
-    message = reply.message or findings
-    return CallResult(reply.outcome.value, reply.code, message, facts, reply.page)
+    result = _result(reply, record=reply.record, findings=reply.findings)
+    if reply.form is None:
+        return result
+    facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
+    return replace(result, facts=facts, page=reply.page)
 
 
 def send_row(
@@ -285,10 +274,8 @@ def send_row(
         UsageError: the row must not be sent; names fields, never values.
     """
     reply = _run(account.client(clock=clock).send(operation, [row]))
-    result = reply.rows[0]
-    message = result.message or "; ".join(finding.message for finding in reply.findings)
-    facts = {} if result.payout is None else _facts(result.payout, names=PAYOUT_FACTS)
-    return CallResult(result.outcome.value, result.code, message, facts)
+    came_to = reply.rows[0]
+    return _result(came_to, record=came_to.payout, findings=reply.findings)
 
 
 def best_methods(
@@ -309,6 +296,10 @@ def _run(call: Coroutine[Any, Any, Reply]) -> Reply:
         raise UsageError(str(error)) from None
 
 
-def _facts(record: Any, *, names: tuple[str, ...]) -> dict[str, str]:
-    values = {name: getattr(record, name) for name in names}
-    return {name: str(value) for name, value in values.items() if value not in {"", None}}
+def _result(
+    reply: PaymentReply | RowOutcome, *, record: object, findings: Sequence[ReplyFinding]
+) -> CallResult:
+    message = reply.message or "; ".join(finding.message for finding in findings)
+    values = {name: getattr(record, name, None) for name in FACTS}
+    facts = {name: str(value) for name, value in values.items() if value not in {"", None}}
+    return CallResult(reply.outcome.value, reply.code, message, facts)

@@ -28,21 +28,17 @@ _CUT = "…"
 
 def masked(text: bytes, *, known: bytes) -> bytes:
     """`text` without what is private; card-like numbers that also stand in `known` are kept."""
-    encoding = _encoding(text)
+    try:
+        text.decode()
+        encoding = _UTF_8
+    except UnicodeDecodeError:
+        encoding = _ONE_BYTE
     kept = _NAMED.sub(rf'\1"{NOT_KEPT}"', text.decode(encoding))
     if encoding == _UTF_8:
         kept = _ESCAPED.sub(_in_clear, kept)
     kept = masked_accounts(kept).replace(_CUT, NOT_KEPT)
     kept = masked_cards(kept, keep=known.decode(encoding, errors="replace"))
     return masked_codes(kept).encode(encoding)
-
-
-def _encoding(text: bytes) -> str:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return _ONE_BYTE
-    return _UTF_8
 
 
 def _in_clear(escape: re.Match[str]) -> str:

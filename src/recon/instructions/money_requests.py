@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Self
 
 from pydantic import SecretStr
 
@@ -26,7 +25,7 @@ from recon.gateway_client import (
     check_rows,
     read_batch_reply,
 )
-from recon.instructions.account import GatewayAccount, SignerSocket, gateway_account
+from recon.instructions.account import SignerSocket, gateway_account
 from recon.instructions.eligibility import Cleared
 from recon.instructions.instruction import Instruction, terms_of
 from recon.instructions.sealing import Seal
@@ -58,26 +57,22 @@ def no_words(_instruction_ids: Sequence[str]) -> InstructionWords:
 
 
 class GatewayOfMoney:
-    """The gateway as the sender sees it, for one account and one settle step."""
+    """The gateway as the sender sees it, for one (merchant, account) and one settle step.
 
-    def __init__(self, account: GatewayAccount, *, clock: Clock, words: WordsOf = no_words) -> None:
-        self._account = account
-        self._words = words
-        self._client = account.client(clock=clock)
+    `words` is asked only where a signer signs.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         settings: Settings,
         *,
         account: tuple[str, str],
         clock: Clock,
         words: WordsOf = no_words,
-    ) -> Self:
-        """The gateway of one (merchant, account); `words` is asked only where a signer signs."""
-        merchant_id, account_id = account
-        declared = gateway_account(settings, merchant_id=merchant_id, account_id=account_id)
-        return cls(declared, clock=clock, words=words)
+    ) -> None:
+        self._account = gateway_account(settings, merchant_id=account[0], account_id=account[1])
+        self._words = words
+        self._client = self._account.client(clock=clock)
 
     def problem(self, cleared: Cleared) -> str:
         """Why this row must not be sent at all; "" when it may."""

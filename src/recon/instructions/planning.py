@@ -365,14 +365,6 @@ class Plan:
     """(action id, instruction id) for every action, new or known."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Hold:
-    """Why a new instruction waits for a person, and which earlier ones that person must see."""
-
-    because: str = ""
-    repeats: tuple[Earlier, ...] = ()
-
-
 def plan(
     actions: Iterable[Action],
     *,
@@ -399,15 +391,30 @@ def plan(
         wanted, planned_id = planning.resolved(action)
         if not planned_id:
             meant = planning.meant(wanted)
-            hold = planning.hold(wanted, meant)
-            limit = _hold_of_limits(wanted, hold, allowance=allowance, auto_approve=auto_approve)
-            because = "; ".join(filter(None, (hold.because, limit)))[:HOLD_CHARACTERS]
-            instruction = _instruction_of(
-                wanted,
-                natural_key=planning.free_key(wanted),
-                instruction_id=new_id(),
-                hold=replace(hold, because=because),
-                approved=auto_approve and not because,
+            because, repeats = planning.hold(wanted, meant)
+            limit = ""
+            if allowance and wanted.kind is InstructionKind.PAYOUT:
+                limit = allowance.hold_on_payout(
+                    payee=wanted.payee, payee_digest=wanted.payee_digest
+                )
+            elif allowance and auto_approve and not because:
+                limit = allowance.hold_on(
+                    wanted.kind, currency=wanted.currency, amount=wanted.amount
+                )
+            because = "; ".join(filter(None, (because, limit)))[:HOLD_CHARACTERS]
+            approved = auto_approve and not because
+            instruction_id, natural_key = new_id(), planning.free_key(wanted)
+            instruction = Instruction(
+                **{name.name: getattr(wanted, name.name) for name in fields(Asked)},
+                instruction_id=instruction_id,
+                natural_key=natural_key,
+                amount=wanted.amount,
+                payment_amount=wanted.order_amount,
+                state=InstructionState.APPROVED if approved else InstructionState.PLANNED,
+                hold=because,
+                approved_by=RULE_APPROVER if approved else "",
+                gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
+                repeats=named(repeat.instruction_id for repeat in repeats[:REPEATS_NAMED_MAX]),
             )
             planning.note(wanted, meant, instruction=instruction)
             new.append(instruction)
@@ -498,8 +505,11 @@ class _Planning:
             if one.state not in _ENDED and one.intention.currency == action.currency
         )
 
-    def hold(self, action: Action, meant: Intention) -> _Hold:
-        """Why a new instruction waits for a person; empty when nothing speaks against it."""
+    def hold(self, action: Action, meant: Intention) -> tuple[str, tuple[Earlier, ...]]:
+        """Why a new instruction waits for a person, and which earlier ones that person must see.
+
+        "" when nothing speaks against it.
+        """
         repeats = tuple(
             earlier
             for earlier in self._known.alike(meant)
@@ -518,7 +528,7 @@ class _Planning:
         before = 0 if repeats else self._before(action, meant)
         own = action.row and action.row.against(action.kind, amount=action.amount, before=before)
         against = f"{own}; {IF_MEANT}" if own else ""
-        return _Hold("; ".join(filter(None, (because, against))), repeats)
+        return "; ".join(filter(None, (because, against))), repeats
 
     def free_key(self, action: Action) -> str:
         """A natural key that no instruction has."""
@@ -591,35 +601,6 @@ def _natural_key(action: Action) -> str:
     """Whole with a request id; without one a number is still to follow."""
     last = f"r:{action.request_id}" if action.request_id else "n:"
     return f"{action.base_key}|{last}"
-
-
-def _hold_of_limits(
-    action: Action, hold: _Hold, *, allowance: RuleAllowance | None, auto_approve: bool
-) -> str:
-    if allowance is None:
-        return ""
-    if action.kind is InstructionKind.PAYOUT:
-        return allowance.hold_on_payout(payee=action.payee, payee_digest=action.payee_digest)
-    if hold.because or not auto_approve:
-        return ""
-    return allowance.hold_on(action.kind, currency=action.currency, amount=action.amount)
-
-
-def _instruction_of(
-    action: Action, *, natural_key: str, instruction_id: str, hold: _Hold, approved: bool
-) -> Instruction:
-    return Instruction(
-        **{name.name: getattr(action, name.name) for name in fields(Asked)},
-        instruction_id=instruction_id,
-        natural_key=natural_key,
-        amount=action.amount,
-        payment_amount=action.order_amount,
-        state=InstructionState.APPROVED if approved else InstructionState.PLANNED,
-        hold=hold.because,
-        approved_by=RULE_APPROVER if approved else "",
-        gateway_request_id=str(uuid.uuid5(REQUEST_IDS, instruction_id)),
-        repeats=named(repeat.instruction_id for repeat in hold.repeats[:REPEATS_NAMED_MAX]),
-    )
 
 
 AGAIN = "+2"

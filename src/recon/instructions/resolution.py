@@ -360,22 +360,17 @@ def by_settlement(
     wanted = _TYPES.get(instruction.kind)
     moved = [line for line in lines if line.entry_type == wanted]
     ours = [line for line in moved if line.own_reference in our_references(instruction)]
-    if ours:
-        return _named(instruction, lines=ours)
+    if ours:  # of exactly our amount, once, it is ours
+        sentence = f"{_words(ours[0])} has our reference"
+        if len(ours) == 1 and _same(instruction, line=ours[0]):
+            return Resolution(InstructionState.RESOLVED_APPLIED, f"{sentence} and amount")
+        sentence = f"{sentence}, but not this amount and payment, once"
+        return Resolution(InstructionState.NEEDS_HUMAN, sentence)
     whole = [line for line in moved if not line.own_reference and line.reference_no not in known]
     if len(whole) != 1 or not _is_the_whole(instruction, line=whole[0]):
         return None
     sentence = f"{_words(whole[0])} shows this payment's whole amount"
     return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
-
-
-def _named(instruction: Instruction, *, lines: Sequence[SettledLine]) -> Resolution:
-    """Lines under our own reference: one of exactly our amount is ours."""
-    if len(lines) == 1 and _same(instruction, line=lines[0]):
-        sentence = f"{_words(lines[0])} has our reference and amount"
-        return Resolution(InstructionState.RESOLVED_APPLIED, sentence)
-    sentence = f"{_words(lines[0])} has our reference, but not this amount and payment, once"
-    return Resolution(InstructionState.NEEDS_HUMAN, sentence)
 
 
 def _same(instruction: Instruction, *, line: SettledLine) -> bool:

@@ -46,7 +46,7 @@ def _gateway(
         rules=Rules(),
         config_dir=None,
     )
-    return GatewayOfMoney.of(settings, account=("100042", "100042001"), clock=lambda: AT)
+    return GatewayOfMoney(settings, account=("100042", "100042001"), clock=lambda: AT)
 
 
 def _cleared(

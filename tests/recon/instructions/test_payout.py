@@ -58,7 +58,7 @@ def _gateway(key: SecretStr | None = KEY) -> GatewayOfMoney:
         rules=Rules(),
         config_dir=None,
     )
-    gateway = GatewayOfMoney.of(settings, account=("100042", "100042001"), clock=lambda: AT)
+    gateway = GatewayOfMoney(settings, account=("100042", "100042001"), clock=lambda: AT)
     echo: Any = Echo()
     gateway._client.transport = echo
     return gateway

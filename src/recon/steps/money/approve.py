@@ -106,8 +106,8 @@ def approve(
                 word=person.word,
                 valid_until=valid_until,
             )
-            said = Said(Kind.APPROVAL, digest, items=wanted.items, valid_until=valid_until)
-            note_endorsed(connection, said, person=person, environment=environment)
+            yes = Said(Kind.APPROVAL, digest, items=wanted.items, valid_until=valid_until)
+            note_endorsed(connection, yes, person=person, environment=environment)
             return wanted, False
         wanted = _of_ids(connection, first.instruction_ids)
         if wanted.digest != digest:
@@ -134,8 +134,8 @@ def _second(
     decides = _decides(connection, wanted, environment=environment)
     refuse_two(person, first=first.by.by, environment=environment, decides=decides)
     both = f"{first.by.by}, {person.word.in_words}"
-    said = Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=first.valid_until)
-    note_endorsed(connection, said, person=person, environment=environment)
+    yes = Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=first.valid_until)
+    note_endorsed(connection, yes, person=person, environment=environment)
     values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
     moved = [
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))

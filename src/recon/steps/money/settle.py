@@ -151,7 +151,7 @@ class MoneyOfRun:
         self._settings = environment.settings
         self._account = self._settings.account(run.merchant_id, account_id=run.account_id)
         self.ids_unique = self._account.instructions.are_unique
-        self.gateway = GatewayOfMoney.of(
+        self.gateway = GatewayOfMoney(
             self._settings,
             account=(run.merchant_id, run.account_id),
             clock=environment.clock,
@@ -159,9 +159,8 @@ class MoneyOfRun:
         )
         self.journal = StoredJournal(
             self._store,
+            run,
             run_id=run.run_id,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
             ids_unique=self.ids_unique,
             desk=environment.desk,
         )
@@ -177,14 +176,14 @@ class MoneyOfRun:
         for path, spilled in self._spill().kept_files():
             if (spilled.merchant_id, spilled.account_id) != ours:
                 continue
-            at = self._environment.clock()
             if spilled.kind == REPLY:
                 with self._store.writing() as connection:
-                    put_reply(connection, spilled, at=at)
+                    put_reply(connection, spilled, at=self._environment.clock())
             else:
                 with self._store.reading() as connection:
                     claimed = is_to_release(connection, spilled)
                 if claimed:
+                    at = self._environment.clock()
                     self.journal.release(spilled.batch_id, reason=spilled.reason, at=at)
             remove(path)
             count += 1
