@@ -26,8 +26,6 @@ THE_SAME_RESULT, ANOTHER_RESULT, WRITTEN_AGAIN = NAMES_AGAIN = (
     *("THE SAME RESULT", "ANOTHER RESULT", "WRITTEN AGAIN"),
 )
 NOT_A_NIGHT = "The night itself is not run by this."
-
-
 MEANS = {
     End.MONEY_IN_DOUBT: "nobody can say yet whether it moved; a person looks now",
     End.SENDING_STOPPED: "what was to be sent was not; a person finds the cause now",
@@ -39,8 +37,6 @@ MEANS = {
 """What an end asks of people: the colour of a state does not say it."""
 DONE = frozenset({End.RECONCILED, End.BREAKS_OPEN})
 """Ends of a run that did its work; every other one is Failed, and failure alarms ring."""
-
-
 REFUSED, FAILED = "Refused", "Failed"
 P = ParamSpec("P")
 Form = Callable[P, State[Any]]

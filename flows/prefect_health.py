@@ -121,7 +121,8 @@ def _doors() -> str:
     if wrong := open_doors(url, auth=_auth()):
         msg = f"the server {'; it '.join(wrong)} (docs/SECURITY.md)"
         raise ReconError(msg)
-    known = {*template.get("job_configuration", {}), *_variables(template)}
+    variables = template.get("variables", {}).get("properties", {})
+    known = {*template.get("job_configuration", {}), *variables}
     taken = [name for name in OPENING_VARIABLES if name in known]
     if taken:
         msg = (
@@ -130,11 +131,6 @@ def _doors() -> str:
         )
         raise ReconError(msg)
     return f"asks for a password, no other origin, a token for changes; {WORK_POOL} is fixed"
-
-
-def _variables(template: Mapping[str, Any]) -> Mapping[str, Any]:
-    variables: Mapping[str, Any] = template.get("variables", {}).get("properties", {})
-    return variables
 
 
 def _auth() -> str:

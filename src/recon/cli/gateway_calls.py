@@ -354,50 +354,42 @@ def authorise(
     live_card: Annotated[
         bool, typer.Option("--live-card", help="Allow a card outside the sandbox.")
     ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Start a payment by card, or by another method (`--payment-method`)."""
-    from recon.gateway_client import ApmPayment, CardPayment
-    from recon.instructions.account import start_payment
-    from recon.steps.ground.environment import system_clock
-
-    declared, played = _place(merchant, account)
-    given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
-    if payment_method:
-        apm = checked(ApmPayment, given | {"payment_method": payment_method})
-        _tell(start_payment(apm, account=declared, clock=system_clock), as_json=as_json)
-        return
-    if not (played or live_card):
-        msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
-        raise UsageError(msg)
-    card = {} if given.get("token_id") else _card(card_file)
-    payment = checked(CardPayment, given | card)
-    _tell(start_payment(payment, account=declared, clock=system_clock), as_json=as_json)
-
-
-@calls.command("checkout")
-def checkout(
-    order_no: OrderNo,
-    merchant: Merchant,
-    account: Account,
-    *,
-    currency: Currency,
-    amount: Amount,
-    return_url: Annotated[str, typer.Option(help="Where the shopper comes back to; https.")] = "",
-    fields: FieldsFile = None,
+    hosted: Annotated[
+        bool,
+        typer.Option(
+            "--hosted",
+            help="By the gateway's own page; money moves only when the shopper pays there.",
+        ),
+    ] = False,
+    return_url: Annotated[
+        str, typer.Option(help="With --hosted: where the shopper comes back to; https.")
+    ] = "",
     page: Annotated[
-        Path | None, typer.Option(help="Write the page here, for a browser; mode 0600.")
+        Path | None,
+        typer.Option(help="With --hosted: write the page here, for a browser; mode 0600."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Start a payment by the gateway's own page; money moves only when the shopper pays there."""
-    from recon.gateway_client import HostedPayment
+    """Start a payment by card, by another method (--payment-method) or on a page (--hosted)."""
+    from recon.gateway_client import ApmPayment, CardPayment, HostedPayment
     from recon.instructions.account import start_payment
     from recon.steps.ground.environment import system_clock
 
-    declared, _ = _place(merchant, account)
+    if (hosted and (payment_method or card_file)) or ((return_url or page) and not hosted):
+        msg = "--return-url and --page are of --hosted, a card and --payment-method are not"
+        raise typer.BadParameter(msg)
+    declared, played = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
-    payment = checked(HostedPayment, given | ({"return_url": return_url} if return_url else {}))
+    payment: ApmPayment | CardPayment | HostedPayment
+    if hosted:
+        payment = checked(HostedPayment, given | ({"return_url": return_url} if return_url else {}))
+    elif payment_method:
+        payment = checked(ApmPayment, given | {"payment_method": payment_method})
+    elif played or live_card:
+        payment = checked(CardPayment, given | ({} if given.get("token_id") else _card(card_file)))
+    else:
+        msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
+        raise UsageError(msg)
     result = start_payment(payment, account=declared, clock=system_clock)
     if page is not None and result.page:
         with open(page, "wb", opener=for_owner) as file:

@@ -199,11 +199,18 @@ def test_the_hosted_page_can_be_kept_for_a_browser(
     page = desk / "page.html"
     back = ["--return-url", "https://shop.example.test/back", "--page", str(page)]
 
-    assert cli.main(["gateway", "checkout", *ORDER, *back]) == 0
+    assert cli.main(["gateway", "authorise", *ORDER, "--hosted", *back]) == 0
     assert "posts_to: /v1/checkout" in capsys.readouterr().out
     assert page.stat().st_mode & 0o777 == 0o600
     assert b"orderAmount" in page.read_bytes()
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("words", [["--page", "x"], ["--hosted", "--payment-method", "x"]])
+def test_a_page_is_of_a_hosted_payment_alone(asked: list[dict[str, Any]], words: list[str]) -> None:
+    """Two ways to pay in one call, or a page of none, are a slip: nothing is asked."""
+    assert cli.main(["gateway", "authorise", *ORDER, *words]) == 2
+    assert asked == []
 
 
 def test_a_payout_and_the_end_of_a_subscription(
