@@ -210,10 +210,10 @@ def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: b
             named, out=out, environment=environment, again=again, is_of_night=is_of_night
         )
     _say_kept_back(handed.kept_back)
-    if handed.path is None:
+    if not handed.paths:
         say(nothing_left(f"{handed.handed_before} proposed journals", before=handed.handed_before))
         return
-    say(f"{handed.journals} journals: {handed.path}")
+    say(f"{handed.journals} journals: {handed.paths[0]}")
 
 
 def _say_kept_back(kept_back: Mapping[str, str]) -> None:
@@ -254,7 +254,7 @@ def _export_month(
         what = f"{handed.handed_before} journals of {period}"
         say(nothing_left(what, before=handed.handed_before))
         return
-    say(f"{handed.journals} journals of {period}, close {handed.closed.number}:")
+    say(f"{handed.journals} journals of {period}, close {handed.close}:")
     for path in handed.paths:
         say(f"  {path}")
 
@@ -263,7 +263,7 @@ def _list_out() -> None:
     """The journals that were handed out and that no night's ledger shows yet."""
     from recon.model.money import Money
     from recon.model.words import PERMANENT
-    from recon.steps.compare.journals import journals_out
+    from recon.steps.month.books import journals_out
 
     with opened() as environment:
         handed_out = journals_out(environment)

@@ -1,4 +1,4 @@
-"""The journals of a closed month, handed out once each as files that books import.
+"""Journals handed out, once each, as files that books import: of a closed month, or of a night.
 
 What two people signed is what leaves: the lines come from the sealed folder of the close. A
 proposed journal leaves only while the newest night still proposes exactly it: its entry may have
@@ -26,29 +26,24 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
-from recon.model.words import PERMANENT
-from recon.steps.compare.journals import (
-    WRITTEN_OFF,
-    Handed,
-    export_journals,
-    newest_run,
-    proposing,
-    set_aside,
-)
-from recon.steps.compare.result_files import output_folder, publish, stage
+from recon.model.words import PERMANENT, Verdict
+from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
+from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.month.book_formats import WantedBooks, book_files
 from recon.steps.month.book_lines import BookLine, journals_of
 from recon.steps.month.folders import closed_folder
 from recon.store import Connection
 from recon.store.nights import journal_rows, runs
+from recon.store.nights.journal_rows import LeftAs
 from recon.store.nights.runs import Run
-from recon.store.people import closed_months
+from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import ClosedMonth, MonthJournal
 
 JOURNALS = "journals.csv"
 JournalSums = dict[str, dict[tuple[str, str], list[int]]]
 """Journal -> account and currency -> debits and credits, minor units."""
+WRITTEN_OFF = "its break is written off, or waits for a second person to agree"
 MOVED_ON = (
     "the newest night does not propose it as it was closed: its entry came, or its amount moved"
 )
@@ -69,15 +64,18 @@ class MonthBooks:
 
 
 @dataclass(frozen=True, slots=True)
-class HandedBooks:
-    """What was handed out of a close."""
+class Handed:
+    """What was handed out of a close, or of a night."""
 
-    closed: ClosedMonth
     paths: tuple[Path, ...]
+    """None where there was nothing to hand out."""
     journals: int
     handed_before: int
+    """Of its journals, those that were handed out earlier; they are in no file."""
     kept_back: Mapping[str, str]
     """Journal -> why it is in no file."""
+    close: int = 0
+    """Number of the close; 0: it is of a night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class _Sealed:
     result: Reconciliation
 
 
-def export_month(wanted: MonthBooks, *, environment: Environment) -> HandedBooks:
+def export_month(wanted: MonthBooks, *, environment: Environment) -> Handed:
     """Write the journals of a closed month, and remember that they left.
 
     A journal is noted before its file takes its place: after a crash between the two it is missing
@@ -104,8 +102,8 @@ def export_month(wanted: MonthBooks, *, environment: Environment) -> HandedBooks
     """
     with environment.store.reading() as connection:
         closed = _closed(connection, wanted)
-        newest = newest_run(connection, wanted.account)
-    run, result = proposing(newest, environment=environment)
+        newest = _newest_run(connection, wanted.account)
+    run, result = _proposing(newest, environment=environment)
     lines = sealed_lines(closed, environment=environment)
     currencies = {line.currency for line in lines}
     if strange := {*wanted.currencies} - currencies:
@@ -139,7 +137,7 @@ def export_month(wanted: MonthBooks, *, environment: Environment) -> HandedBooks
         publish(staged)
     names = {line.journal_id for line in going}
     paths = tuple(wanted.out / name for name in files)
-    return HandedBooks(closed, paths, len(names), before, kept)
+    return Handed(paths, len(names), before, kept, closed.number)
 
 
 def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
@@ -193,7 +191,7 @@ def _choice(
             raise UsageError(msg)
         return [line for line in lines if line.journal_id in again], 0, {}
     kept: dict[str, str] = {}
-    aside = set_aside(connection, sealed.newest)
+    aside = _set_aside(connection, sealed.newest)
     now, then = sums_by_journal(sealed.result.journals), sums_by_journal(lines)
     for name, break_id in breaks.items():
         if name in known:
@@ -288,15 +286,86 @@ def export_of_night(
         is_of_night: book all on the night's own day, whatever month it is of.
 
     Raises:
-        UsageError: see `export_journals`.
+        UsageError: the run has no result, was a dry run, is NOT PROVEN, or a later one of its
+            account replaces its proposals; or one named again was never handed out of it.
         OutputError: the file cannot be written; nothing was handed out.
         ArchiveError: a sealed folder is gone, changed, or cannot be reached.
     """
+    run, result = _proposing(run_id, environment=environment)
+    journals, later = result.journals, dict[str, str]()
+    if not again and not is_of_night:
+        later = dict(_of_month(run, result, environment=environment))
+    with output_folder(out):
+        with environment.store.writing() as connection:
+            known = journal_rows.states(connection, journals["journal_id"])
+            if strange := [name for name in again if name not in known]:
+                msg = (
+                    f"{', '.join(strange)} was never handed out of this run; `recon journals` "
+                    "tells which were"
+                )
+                raise UsageError(msg)
+            fresh = journals[~journals["journal_id"].isin(known)]
+            aside = fresh["break_id"].isin(_set_aside(connection, run))
+            # A break that is written off is never booked.
+            reasons = {**later, **dict.fromkeys(fresh.loc[aside, "journal_id"], WRITTEN_OFF)}
+            kept = {name: reasons[name] for name in sorted({*fresh["journal_id"]} & {*reasons})}
+            chosen = fresh[~fresh["journal_id"].isin(kept)]
+            if again:
+                chosen, known, kept = journals[journals["journal_id"].isin([*again])], {}, {}
+            path = out / f"journals-{run_id}{'-again' if again else ''}.csv"
+            staged = stage(out, files={path.name: journals_csv(chosen)}) if len(chosen) else {}
+            left = chosen[["journal_id", "break_id", "currency", "date"]].drop_duplicates()
+            names = left["journal_id"], left["date"]
+            days = {str(name): [str(day)] for name, day in zip(*names, strict=True)}
+            at = environment.clock()
+            if len(chosen) and again:
+                journal_rows.note_again(connection, run, days=days, at=at)
+            elif len(chosen):
+                rows = [*left.drop(columns="date").itertuples(index=False, name=None)]
+                journal_rows.note_exported(connection, run, journals=rows, days=days, at=at)
+        publish(staged)
+    return Handed((path,) if len(chosen) else (), len(left), len(known), kept)
 
-    def waits(run: Run, result: Reconciliation) -> Mapping[str, str]:
-        return {} if is_of_night else dict(_of_month(run, result, environment=environment))
 
-    return export_journals(run_id, out=out, environment=environment, again=again, waits=waits)
+def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:
+    """The run and its result, when its proposals may leave.
+
+    Raises:
+        UsageError: it has no result, was a dry run, is NOT PROVEN, or is not the newest.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+        result = kept_results.load(connection, run_id, environment=environment)
+        newest = _newest_run(connection, (run.merchant_id, run.account_id))
+    if result is None or newest != run_id:
+        because = "has no result" if result is None else f"is not the newest: run {newest} is"
+        msg = f"run {run_id} {because}; journals are handed out of the newest finished run only"
+        raise UsageError(msg)
+    if run.mode is not Mode.LIVE:
+        msg = f"run {run_id} was a dry run; journals are handed out of live nights only"
+        raise UsageError(msg)
+    if run.verdict == Verdict.NOT_PROVEN:
+        msg = (
+            f"run {run_id} is NOT PROVEN: its amounts are not safe to book; find what its Control "
+            "totals say, run the night again, then export"
+        )
+        raise UsageError(msg)
+    return run, result
+
+
+def _newest_run(connection: Connection, account: tuple[str, str]) -> str:
+    """The finished run of the account's newest night; "" before the first."""
+    merchant_id, account_id = account
+    nights = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    return nights[max(nights)].run_id if nights else ""
+
+
+def _set_aside(connection: Connection, run: Run) -> set[str]:
+    """Breaks that were written off since the night, or will be once a second person agrees."""
+    account = (run.merchant_id, run.account_id)
+    waiting = resolution_rows.waiting_write_offs(connection)
+    asked = {each.break_id for each in waiting if (each.merchant_id, each.account_id) == account}
+    return {*resolution_rows.agreed_write_offs(connection, account)} | asked
 
 
 def _of_month(
@@ -350,3 +419,86 @@ def _sealed(
     dated = {line.journal_id for line in lines if line.day <= month.last}
     then, now = sums_by_journal(lines), sums_by_journal(result.journals)
     return sorted(name for name in dated if now.get(name) == then[name])
+
+
+@dataclass(frozen=True, slots=True)
+class OutJournal:
+    """A journal that was handed out and that the books do not show yet."""
+
+    journal_id: str
+    merchant_id: str
+    account_id: str
+    order_no: str
+    currency: str
+    amount: int
+    """Its debits, minor units."""
+    handed_out_of: str
+    """The run that proposed it, or the month whose close has it."""
+    handed_out_at: datetime
+    kind: str = PERMANENT
+    day: str = ""
+    """On which its file books it, "and" between two; "" where nothing tells any more."""
+    format: str = journal_rows.OWN_FORMAT
+
+
+def journals_out(environment: Environment) -> list[OutJournal]:
+    """Every journal that was handed out and is not yet seen in the books, the oldest first.
+
+    No night sees an accrual or its reversal in the books: they are listed until the month after
+    theirs is closed.
+    """
+    with environment.store.reading() as connection:
+        exports = journal_rows.not_seen_in_the_books(connection)
+        left_as = journal_rows.left_as(connection, [export.journal_id for export in exports])
+        of_closes = [*_of_closes(connection)]
+        proposals = {
+            run_id: kept_results.load(connection, run_id, environment=environment)
+            for run_id in {export.run_id for export in exports}
+        }
+    proposed = _with_amounts(exports, proposals=proposals, left_as=left_as)
+    return sorted([*proposed, *of_closes], key=lambda out: (out.handed_out_at, out.journal_id))
+
+
+def _of_closes(connection: Connection) -> Iterator[OutJournal]:
+    for out in closed_months.out_of_closes(connection):
+        after = BusinessMonth.named(out.month).after.name
+        if closed_months.state_of(connection, out.account, month=after).closed is None:
+            yield OutJournal(
+                journal_id=out.journal.journal,
+                merchant_id=out.account[0],
+                account_id=out.account[1],
+                order_no="",
+                currency=out.journal.currency,
+                amount=out.journal.amount,
+                handed_out_of=out.month,
+                handed_out_at=out.at,
+                kind=out.journal.kind,
+                day=out.journal.day.isoformat(),
+                format=out.format,
+            )
+
+
+def _with_amounts(
+    exports: Iterable[journal_rows.Out],
+    *,
+    proposals: Mapping[str, Reconciliation | None],
+    left_as: Mapping[str, LeftAs],
+) -> Iterator[OutJournal]:
+    for export in exports:
+        result, out = proposals[export.run_id], left_as[export.journal_id]
+        lines: list[dict[Any, Any]] = []
+        if result is not None:
+            mine = result.journals["journal_id"].eq(export.journal_id)
+            lines = result.journals[mine].to_dict("records")
+        yield OutJournal(
+            journal_id=export.journal_id,
+            merchant_id=export.merchant_id,
+            account_id=export.account_id,
+            order_no=str(lines[0]["order_no"]) if lines else "",
+            currency=export.currency,
+            amount=sum(int(line["debit"]) for line in lines),
+            handed_out_of=export.run_id,
+            handed_out_at=export.exported_at,
+            day=" and ".join(out.days) or (str(lines[0]["date"]) if lines else ""),
+            format=out.format,
+        )

@@ -13,8 +13,8 @@ from recon.model.figures import NightFigures
 from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
 from recon.steps.compare.difference import difference
-from recon.steps.compare.journals import WRITTEN_OFF, export_journals, journals_out
 from recon.steps.ground import kept_results
+from recon.steps.month.books import WRITTEN_OFF, export_of_night, journals_out
 from recon.steps.night.report import figures_of
 from recon.store.nights import journal_rows, runs
 from recon.store.schema import break_answer, history
@@ -45,7 +45,7 @@ def newest(merchant: Any) -> str:
 def handed_out(merchant: Any, run_id: str, *, out: Path, again: tuple[str, ...] = ()) -> Any:
     """`recon journals --out`."""
     with merchant.environment() as environment:
-        return export_journals(run_id, out=out, environment=environment, again=again)
+        return export_of_night(run_id, out=out, environment=environment, again=again)
 
 
 def figures_of_newest(merchant: Any) -> NightFigures:
@@ -124,7 +124,7 @@ def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
     again = handed_out(merchant, first, out=tmp_path / "out")
 
     assert (handed.journals, again.journals, again.handed_before) == (1, 0, 1)
-    lines = handed.path.read_text().splitlines()
+    lines = handed.paths[0].read_text().splitlines()
     assert [line.split(",")[2] for line in lines[1:]] == ["1360", "8400"]
     result, states, fourteen = proposed(merchant, first)
     assert result.breaks["code"].tolist() == ["MISSING_IN_LEDGER"]
@@ -158,7 +158,7 @@ def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
     with merchant.environment() as environment:
         before = journals_out(environment)
     handed = handed_out(merchant, first, out=tmp_path / "out")
-    name = handed.path.read_text().splitlines()[1].split(",")[0]
+    name = handed.paths[0].read_text().splitlines()[1].split(",")[0]
     with merchant.environment() as environment:
         (out,) = journals_out(environment)
     merchant.wait(hours=24)
@@ -186,7 +186,7 @@ def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(
     """The same journals under the same ids, so that an import refuses what it has."""
     merchant, _ = unbooked
     run_id = newest(merchant)
-    first = handed_out(merchant, run_id, out=tmp_path / "out").path.read_text()
+    first = handed_out(merchant, run_id, out=tmp_path / "out").paths[0].read_text()
     name = first.splitlines()[1].split(",")[0]
     again = handed_out(merchant, run_id, out=tmp_path / "out", again=(name,))
     with merchant.environment() as environment, environment.store.reading() as connection:
@@ -196,8 +196,8 @@ def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(
             if (row.entity, row.entity_id) == ("journal", name)
         ]
 
-    assert again.path.name == f"journals-{run_id}-again.csv"
-    assert again.path.read_text() == first
+    assert again.paths[0].name == f"journals-{run_id}-again.csv"
+    assert again.paths[0].read_text() == first
     assert events == ["exported", "exported again"]
     with pytest.raises(UsageError, match="was never handed out"):
         handed_out(merchant, run_id, out=tmp_path / "out", again=("unknown-EUR-1",))
@@ -215,7 +215,7 @@ def test_only_live_and_proven_nights_hand_journals_out(
     run_id = newest(merchant)
     merchant.as_owner(update(run_table).values({column: value}))
     with merchant.environment() as environment, pytest.raises(UsageError, match=told):
-        export_journals(run_id, out=tmp_path / "out", environment=environment)
+        export_of_night(run_id, out=tmp_path / "out", environment=environment)
 
     assert not (tmp_path / "out").exists()
 
@@ -230,9 +230,9 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
     result, _, _ = proposed(merchant, run_id)
     ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=run_id, agreed_by=agreed_by)
     with merchant.environment() as environment:
-        handed = export_journals(run_id, out=tmp_path / "out", environment=environment)
+        handed = export_of_night(run_id, out=tmp_path / "out", environment=environment)
 
-    assert handed.path is None
+    assert handed.paths == ()
     assert handed.kept_back == {result.journals["journal_id"].iloc[0]: WRITTEN_OFF}
 
 

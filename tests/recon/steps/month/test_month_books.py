@@ -13,12 +13,11 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.words import ACCRUAL, REVERSAL
-from recon.steps.compare.journals import journals_out
 from recon.steps.ground.environment import Environment
 from recon.steps.month import books as month_books
 from recon.steps.month import signing as signed_closes
 from recon.steps.month.book_lines import BookLine
-from recon.steps.month.books import HandedBooks, MonthBooks, export_month
+from recon.steps.month.books import Handed, MonthBooks, export_month, journals_out
 from recon.steps.month.close import PreparedClose, prepared_close
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
@@ -106,7 +105,7 @@ def close_with(monkeypatch: pytest.MonkeyPatch, *, fees: int) -> None:
 
 def exported(
     merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
-) -> HandedBooks:
+) -> Handed:
     """`recon journals --period 2026-11`."""
     wanted = MonthBooks(NOVEMBER, OWN, kind, out, again=again)
     with merchant.environment() as environment:
@@ -219,7 +218,7 @@ def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
     """A format that cannot hold one currency does not keep the others back; each leaves once."""
     out = tmp_path / "out"
 
-    def of(*currencies: str) -> HandedBooks:
+    def of(*currencies: str) -> Handed:
         wanted = MonthBooks(NOVEMBER, OWN, "csv", out, currencies=currencies)
         with over.environment() as environment:
             return export_month(wanted, environment=environment)

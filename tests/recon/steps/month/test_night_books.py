@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.steps.compare.journals import WRITTEN_OFF, Handed
-from recon.steps.month.books import export_of_night
+from recon.steps.month.books import WRITTEN_OFF, Handed, export_of_night
 from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month.test_month_books import close_with, exported
@@ -70,7 +69,7 @@ def test_what_may_be_of_an_ended_month_waits_for_its_close(
 
     handed = of_night(merchant, tmp_path / "night")
 
-    assert (handed.path, handed.journals, handed.kept_back) == (None, 0, {name: UNCLOSED})
+    assert (handed.paths, handed.journals, handed.kept_back) == ((), 0, {name: UNCLOSED})
     close_with(monkeypatch, fees=1234)
     close(merchant)
     signed = of_night(merchant, tmp_path / "night")
@@ -90,7 +89,7 @@ def test_by_a_word_all_of_a_night_is_booked_on_its_own_day(
     handed = of_night(begun(play_over), tmp_path / "night", is_of_night=True)
 
     assert (handed.journals, handed.kept_back) == (1, {})
-    assert days_of(handed.path) == [AFTER] * 2
+    assert days_of(*handed.paths) == [AFTER] * 2
 
 
 def test_a_break_that_is_written_off_waits_for_no_close(
