@@ -28,14 +28,10 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from recon.config.settings import Settings
-from recon.files.formats.form_pairs import FORM_BYTES_MAX, form_pairs
 from recon.gateway_client import OurAccount, UnsignedError
 from recon.instructions.account import MESSAGES, GatewayAccount, gateway_account
 from recon.model.errors import AmountError, ConfigurationError, SourceUnreadableError, StoreError
 from recon.model.money import parse_minor_units
-from recon.gateway_client import UnsignedError
-from recon.instructions.account import GatewayAccount, gateway_account
-from recon.model.errors import ConfigurationError, SourceUnreadableError, StoreError
 from recon.model.words import Clock
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.own_servers import Bodies, server_config

@@ -15,8 +15,8 @@ from recon.config.settings import load_rules
 from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
-from recon.matching.breaks.reopened import with_reopened
 from recon.files.typing.table_schema import schema_of
+from recon.matching.breaks.reopened import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.frames.arrays import texts

@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from recon.config.declared import mistakes_of
 from recon.config.file_layouts import FileLayout
-from recon.config.file_sources import LedgerSource
-from recon.config.declared import mistakes_of
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.layouts import refuse_wrong_layout

@@ -355,8 +355,7 @@ def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconcili
 
 def _newest_run(connection: Connection, account: tuple[str, str]) -> str:
     """The finished run of the account's newest night; "" before the first."""
-    merchant_id, account_id = account
-    nights = runs.last_finished(connection, merchant_id=merchant_id, account_id=account_id)
+    nights = runs.last_finished(connection, account)
     return nights[max(nights)].run_id if nights else ""
 
 

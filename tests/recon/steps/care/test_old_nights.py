@@ -31,8 +31,6 @@ from recon.store.nights import answer_parts, runs, sign_off_rows
 from recon.store.nights.runs import all_let_go, half_gone
 from recon.store.nights.sign_off_rows import Signature
 from recon.store.people.decision_rows import PersonsWord
-from recon.store.people.decision_rows import PersonsWord
-from tests.recon.steps.care.test_signed_closes import UNREAD, close, reopened
 from tests.recon.steps.conftest import (
     ACCOUNT,
     BUSINESS_DATE,
