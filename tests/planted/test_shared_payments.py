@@ -2,26 +2,25 @@
 
 import pytest
 
-from recon.proof.engine import concluded, prove, reconcile
+from recon.proof.engine import in_buckets, reconcile
 from tests.planted import shared_payments
-from tests.planted.all_classified import prove_all_classified
 
 
 def test_a_payment_under_two_orders_is_ambiguous_for_both() -> None:
     """Both orders are breaks under their own names, and no other order is."""
     files = shared_payments(pairs=3, agreeing=5)
-    proven = [p(files.sources, rules=files.rules, as_of=files.as_of, previous=None) for p in PROOFS]
-
-    ends = [concluded(each, as_of=files.as_of) for each in proven]
+    ends = [
+        in_buckets(
+            files.sources, buckets=buckets, rules=files.rules, as_of=files.as_of, previous=None
+        )
+        for buckets in (1, 64)
+    ]
 
     for end in ends:
         assert sorted(end.breaks["order_no"]) == sorted(files.key["name"])
         assert {*end.breaks["code"]} == {*files.key["code"]}
         assert [total for total in end.control_totals if not total.passed] == []
     assert ends[0].digest == ends[1].digest
-
-
-PROOFS = (prove, prove_all_classified)
 
 
 @pytest.mark.parametrize(("state", "ambiguous"), [("authorised", True), ("failed", False)])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,28 +17,6 @@ import pyarrow.parquet as pq
 
 from recon.archive.schemas import METADATA, SCHEMAS, FileSchema
 from recon.model.errors import ArchiveBrokenError, Defect
-
-
-class InOrder(Protocol):
-    """Rows of a file in the order in which they are written, wherever they lie."""
-
-    @property
-    def num_rows(self) -> int:
-        """How many."""
-        ...
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Their columns."""
-        ...
-
-    def columns(self) -> Iterator[tuple[str, pa.ChunkedArray]]:
-        """One column after another by its name, in order."""
-        ...
-
-    def groups(self) -> Iterator[pa.Table]:
-        """One row group after another, each of one chunk; at least one."""
-        ...
 
 
 class Ordered(NamedTuple):
@@ -145,7 +123,7 @@ def write_rows(
     write_ordered(file, Ordered(table, order), schema=schema)
 
 
-def write_ordered(file: BinaryIO, rows: InOrder, *, schema: FileSchema) -> None:
+def write_ordered(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
     """Write rows as they come: the same rows are the same bytes, wherever they lie."""
     if rows.num_rows:
         write_parts(file, map(_numbered_alike, rows.groups()), schema=schema)

@@ -24,6 +24,17 @@ import pyarrow.compute as pc
 
 from recon.archive.rows_file import InOrder, ordered_rows, write_ordered
 from recon.archive.schemas import FileSchema
+from recon.archive.fields import FileSchema
+from recon.archive.manifest import (
+    MANIFEST,
+    About,
+    FileEntry,
+    Manifest,
+    manifest_bytes,
+    manifest_hash,
+    manifest_of,
+)
+from recon.archive.rows_file import Ordered, ordered_rows, write_ordered
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveBrokenError, Defect
 
@@ -137,15 +148,13 @@ def manifest_of(content: bytes, *, name: str) -> Manifest:
 ASIDE = ".aside-"
 """Behind a step's name: an earlier attempt that said something else."""
 ASIDE_MAX = 1_000
-COPIED_BYTES = 4 * 2**20
-"""So much of a file is held while it is copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """A table of a step in the order of its schema's key."""
 
-    rows: InOrder
+    rows: Ordered
     schema: FileSchema
     content: str
     """See FileEntry."""
@@ -155,11 +164,7 @@ class Rows:
     @classmethod
     def of(cls, table: pa.Table, *, schema: FileSchema, number: int = 0) -> "Rows":
         """Put a table in order and take its digest."""
-        return cls.in_order(ordered_rows(table, schema=schema), schema=schema, number=number)
-
-    @classmethod
-    def in_order(cls, rows: InOrder, *, schema: FileSchema, number: int = 0) -> "Rows":
-        """Take the digest of rows that come in order."""
+        rows = ordered_rows(table, schema=schema)
         content = content_digest_of(rows.columns(), rows=rows.num_rows, schema=schema.columns)
         return cls(rows, schema, content, number)
 
@@ -177,27 +182,7 @@ class Document:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """A table that lies in another step already, to be copied byte by byte."""
-
-    sealed: "Sealed"
-    entry: FileEntry
-    """Of the only file there."""
-
-    @classmethod
-    def of(cls, sealed: "Sealed") -> "Copied":
-        """The file of a step that has one."""
-        (entry,) = sealed.manifest.files
-        return cls(sealed, entry)
-
-    @property
-    def name(self) -> str:
-        """Below the step's folder, here and there."""
-        return self.entry.name
-
-
-Part = Rows | Document | Copied
+Part = Rows | Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,8 +382,6 @@ def expected_entry(part: Part) -> FileEntry:
     if isinstance(part, Rows):
         schema = part.schema.label.decode()
         return FileEntry(part.name, part.rows.num_rows, 0, "", schema, part.content)
-    if isinstance(part, Copied):
-        return part.entry
     digest = hashlib.sha256(part.content).hexdigest()
     return FileEntry(part.name, 0, len(part.content), digest, "", digest)
 
@@ -415,8 +398,6 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
     fill: Callable[[Hashing], object]
     if isinstance(part, Rows):
         fill = partial(write_ordered, rows=part.rows, schema=part.schema)
-    elif isinstance(part, Copied):
-        fill = partial(_copy, storage=storage, part=part)
     else:
         fill = partial(_write_bytes, content=part.content)
     with storage.writing(f"{folder}/{part.name}", flushed=flushed) as file:
@@ -430,19 +411,6 @@ def write_part(storage: Storage, part: Part, *, folder: str, flushed: bool = Tru
         expected.schema,
         expected.content,
     )
-
-
-def _copy(file: "Hashing", *, storage: Storage, part: Copied) -> None:
-    """Copy a file.
-
-    Raises:
-        ArchiveBrokenError: it is not the one that was written there.
-    """
-    path = f"{part.sealed.folder}/{part.name}"
-    with storage.reading(path) as (source, _):
-        while block := source.read(COPIED_BYTES):
-            file.write(block)
-    refuse_changed(path, entry=part.entry, size=file.size, sha256=file.digest.hexdigest())
 
 
 def _write_bytes(file: BinaryIO, *, content: bytes) -> None:

@@ -24,7 +24,6 @@ from recon.matching.breaks.result_rows import (
     name_entries,
     not_compared_rows,
 )
-from recon.matching.calm.calm_sets import CalmAndLeft, first_days_of, with_calm
 from recon.matching.cash.result import (
     CashResult,
     judge_cash,
@@ -51,7 +50,7 @@ from recon.model.words import SetState
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was not set aside, judged."""
+    """The sets of a night or of a part of it, judged."""
 
     joined: Joined
     outcomes: Outcomes
@@ -67,53 +66,53 @@ class Judged:
     """What the books have of what arrived at the bank; its rows stand among the frames."""
 
 
-def judge_the_rest(
+def judge(
     sources: Sources,
     *,
-    aside: CalmAndLeft,
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
     parts: AsideEvidence = NO_EVIDENCE,
 ) -> Judged:
-    """What was not set aside, judged: the frames of the result.
+    """The sets of some rows (see `prepared`), judged: the frames of the result.
 
-    `parts`: what was set aside before, in parts, and says something about causes.
+    `parts`: what was judged before, in parts, and says something about causes.
     """
-    rest = aside.sources
-    joined = join_sides(
-        rest,
-        numbers=aside.left_keys,
-        rules=rules,
-        previous=previous,
-        first_days=first_days_of(sources.settlement, keys=aside.keys),
-    )
-    name_entries(joined)
-    outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
-    rows = judged_rows(joined, outcomes=outcomes, sources=rest, rules=rules, as_of=as_of)
+    joined, outcomes, rows = judged_alone(sources, rules=rules, as_of=as_of, previous=previous)
     ids, reopens = _identities(joined, states=outcomes, previous=previous)
     rows.columns["identity"] = ids[rows["set"]]
     breaks = breaks_of(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
-    breaks = with_reasons(breaks, joined=joined, sources=rest, outcomes=outcomes)
-    evidence = CauseEvidence(joined, rest, rules, aside, sources, outcomes.host, parts)
+    breaks = with_reasons(breaks, joined=joined, sources=sources, outcomes=outcomes)
+    evidence = CauseEvidence(joined, sources, rules, outcomes.host, parts)
     breaks = with_suggestions(with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules)
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
-    ledger = frame_of([], columns=LEDGER_COLUMNS) if rest.ledger is None else rest.ledger
+    ledger = sources.ledger
+    ledger = frame_of([], columns=LEDGER_COLUMNS) if ledger is None else ledger
     alone = not_compared_rows(ledger, versions=joined.ledger.versions)
-    of_the_rest = Frames(
+    frames = Frames(
         breaks=breaks.drop(columns="set"),
         effects=effects_of(joined, outcomes=outcomes, break_sets=break_sets),
         matches=matches_of(rows, outcomes=outcomes, alone=alone),
         pending=pending_of(rows, outcomes=outcomes),
         unverified=unverified_of(rows, outcomes=outcomes),
     )
-    frames = with_calm(of_the_rest, aside.calm)
     beside = _with_cash_and_banks(frames, sources, rules=rules, as_of=as_of, previous=previous)
     for other in (beside.cash, beside.bank, beside.bookings):
         reopens = reopens if other is None else {**reopens, **other.reopens}
     return Judged(joined, outcomes, rows, reopens, beside.frames, break_sets, *beside[1:])
+
+
+def judged_alone(
+    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
+) -> tuple[Joined, Outcomes, Arrays]:
+    """The sets, what they came to, and what each shows; no row of a result is made yet."""
+    joined = join_sides(sources, rules=rules, previous=previous)
+    name_entries(joined)
+    outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
+    rows = judged_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
+    return joined, outcomes, rows
 
 
 class _Beside(NamedTuple):

@@ -16,7 +16,6 @@ from recon.matching.breaks.movements import roll_forward
 from recon.matching.breaks.places import stands_of
 from recon.matching.breaks.result_frames import Frames
 from recon.matching.breaks.write_offs import write_off_totals
-from recon.matching.calm.calm_sets import CalmAndLeft
 from recon.matching.cash.fees_charged import NO_FEES, ListedFees
 from recon.matching.cash.result import CashResult
 from recon.matching.causes.proposed_journals import journal_totals
@@ -35,7 +34,6 @@ from recon.proof.totals_of_inputs import (
 )
 from recon.proof.totals_of_items import (
     ResultSums,
-    aside_beyond_bounds,
     bounds_totals,
     conservation_totals,
     exclusivity_totals,
@@ -57,16 +55,13 @@ class Proof:
     """Everything the totals are computed from."""
 
     sources: Sources
-    """The whole sources."""
     rules: Rules
-    aside: CalmAndLeft
-    """What was set aside of them."""
     joined: Joined
-    """What was left, in sets."""
+    """The sources in sets."""
     frames: Frames
     """The result."""
     places: Arrays
-    """See places.with_calm_places."""
+    """See places.place_items."""
     previous: Previous | None
     states: Words
     """What each set came to."""
@@ -93,19 +88,17 @@ class Proof:
 def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
     """All totals that the given sources allow, in order of their numbers."""
     sources, joined, frames = proof.sources, proof.joined, proof.frames
-    aside, places = proof.aside, proof.places
-    scope, claimed = scoped_items(
-        sources, aside=aside, joined=joined, places=places, rules=proof.rules
-    )
+    places = proof.places
+    scope, claimed = scoped_items(sources, joined=joined, places=places, rules=proof.rules)
     shown, stands = ResultSums.of(frames), stands_of(places)
     groups = GroupSides.of(sources, cash=proof.cash, frames=frames)
     left_over = remainders(
-        frames.matches, ids=proof.ids, joined=joined, sources=aside.sources, rules=proof.rules
+        frames.matches, ids=proof.ids, joined=joined, sources=sources, rules=proof.rules
     )
     return (
         *file_totals(sources),
-        *load_totals(sources, aside=aside, joined=joined),
-        *query_totals(sources, aside=aside, joined=joined),
+        *load_totals(sources, joined=joined),
+        *query_totals(sources, joined=joined),
         *conservation_totals(
             scope,
             shown=shown,
@@ -127,8 +120,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
         *bounds_totals(
             joined,
-            aside=aside,
-            beyond_aside=aside_beyond_bounds(sources, aside=aside, rules=proof.rules),
+            instructions=sources.instructions,
             frames=frames,
             places=places,
             ids=proof.ids,

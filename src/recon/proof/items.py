@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import first_identities, identity_of, not_compared_rows
-from recon.matching.calm.calm_sets import Calm, CalmAndLeft
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
-from recon.matching.frames.coding import Codes, is_word, pieces
+from recon.matching.frames.coding import is_word, pieces
 from recon.matching.frames.fingerprints import are_distinct
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
@@ -56,7 +55,7 @@ Words: TypeAlias = Column | pa.Array | pa.ChunkedArray
 
 
 def items_of(
-    aside: CalmAndLeft,
+    sources: Sources,
     *,
     joined: Joined,
     states: Column,
@@ -72,7 +71,7 @@ def items_of(
     no item.
 
     Args:
-        aside: with what was left for judgement.
+        sources: the rows.
         joined: the same in sets.
         states: what each set came to.
         hosts: the set whose break explains a set, else -1.
@@ -82,54 +81,9 @@ def items_of(
     sets = _placed(joined, states=states, hosts=hosts, ids=ids)
     # A set that has the number of an earlier break is not found by its order.
     silent = by_match & np.asarray(pc.equal(sets["set_id"], ""), dtype=np.bool_)
-    of = {name: _without(own, silent) for name, own in joined.keys.of.items()}
-    return _one_table(_parts(aside.sources, joined=joined, of=of, sets=sets))
-
-
-def _without(of: Rows | Codes, silent: Bools, /) -> Rows | Codes:
-    """The set of each row, NO_SET for the rows of silent ones."""
-    return np.where(np.append(silent, np.False_)[of], NO_SET, of)
-
-
-def calm_rows(calm: Calm, *, sources: Sources) -> dict[str, pd.DataFrame]:
-    """What `calm_items` asks of the rows of each leg; the rest of them may go before."""
-    legs = {leg: getattr(sources, leg) for leg in calm.of}
-    return {leg: _named(_with_currency(frame, leg=leg)) for leg, frame in legs.items()}
-
-
-def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame[[name for name in _IDENTITY if name in frame.columns]]
-
-
-def calm_items(calm: Calm, *, legs: Mapping[str, pd.DataFrame]) -> pa.Table:
-    """The same for what was judged in parts: each set is the first of its key, under its own id.
-
-    `legs` is what `calm_rows` gives.
-    """
-    size = len(calm.sets)
-    blank = filled("", size=size)
-    columns: dict[str, Words] = {
-        "set_kind": filled(SET_KINDS[BY_ORDER], size=size),
-        "set_currency": calm.sets["currency"],
-        "state": calm.sets["state"],
-        **dict.fromkeys(("set_id", "result_id", "set_key"), blank),
-    }
-    sets = {name: _typed(column, name=name) for name, column in columns.items()}
-    return _one_table(
-        _part(
-            leg,
-            legs[leg],
-            of=_without(of, calm.sets["told_by_match"].astype(np.bool_)),
-            in_scope=np.ones(len(of), dtype=np.bool_),
-            sets=sets,
-        )
-        for leg, of in calm.of.items()
-    )
-
-
-def _with_currency(frame: pd.DataFrame, *, leg: str) -> pd.DataFrame:
-    """An entry counts in the currency of its transaction."""
-    return frame if leg != "ledger" else frame.assign(currency=booked_currency(frame))
+    silent = np.append(silent, np.False_)
+    of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
+    return _one_table(_parts(sources, joined=joined, of=of, sets=sets))
 
 
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:
@@ -204,7 +158,7 @@ def _parts(
     rest: Sources,
     *,
     joined: Joined,
-    of: Mapping[str, Rows | Codes],
+    of: Mapping[str, Rows],
     sets: Mapping[str, pa.Array],
 ) -> Iterator[pa.Table]:
     orders, gateway = rest.orders, rest.gateway
@@ -214,7 +168,8 @@ def _parts(
     in_scope = is_named & np.isin(joined.gateway.versions, (NEW, CONFLICT))
     yield _part("gateway", gateway, of=of["gateway"], in_scope=in_scope, sets=sets)
     if rest.ledger is not None:
-        ledger = _with_currency(rest.ledger, leg="ledger")
+        # An entry counts in the currency of its transaction.
+        ledger = rest.ledger.assign(currency=booked_currency(rest.ledger))
         in_scope = np.isin(joined.ledger.versions, (NEW, CONFLICT))
         yield _part("ledger", ledger, of=of["ledger"], in_scope=in_scope, sets=sets)
         yield _alone(rest.ledger, joined=joined)
@@ -244,7 +199,7 @@ def _part(
     source: str,
     frame: pd.DataFrame,
     *,
-    of: Rows | Codes,
+    of: Rows,
     in_scope: Bools,
     sets: Mapping[str, pa.Array],
 ) -> pa.Table:

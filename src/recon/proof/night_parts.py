@@ -2,43 +2,47 @@
 
 A part is all rows of some order numbers. What of it is aside comes to the same whatever else the
 night holds, so it is judged as a night of its own, and its result added to that of all rows that
-are left: totals, sides and statements add up; breaks, effects, movements and journals are of what
-is left alone; matches, pending and unverified sets lie in the files of the parts, and are one with
-those of what is left where the digest and the files of the night are made.
+are left: totals, sides and statements add up, matches, pending and unverified sets are put in one
+order; breaks, effects, movements and journals are of what is left alone.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from recon.archive.merged_rows import FileRows, MergedRows, SortedRows, TableRows, merge_order
-from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Rows, Sealed
-from recon.archive.storage import Storage
 from recon.config.rules import Rules
-from recon.matching.breaks.result import MATCH_COLUMNS, Deferred, Reconciliation
+from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_frames import OPEN_SORTED_BY
+from recon.matching.breaks.result_rows import first_identities
 from recon.matching.breaks.sum_bounds import Sums, refuse_beyond_sums, sums_of_amounts
-from recon.matching.calm.calm_sets import CalmAndLeft, set_aside, without_left
-from recon.matching.calm.elsewhere import Elsewhere, SeenIds, rows_with
-from recon.matching.calm.spoken_sets import belonging, loose_words, marked
 from recon.matching.cash.book_groups import BASES
 from recon.matching.causes.aside_evidence import AsideEvidence, added_evidence
-from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.shared_causes import evidence_of
-from recon.matching.frames.arrays import frame_of_cells
+from recon.matching.engine import judge, judged_alone
+from recon.matching.frames.arrays import among, frame_of_cells
 from recon.matching.frames.coding import is_word, placed
-from recon.matching.frames.digest import Columns, digest_of
+from recon.matching.frames.digest import digest_of
 from recon.matching.frames.grouping import Bools
-from recon.matching.frames.same_words import taken
+from recon.matching.frames.same_words import taken, without_copies
+from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT
+from recon.matching.sets.residuals import legs
+from recon.matching.sets.standing_alone import (
+    LEGS,
+    Elsewhere,
+    SeenIds,
+    loose_words,
+    rows_with,
+    standing_alone,
+)
 from recon.matching.sides.agreed_fees import with_fees_priced
 from recon.matching.sides.closing_entries import CLOSERS
 from recon.matching.sides.ledger_side import JUDGED, is_base_type
@@ -46,23 +50,35 @@ from recon.matching.sides.payouts import PAYOUT_TYPES, judged_entries
 from recon.matching.sides.settled_refunds import refunds_of_others, with_refunds_settled
 from recon.matching.sides.settlement_side import first_days_told, of_payments
 from recon.matching.sides.summed_lines import summed_lines, with_summed
-from recon.model.words import ControlTotal, SetState
+from recon.model.words import ControlTotal, EntryType, Flag, SetState
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
-from recon.proof.engine import classified, concluded, prove
-from recon.proof.night_tables import (
-    ID,
-    ITEMS,
-    MATCHES,
-    NAMED_BY,
-    frame_of_table,
-    table_of,
-    with_first_ids,
-)
+from recon.proof.proven import concluded, proof_of, prove
 from recon.proof.totals_of_inputs import arrived_aside
 from recon.proof.totals_of_items import IN_SCOPE, SOURCES
 from recon.proof.verdict import STATEMENTS, Line, OpenCounts, verdict_of
 
-_FRAMES = ("orders", "gateway", "ledger", "settlement")
+ORDERS_PER_PART = 100_000
+"""Some 2.3 kB each while they are judged. The number changes no result."""
+PARTS_MIN = 3
+"""Of fewer parts all rows are compared at once: parts cost more than they save."""
+WORDS_MAX = 100_000
+"""Ids of rows without an order number that every part is told. Where there are more, hardly a set
+stands by itself, and the night is compared whole."""
+_FRAMES = LEGS[:-1]
+_BESIDE = (
+    *("instructions", "rejects", "quarantined", "volumes", "settled"),
+    "orders_lack_since",
+)
+"""What a part knows of what is not cut: files and books are counted once, with the rest."""
+
+
+def has_parts(*, settled: bool, rules: Rules) -> bool:
+    """Whether parts of a night can be judged by themselves; `settled`: it has a settlement.
+
+    Where the books have a fee of each payment, groups of the settlement are as many as payments,
+    and nothing could be summed up.
+    """
+    return not settled or rules.ledger.fees_per != "payment"
 
 
 class Gathering:
@@ -122,7 +138,7 @@ class Gathering:
     def to_see_again(self) -> list[int]:
         """The stretches, counted from 0 as they were seen, with entries that share a number."""
         several = self._entries.shared()
-        return self._entries.stretches_with(several) if len(several) else []
+        return self._entries.parts_with(several) if len(several) else []
 
     def see_again(self, rows: Sources) -> None:
         """Look once more at one of these."""
@@ -144,8 +160,7 @@ class Gathering:
         if odd.ledger is not None:
             ours = odd.ledger.assign(**{JUDGED: judged_entries(odd)})
             odd = replace(odd, ledger=ours)
-        known = marked(odd, elsewhere=shared)
-        return replace(shared, words=loose_words(known, belongs=belonging(known)))
+        return replace(shared, words=loose_words(odd, elsewhere=shared))
 
     def books(self) -> Books:
         """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger."""
@@ -183,8 +198,9 @@ def _stands_for_others(frame: pd.DataFrame, *, name: str) -> Bools:
 
 SECTIONS = ("matches", "pending", "unverified")
 """Frames of a result that parts have rows of; no break is aside."""
-FRAMES = ("orders", "gateway", "ledger", "settlement", "universe")
-"""Sources of which a part has the rows of its order numbers."""
+_FLAGS_OF_DATES = (Flag.CUT_OFF_DIFFERENCE, Flag.EXPIRING)
+"""Flags that two instants of a set give it: they move nothing, and no other row asks for them."""
+_FLAGS = frozenset({"", *_FLAGS_OF_DATES, ";".join(_FLAGS_OF_DATES)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +215,8 @@ class PartFigures:
     evidence: AsideEvidence
     sums: Sums
     """What the amounts of the rows aside come to, without signs."""
-    rows: Mapping[str, int]
-    """How many rows each of SECTIONS and the items have."""
     aside: Mapping[str, int]
     """Source -> its rows that are aside."""
-    reasons: Mapping[str, int]
-    """Why sets are unverified -> how many are."""
     settled: pd.DataFrame | None
     """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
     unpriced: Mapping[str, int]
@@ -216,12 +228,12 @@ class JudgedPart:
     """One part, judged."""
 
     figures: PartFigures
-    frames: Mapping[str, pd.DataFrame]
+    frames: dict[str, pd.DataFrame]
     """SECTIONS of what is aside, in the order of a result."""
     items: pa.Table
     """Where the rows aside went that no match names, as the file `items` has them."""
     left: Sources
-    """FRAMES of what is left."""
+    """LEGS of what is left."""
 
 
 def judged_part(
@@ -235,20 +247,19 @@ def judged_part(
     """Judge what of a part is aside.
 
     Args:
-        rows: FRAMES of all rows of some order numbers, and what the whole night has of
-            instructions, rejects, quarantined, volumes, settled and orders_lack_since.
+        rows: LEGS of all rows of some order numbers, and all sources that are not cut.
         elsewhere: what is known of all rows.
         rules: how they are judged.
         as_of: when.
         previous: what the night before left open, of all keys.
     """
+    terms: dict[str, Any] = {"rules": rules, "as_of": as_of}
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
-    parted = set_aside(given, rules=rules, previous=previous, as_of=as_of, elsewhere=elsewhere)
-    sources, aside = without_left(parted, sources=given)
-    proof = classified(sources, aside=aside, rules=rules, as_of=as_of, previous=None)
-    evidence = evidence_of(
-        CauseEvidence(proof.joined, aside.sources, rules, aside, sources, proof.hosts)
-    )
+    alone = standing_alone(given, elsewhere=elsewhere, rules=rules, previous=previous)
+    aside = _final(_rows_of(given, rows=alone), alone=alone, previous=previous, **terms)
+    sources = _rows_of(given, rows=aside)
+    judged = judge(sources, previous=None, **terms)
+    proof = proof_of(judged, sources=sources, previous=None, **terms)
     result = concluded(proof, as_of=as_of)
     frames = {name: getattr(result, name) for name in SECTIONS}
     items = result.items
@@ -256,24 +267,17 @@ def judged_part(
         totals=result.control_totals,
         sides=result.sides,
         scope=result.scope_of_assurance,
-        evidence=evidence,
+        evidence=evidence_of(proof.joined, sources=sources, rules=rules),
         sums=sums_of_amounts(sources),
-        rows={**{name: len(frame) for name, frame in frames.items()}, ITEMS: len(items)},
-        aside={leg: len(getattr(sources, leg)) for leg in parted.left},
-        reasons=Counter(result.unverified["reason"].tolist()),
+        aside={leg: int(own.sum()) for leg, own in aside.items() if leg != "universe"},
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
         unpriced=proof.fees.not_covered,
     )
-    return JudgedPart(figures, frames, items, _left(rows, aside=parted))
-
-
-def _left(rows: Sources, *, aside: CalmAndLeft) -> Sources:
-    """What is left as it was given: what is added to it is of all that is left, together."""
-    left = aside.sources
-    frames: dict[str, Any] = {
-        name: taken(getattr(rows, name), rows=numbers) for name, numbers in aside.left.items()
+    # What is left goes on as it was given: what is added to it is of all that is left, together.
+    left: dict[str, Any] = {
+        leg: taken(getattr(rows, leg), rows=np.flatnonzero(~own)) for leg, own in aside.items()
     }
-    return replace(rows, **frames, universe=left.universe)
+    return JudgedPart(figures, frames, items, replace(rows, **left))
 
 
 def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
@@ -281,96 +285,68 @@ def _prepared(rows: Sources, *, elsewhere: Elsewhere, rules: Rules) -> Sources:
 
     What engine.prepared does beside it is said of rows that are never aside.
     """
-    settled = with_refunds_settled(rows, rules=rules, others=elsewhere.refunds)
-    return replace(with_fees_priced(settled, rules=rules), is_part=True)
+    own: dict[str, Any] = {name: getattr(rows, name) for name in (*LEGS, *_BESIDE)}
+    part = Sources(**own, first_days=elsewhere.first_days)
+    return with_fees_priced(
+        with_refunds_settled(part, rules=rules, others=elsewhere.refunds), rules=rules
+    )
 
 
-MERGED = (*SECTIONS, ITEMS)
-"""Tables that each part has rows of."""
+def _rows_of(sources: Sources, *, rows: Mapping[str, Bools]) -> Sources:
+    """Some rows of LEGS, and nothing that speaks of others."""
+    frames: dict[str, Any] = {
+        leg: taken(getattr(sources, leg), rows=np.flatnonzero(own)) for leg, own in rows.items()
+    }
+    moves = sources.instructions
+    # Whether there is a source of instructions matters; of whom they speak does not stand alone.
+    frames["instructions"] = None if moves is None else moves.iloc[:0]
+    return replace(sources, **frames, rejects=(), quarantined=())
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The rows of all parts by table, each as its file has them."""
+def _final(
+    sources: Sources,
+    *,
+    alone: Mapping[str, Bools],
+    previous: Previous | None,
+    rules: Rules,
+    as_of: datetime,
+) -> dict[str, Bools]:
+    """Of the rows of sets that stand alone those that come to the same whatever else there is.
 
-    parts: Mapping[str, Sequence[SortedRows]]
-
-    @classmethod
-    def of(cls, steps: Sequence[Sealed], *, storage: Storage) -> "Merged":
-        """The rows of parts that each wrote a step with these tables."""
-        return cls({name: [FileRows(storage, step, name) for step in steps] for name in MERGED})
-
-    def rows(self, name: str) -> int:
-        """How many rows of a table the parts have."""
-        return sum(part.num_rows for part in self.parts.get(name, ()))
-
-    def columns(self, name: str, *, rest: pd.DataFrame) -> Columns:
-        """The frame of parts and rest, for who looks at one column after the other.
-
-        Args:
-            name: matches, pending or unverified.
-            rest: the rest's frame, sorted by OPEN_SORTED_BY.
-
-        Raises:
-            Defect: a part has other rows than it says, or in another order.
-        """
-        parts = [_WithIds(part) if name == MATCHES else part for part in self.parts.get(name, ())]
-        table = table_of(rest, name=name)
-        which = merge_order(parts, rest=table, by=OPEN_SORTED_BY)
-        origins = [TableRows(table), *parts]
-        merged = MergedRows(origins, which=which, schema=SCHEMAS[name].columns)
-        return MergedColumns(merged, names=tuple(rest.columns))
-
-    def file(self, name: str, *, rest: pa.Table) -> Rows:
-        """The file of parts and rest, the rest as `night_tables.result_tables` has it.
-
-        Raises:
-            Defect: a part has other rows than it says, or in another order.
-        """
-        schema = SCHEMAS[name]
-        merged = MergedRows.of(self.parts.get(name, ()), rest=rest, schema=schema)
-        return Rows.in_order(merged, schema=schema)
-
-
-class MergedColumns:
-    """The columns of a frame; each is made when it is asked for, and not kept."""
-
-    def __init__(self, rows: MergedRows, *, names: tuple[str, ...]) -> None:
-        """Columns of these names, in their order."""
-        self.columns = names
-        self._rows = rows
-
-    def __len__(self) -> int:
-        """How many rows."""
-        return self._rows.num_rows
-
-    def __getitem__(self, name: str) -> "pd.Series[Any]":
-        """One column."""
-        field = self._rows.schema.field(name)
-        if not pa.types.is_string(field.type):
-            return frame_of_table(pa.table([self._rows.in_order(name)], pa.schema([field])))[name]
-        # Texts of a frame have longer offsets: some at a time, or the column stood there twice.
-        some = (frame_of_table(table)[name] for table in self._rows.some(name))
-        column: pd.Series[Any] = pd.concat(some, ignore_index=True)
-        return column
-
-
-@dataclass(frozen=True, slots=True)
-class _WithIds:
-    """Matches with the ids that their file leaves out."""
-
-    part: SortedRows
-
-    @property
-    def num_rows(self) -> int:
-        return self.part.num_rows
-
-    def batches(self, columns: Sequence[str], *, rows_max: int) -> Iterator[pa.Table]:
-        if ID not in columns:
-            yield from self.part.batches(columns, rows_max=rows_max)
-            return
-        for batch in self.part.batches([*{*columns, *NAMED_BY}], rows_max=rows_max):
-            yield with_first_ids(batch).select([*columns])
+    They need no explanation: whatever is broken, explained by a flag, rounded, or was a break on an
+    earlier night is left.
+    """
+    joined, outcomes, shown = judged_alone(sources, rules=rules, as_of=as_of, previous=None)
+    sets, states = joined.sets, outcomes.states()
+    agrees = (sets["gateway_net"] == sets["order_net"]) & (
+        (sets["gateway_net"] == sets["ledger_net"]) | (not joined.covered)
+    )
+    final = (states == SetState.MATCHED.value) & among(shown["flags"][: len(sets)], _FLAGS) & agrees
+    final |= (states == SetState.PENDING.value) | (states == SetState.UNVERIFIED.value)
+    # Sets that come to something else once the night's budget of rounding is spent are left.
+    free, hard = (
+        legs(outcomes.sets, ours=outcomes.ours, rules=rules, strict=strict, covered=joined.covered)
+        for strict in (np.zeros(len(sets), dtype=np.bool_), np.ones(len(sets), dtype=np.bool_))
+    )
+    final &= free.rounded == 0
+    for name, fact in free.facts.items():
+        final &= fact == hard.facts[name]
+    final &= (sets["currencies"] <= 1) & (outcomes.host < 0)
+    final &= ~(sets["wrong_account"] | sets["account_ambiguous"])
+    # Of another amount than ordered: causes look at such sets one by one.
+    both = (sets["order_captured"] > 0) & (sets["gateway_captured"] > 0)
+    final &= ~both | (sets["order_captured"] == sets["gateway_captured"])
+    entries = joined.ledger.items
+    final[entries["set"][entries["kind"] == EntryType.WRITE_OFF.value]] = False
+    if previous is not None:
+        known = {*previous.breaks["break_id"].tolist(), *previous.closed, *previous.away}
+        ids = pa.array(first_identities(sets))
+        final &= ~np.asarray(pc.is_in(ids, value_set=pa.array(sorted(known), ids.type)))
+    rows = {}
+    for leg, own in alone.items():
+        rows[leg] = own.copy()
+        rows[leg][own] = final[joined.keys.of[leg]]
+    return rows
 
 
 BOUNDS = "T9"
@@ -383,88 +359,83 @@ _TOTAL_KEY = ("id", "name", "measure")
 _PLACE = ("merchant_id", "account_id", "currency")
 
 
-class RowsOfParts(Protocol):
-    """The rows of the parts together with those of what is left."""
-
-    def columns(self, section: str, *, rest: pd.DataFrame) -> Columns:
-        """All rows of one of SECTIONS in the order of a result; `rest`: those of what is left."""
-
-
 def reconcile_rest(
-    rest: Sources,
+    small: Sources,
     *,
-    parts: Sequence[PartFigures],
-    merged: RowsOfParts,
+    parts: Sequence[JudgedPart],
     rules: Rules,
     as_of: datetime,
     previous: Previous | None = None,
 ) -> Reconciliation:
-    """Compare what is left of all parts, and add what they came to.
+    """Compare what is left of all parts, and add what they came to and their rows.
 
     Args:
-        rest: what is left, with all sources that are not cut into parts, and of the settlement
-            also what is aside, summed up (see `settled_of_parts`).
-        parts: what each part came to.
-        merged: their rows.
+        small: all sources; of LEGS only whether they were given.
+        parts: what each part came to; their frames are let go.
         rules: as for the parts.
         as_of: as for the parts.
         previous: what the night before left open.
     """
-    rows, of_sources = (
-        _counted(getattr(part, name) for part in parts) for name in ("rows", "aside")
-    )
-    refuse_beyond_sums(rest, parts=_counted(part.sums for part in parts))
-    evidence = added_evidence(part.evidence for part in parts)
+    figures = [part.figures for part in parts]
+    left: dict[str, Any] = {
+        leg: pd.concat([getattr(part.left, leg) for part in parts], ignore_index=True)
+        for leg in LEGS
+        if getattr(small, leg) is not None
+    }
+    if "settlement" in left:
+        sums = [part.settled for part in figures if part.settled is not None]
+        left["settlement"] = with_summed(left["settlement"], parts=sums)
+    rest = replace(small, **left)
+    refuse_beyond_sums(rest, parts=_counted(part.sums for part in figures))
+    evidence = added_evidence(part.evidence for part in figures)
     proof = prove(rest, rules=rules, as_of=as_of, previous=previous, parts=evidence)
-    fees = proof.fees.with_more(_counted(part.unpriced for part in parts))
+    fees = proof.fees.with_more(_counted(part.unpriced for part in figures))
     result = concluded(replace(proof, fees=fees), as_of=as_of)
+    of_sources = _counted(part.aside for part in figures)
     totals = added_totals(
         result.control_totals,
-        parts=[part.totals for part in parts],
+        parts=[part.totals for part in figures],
         arrived=[*arrived_aside(rest, rows=of_sources)],
     )
-    sides = _added_sides([result.sides, *(part.sides for part in parts)])
+    sides = _added_sides([result.sides, *(part.sides for part in figures)])
+    frames: dict[str, Any] = {
+        name: _in_one(getattr(result, name), parts=[part.frames.pop(name) for part in parts])
+        for name in SECTIONS
+    }
     judged = OpenCounts(
         len(result.breaks),
-        len(result.unverified) + rows.get("unverified", 0),
+        len(frames["unverified"]),
         int(sides[sides["state"].eq(SetState.UNVERIFIED.value)]["count"].sum()),
         has_parts=bool(of_sources.get("orders")),
     )
     lacks = result.bank_lacks
-    matched = result.matches
-    columns = Deferred(lambda: merged.columns("matches", rest=matched))
-    matches = Deferred(lambda: pd.DataFrame({name: columns.get()[name] for name in MATCH_COLUMNS}))
-    frames = {name: getattr(result, name) for name in SECTIONS[1:]}
-
-    def digest() -> str:
-        open_sets = (merged.columns(name, rest=frame) for name, frame in frames.items())
-        return digest_of([result.breaks, result.effects, columns.get(), *open_sets])
-
+    items, matches = result.every_item, frames.pop("matches")
     return replace(
         result,
+        **frames,
         verdict=verdict_of(totals, judged=judged, sources=rest, rules=rules, lacks=lacks),
         control_totals=totals,
         sides=sides,
         scope_of_assurance=_added_scope(
-            [result.scope_of_assurance, *(part.scope for part in parts)]
+            [result.scope_of_assurance, *(part.scope for part in figures)]
         ),
-        digest_of_all=Deferred(digest),
-        every_match=matches,
-        match_columns=columns,
-        aside={name: rows.get(name, 0) for name in SECTIONS},
+        digest_of_all=Deferred(
+            lambda: digest_of([result.breaks, result.effects, matches, *frames.values()])
+        ),
+        every_match=Deferred(lambda: matches),
+        every_item=Deferred(
+            lambda: pa.concat_tables([items.get(), *(part.items for part in parts)])
+        ),
     )
 
 
-def settled_of_parts(
-    left: pd.DataFrame | None, *, parts: Sequence[PartFigures]
-) -> pd.DataFrame | None:
-    """The settlement of a night in parts: lines that are left, and what all others come to.
-
-    `left`: SETTLEMENT_COLUMNS; None: nobody gave any.
-    """
-    if left is None:
-        return None
-    return with_summed(left, parts=[each.settled for each in parts if each.settled is not None])
+def _in_one(rest: pd.DataFrame, *, parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of all in the order of a result; of the parts each column goes when it is taken."""
+    every: dict[str, Any] = {}
+    for name in map(str, rest.columns):
+        columns: list[pd.Series[Any]] = [rest[name], *(part.pop(name) for part in parts)]
+        every[name] = pd.concat(columns, ignore_index=True)
+    return without_copies(columns_in_order(every, by=OPEN_SORTED_BY))
 
 
 def added_totals(

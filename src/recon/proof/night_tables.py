@@ -165,8 +165,7 @@ def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
         if name == ITEMS:
             yield name, result.every_item.passing()
         else:
-            frame = result.matches_by_column if name == MATCHES else getattr(result, name)
-            yield name, filed_table(frame, name=name)
+            yield name, filed_table(getattr(result, name), name=name)
     for name, frame in result.bank.items():
         yield name, table_of(frame, name=name)
 

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from recon.matching.calm.calm_sets import CalmAndLeft
-from recon.matching.frames.arrays import Arrays, Column, filled, texts
+from recon.matching.frames.arrays import Column, filled, texts
 from recon.matching.frames.coding import (
     NO_KEY,
     coded,
@@ -18,11 +17,10 @@ from recon.matching.frames.coding import (
     placed_together,
 )
 from recon.matching.frames.fingerprints import are_distinct
-from recon.matching.frames.grouping import Bools, Rows, amounts_of
+from recon.matching.frames.grouping import Rows, amounts_of
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.total_rows import (
     ACCOUNT,
-    ITEMS,
     compared_rows,
     compared_sums,
     counted_places,
@@ -65,13 +63,12 @@ def file_totals(sources: Sources) -> Iterator[ControlTotal]:
         yield ControlTotal("T1", name, "", "", "", "count", file.rows_read, parts)
 
 
-def load_totals(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Iterator[ControlTotal]:
+def load_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
     """T2: accepted = new + repeat + superseding, as stored and as the engine took them.
 
     Args:
-        sources: the whole sources.
-        aside: what was set aside of them, and what was left.
-        joined: what was left, in sets.
+        sources: the rows.
+        joined: the same in sets.
     """
     name = "accepted = new + repeat + superseding"
     for source, counts in sorted(sources.merged_rows.items()):
@@ -80,32 +77,21 @@ def load_totals(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Iter
         yield ControlTotal("T2", title, "", "", "", "count", counts.accepted, taken)
     yield from _arrived_totals(sources)
     sides = {"orders": joined.orders, "gateway": joined.gateway, "ledger": joined.ledger}
-    for source in aside.left:
-        if source not in sides:
+    for source, side in sides.items():
+        frame: pd.DataFrame | None = getattr(sources, source)
+        if frame is None:
             continue
-        whole, left = (getattr(given, source) for given in (sources, aside.sources))
-        side = sides[source]
         older = np.flatnonzero(np.isin(side.versions, (REPEAT, SUPERSEDED)))
-        rows = np.concatenate([side.items["row"], older, _outside(source, frame=left, side=side)])
-        accounts = aside.left_keys.account_of[source][rows]
-        right = _by_account(np.bincount(accounts), accounts=aside.keys.accounts)
-        right.update(_aside(aside.calm.places, source=source))
-        every = sizes(whole, by=ACCOUNT)
+        rows = np.concatenate([side.items["row"], older, _outside(source, frame=frame, side=side)])
+        accounts = joined.numbers.account_of[source][rows]
+        right = _by_account(np.bincount(accounts), accounts=joined.numbers.accounts)
+        every = sizes(frame, by=ACCOUNT)
         yield from counted_places("T2", f"{source} taken: {name}", left=every, right=right)
 
 
 def _by_account(counts: Rows, *, accounts: list[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
     """How many there are of each account that has any."""
     return Counter({accounts[n]: count for n, count in enumerate(counts.tolist()) if count})
-
-
-def _aside(places: Arrays, *, source: str) -> Counter[tuple[str, ...]]:
-    """How many rows of a source were set aside, by account."""
-    counted: Counter[tuple[str, ...]] = Counter()
-    for leg, merchant, account, items in places.rows("source", *ACCOUNT, ITEMS):
-        if leg == source:
-            counted[merchant, account] += items
-    return counted
 
 
 def _arrived_totals(sources: Sources) -> Iterator[ControlTotal]:
@@ -138,21 +124,20 @@ def _outside(source: str, *, frame: pd.DataFrame, side: Side) -> Rows:
     return np.flatnonzero(outside)
 
 
-def query_totals(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Iterator[ControlTotal]:
+def query_totals(sources: Sources, *, joined: Joined) -> Iterator[ControlTotal]:
     """T3: each key asked has exactly one final answer: found, not found or failed.
 
-    The arguments are those of `load_totals`. Keys are told apart over the whole sources on one
-    side, and on the other as many as were set aside and as sets were made of what was left.
+    The arguments are those of `load_totals`. Keys are told apart over the sources on one side, and
+    on the other over the rows of the sets.
     """
     if sources.universe is not None:
         left, right = _asked(sources.universe, answers=sources.gateway)
         name = "keys asked = found + not found + failed"
         yield from counted_places("T3", name, left=left, right=right)
         return
-    right = _named_in_sets(aside.sources, joined=joined)
-    right += _aside(aside.calm.places, source="orders")
+    right = _named_in_sets(sources, joined=joined)
     name = "keys = found + not found + failed"
-    left = _every_key(sources, aside=aside, joined=joined)
+    left = _every_key(sources, joined=joined)
     yield from counted_places("T3", name, left=left, right=right)
 
 
@@ -205,30 +190,24 @@ def _named_in_sets(sources: Sources, *, joined: Joined) -> Counter[tuple[str, ..
 _KEYED = ("orders", "gateway", "ledger", "instructions", "settlement")
 
 
-def _every_key(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Counter[tuple[str, ...]]:
-    """How many keys the whole sources name (grain: account)."""
-    keys = aside.keys
+def _every_key(sources: Sources, *, joined: Joined) -> Counter[tuple[str, ...]]:
+    """How many keys the sources name (grain: account)."""
+    keys = joined.numbers
     named = np.zeros(keys.size, dtype=np.bool_)
     for source in _KEYED:
         if source not in keys.of:
             continue
         numbers = keys.of[source]
         mine = numbers != NO_KEY
-        if source == "ledger":
-            mine &= _in_sets(sources, aside=aside, joined=joined)
+        if source == "ledger" and sources.ledger is not None:
+            in_sets = compared(sources.ledger) | (joined.ledger.versions == CONFLICT)
+            mine &= in_sets & ~marked_as(sources.ledger, JUDGED)
+        if source == "settlement" and sources.settlement is not None:
+            mine &= of_payments(sources.settlement)
         if source == "instructions" and sources.instructions is not None:
             mine &= ~is_word(sources.instructions["kind"], InstructionKind.PAYOUT)
         named[numbers[mine]] = True
     return _by_account(np.bincount(keys.account[named]), accounts=keys.accounts)
-
-
-def _in_sets(sources: Sources, *, aside: CalmAndLeft, joined: Joined) -> Bools:
-    """Ledger entries of the whole source that belong to a set of an order."""
-    if sources.ledger is None:
-        return np.zeros(0, dtype=np.bool_)
-    ours = compared(sources.ledger)
-    ours[aside.left["ledger"][joined.ledger.versions == CONFLICT]] = True
-    return ours & ~marked_as(sources.ledger, JUDGED)
 
 
 _NO_EFFECT_SHOWN = (InstructionKind.REVIEW, InstructionKind.CANCEL_SUBSCRIPTION)

@@ -16,10 +16,9 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.breaks.places import Stand
 from recon.matching.breaks.result_frames import Frames
-from recon.matching.calm.calm_sets import CalmAndLeft
-from recon.matching.frames.arrays import Arrays, among, records, texts
+from recon.matching.frames.arrays import Arrays, among, texts
 from recon.matching.frames.coding import Columns, by_word, combined, is_word, placed, sums_of
-from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, amounts_or, given, total
+from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.frames.total_rows import (
@@ -35,12 +34,12 @@ from recon.matching.frames.total_rows import (
     sums,
     sums_of_columns,
 )
-from recon.matching.frames.versions import CONFLICT, NEW, Versions
+from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.judging.facts import BOUNDED
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sets.residuals import MONEY_STATES
 from recon.matching.sets.sets import NO_SET
-from recon.matching.sides.gateway_side import NUMBER, authorised_amounts, shown
+from recon.matching.sides.gateway_side import NUMBER, shown
 from recon.matching.sides.ledger_side import booked, is_base_type
 from recon.matching.sides.orders_side import expected
 from recon.matching.sides.settlement_side import of_payments, pay_outs
@@ -62,6 +61,8 @@ from recon.proof.totals_of_settlement import paid_items
 
 IN_SCOPE = ("orders", "gateway", "ledger", "settlement", "fees", "reserves", "payouts")
 """Sources of items, in the order in which they are told."""
+COUNTED = (NEW, CONFLICT)
+"""Versions of rows in scope: neither repeats nor superseded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,52 +97,42 @@ class Scoped:
 
 
 def scoped_items(
-    sources: Sources, *, aside: CalmAndLeft, joined: Joined, places: Arrays, rules: Rules
+    sources: Sources, *, joined: Joined, places: Arrays, rules: Rules
 ) -> tuple[dict[str, Tally], dict[str, Tally]]:
-    """By source, the items in scope, and those that have a place or were set aside.
+    """By source, the items in scope, and those that have a place.
 
     What every row nets is held of one source at a time.
 
     Args:
-        sources: the whole sources.
-        aside: what was set aside of them.
-        joined: what was left, in sets.
+        sources: the rows.
+        joined: the same in sets.
         places: where every item went.
         rules: how they were judged.
     """
     scope, claimed = {}, {}
-    for scoped in _given(sources, aside=aside, joined=joined, rules=rules):
+    for scoped in _given(sources, joined=joined, rules=rules):
         name = scoped.source
+        has_place = np.zeros(len(scoped.kept), dtype=np.bool_)
+        has_place[places["row"][places["source"] == name]] = True
         scope[name] = scoped.tally(rows=scoped.kept)
-        claimed[name] = scoped.tally(rows=_claimed(scoped, aside=aside, places=places))
+        claimed[name] = scoped.tally(rows=has_place)
     return scope, claimed
 
 
-def _claimed(scoped: Scoped, *, aside: CalmAndLeft, places: Arrays) -> Bools:
-    claimed = np.zeros(len(scoped.kept), dtype=np.bool_)
-    placed_rows = places["row"][places["source"] == scoped.source]
-    claimed[placed_rows[placed_rows >= 0]] = True
-    if scoped.source in aside.left:
-        claimed[aside.calm.rows(scoped.source)] = True
-    return claimed
-
-
-def _given(
-    sources: Sources, *, aside: CalmAndLeft, joined: Joined, rules: Rules
-) -> Iterator[Scoped]:
+def _given(sources: Sources, *, joined: Joined, rules: Rules) -> Iterator[Scoped]:
     orders, gateway, ledger = sources.orders, sources.gateway, sources.ledger
-    kept = _kept(aside, source="orders", versions=joined.orders.versions, size=len(orders))
+    kept = np.isin(joined.orders.versions, COUNTED)
     yield _scoped(
         "orders", orders, currency=orders["currency"], net=expected(orders).net, kept=kept
     )
-    kept = _kept(aside, source="gateway", versions=joined.gateway.versions, size=len(gateway))
+    kept = np.isin(joined.gateway.versions, COUNTED)
     kept &= is_word(gateway["answer"], KeyAnswer.FOUND)
     net = shown(gateway, rules=rules).net
     yield _scoped("gateway", gateway, currency=gateway["currency"], net=net, kept=kept)
     if ledger is not None:
-        kept = _kept(aside, source="ledger", versions=joined.ledger.versions, size=len(ledger))
+        kept = np.isin(joined.ledger.versions, COUNTED)
         currency, _, net = booked(ledger)
-        net[aside.left["ledger"][joined.ledger.versions == CONFLICT]] = 0
+        net[joined.ledger.versions == CONFLICT] = 0
         yield _scoped("ledger", ledger, currency=currency, net=net, kept=kept)
     if sources.settlement is not None:
         lines, kept = sources.settlement, of_payments(sources.settlement)
@@ -167,13 +158,6 @@ def _kept_of(lines: pd.DataFrame) -> Iterator[Scoped]:
         kept = np.ones(len(at), dtype=np.bool_)
         scoped = _scoped(source, mine, currency=mine["currency"], net=net, kept=kept)
         yield replace(scoped, items=lines_of_rows(lines)[at])
-
-
-def _kept(aside: CalmAndLeft, *, source: str, versions: Versions, size: int) -> Bools:
-    """Neither repeats nor superseded; what was set aside has no second row."""
-    kept = np.ones(size, dtype=np.bool_)
-    kept[aside.left[source]] = np.isin(versions, (NEW, CONFLICT))
-    return kept
 
 
 def _scoped(
@@ -216,7 +200,7 @@ def remainders(
     """What each flag explains, taken off the effects of its match.
 
     Args:
-        matches: the matches that were classified, and those that were judged by themselves.
+        matches: of sets and of what is no set.
         ids: the set of each match_id of the first.
         joined: the sets.
         sources: what they were made of.
@@ -229,7 +213,7 @@ def remainders(
     if rows.empty:
         nothing = np.zeros(0, dtype=np.int64)
         return Remainders(rows, nothing, nothing, nothing != 0, nothing != 0)
-    # Of a set that was judged by itself no row explains anything: the facts of no set are 0.
+    # Of what is no set nothing is explained: its facts are 0.
     numbers = [ids.get(match_id, NO_SET) for match_id in rows["match_id"].tolist()]
     sets = np.array(numbers, dtype=np.intp)
     orders, ledger = (effect[carries] for effect in effects)
@@ -462,7 +446,7 @@ def leg_totals(
 def exclusivity_totals(
     claimed: Mapping[str, Tally], *, stands: list[Stand]
 ) -> Iterator[ControlTotal]:
-    """T6: no item in two places, and none both classified and set aside.
+    """T6: no item in two places.
 
     Args:
         claimed: the items that have a place, each counted once (see scope_items), by source.
@@ -477,8 +461,7 @@ def exclusivity_totals(
 def bounds_totals(
     joined: Joined,
     *,
-    aside: CalmAndLeft,
-    beyond_aside: Mapping[Place, int],
+    instructions: pd.DataFrame | None,
     frames: Frames,
     places: Arrays,
     ids: Mapping[str, int],
@@ -489,17 +472,16 @@ def bounds_totals(
     no chargeback amount, so a chargeback is bounded by its own code, not here.
 
     Args:
-        joined: what was left for judgement, in sets.
-        aside: what was set aside.
-        beyond_aside: how many of it are beyond a bound (see aside_beyond_bounds).
+        joined: the sets.
+        instructions: our moves.
         frames: the result.
         places: where every item went.
         ids: the set of each id.
     """
     name = "sets beyond refunds <= captured <= authorised = those shown"
-    beyond = _beyond_bounds(joined, instructions=aside.sources.instructions)
-    left = _judged_payments(joined, aside=aside, places=places, among=beyond)
-    if not left and not beyond_aside:
+    beyond = _beyond_bounds(joined, instructions=instructions)
+    left = _judged_payments(joined, places=places, among=beyond)
+    if not left:
         # None beyond a bound is said, not left out: this total is a gate before money.
         known = (
             combined([each[name] for name in ACCOUNT]).places for each in (places, joined.sets)
@@ -510,19 +492,17 @@ def bounds_totals(
     outside, closed = _told_beyond(frames.breaks), _written_off(frames.matches, ids=ids)
     right = [number for number, breaks in left.items() if breaks & outside or number in closed]
     mine, other = (_counted(numbers, sets=joined.sets) for numbers in (left, right))
-    yield from paired("T9", name, left=added(mine, beyond_aside), right=other, measure="count")
+    yield from paired("T9", name, left=mine, right=other, measure="count")
 
 
-def _judged_payments(
-    joined: Joined, *, aside: CalmAndLeft, places: Arrays, among: set[int]
-) -> dict[int, set[str]]:
+def _judged_payments(joined: Joined, *, places: Arrays, among: set[int]) -> dict[int, set[str]]:
     """Of some sets those with a payment that is not unverified, and the breaks of its items."""
     judged: dict[int, set[str]] = {}
     if not among:
         return judged
     items = joined.gateway.items
     items = items.take(np.isin(items["set"], [*among]))
-    rows = aside.left["gateway"][items["row"]]
+    rows = items["row"]
     sets = dict(zip(rows.tolist(), items["set"].tolist(), strict=True))
     mine = (places["source"] == "gateway") & (places["state"] != SetState.UNVERIFIED.value)
     mine &= np.isin(places["row"], rows)
@@ -553,18 +533,6 @@ def _counted(numbers: Collection[int], *, sets: Arrays) -> Counter[Place]:
     """How many of some sets each place has."""
     rows = sets.take(np.array([*numbers], dtype=np.intp)).rows(*ACCOUNT_CURRENCY)
     return Counter((merchant, account, currency) for merchant, account, currency in rows)
-
-
-def aside_beyond_bounds(sources: Sources, *, aside: CalmAndLeft, rules: Rules) -> Counter[Place]:
-    """Payments that were set aside although they are beyond a bound: there must be none."""
-    gateway, rows = sources.gateway, aside.calm.rows("gateway")
-    refunded = amounts_of(gateway["refunded_amount"])[rows]
-    known = authorised_amounts(gateway, rules=rules)
-    authorised, bounded = amounts_of(known)[rows], given(known)[rows]
-    captured = amounts_or(gateway["captured_amount"], otherwise=gateway["amount"])[rows]
-    beyond = (refunded > captured) | (bounded & (captured > authorised))
-    cells = records(gateway, rows=rows[beyond], names=ACCOUNT_CURRENCY)
-    return Counter((cell["merchant_id"], cell["account_id"], cell["currency"]) for cell in cells)
 
 
 def _beyond_bounds(joined: Joined, *, instructions: pd.DataFrame | None) -> set[int]:

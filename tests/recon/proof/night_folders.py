@@ -13,8 +13,8 @@ from recon.model.words import ControlTotal
 from recon.proof.books_bridge import books_of, books_totals
 from recon.proof.compared_tables import compared_tables
 from recon.proof.control_totals import Proof
-from recon.proof.engine import concluded
 from recon.proof.night_tables import input_tables, result_tables, totals_table
+from recon.proof.proven import concluded
 from recon.proof.second_engine import sql_files
 
 PLACE = ("M", "1")

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pandas as pd
@@ -12,27 +12,72 @@ import pytest
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.aside_evidence import AsideEvidence
+from recon.matching.frames import same_words
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.books_bridge import books_of
-from recon.proof.engine import concluded, prove
+from recon.proof.engine import reconcile
 from recon.proof.night_parts import PartFigures, added_totals
+from recon.proof.proven import concluded, prove
 from recon.proof.second_engine import key_of
 from recon.proof.totals_of_items import IN_SCOPE, SOURCES
 from tests.planted import planted
 from tests.planted.planted_files import AS_OF
 from tests.planted.shifted_zone import zone_shifted
-from tests.recon.matching.calm.test_aside import (
+from tests.recon.matching.conftest import LONG_AGO
+from tests.recon.matching.turned import turned
+from tests.recon.proof.in_parts import books_in_parts, reconciled_in_parts
+from tests.recon.proof.spoilt_nights import (
     RULES_OF_NIGHTS,
     assert_same,
     random_night,
     with_open_sets,
 )
-from tests.recon.matching.calm.test_calm_sets import CALM, LEFT
-from tests.recon.matching.turned import turned
-from tests.recon.proof.in_parts import reconciled_in_parts
 from tests.recon.proof.test_items import BY_MATCH, WITH_ITEMS
 
+SOON = {"valid_days": 365, "warn_days": 365}
+"""Every authorisation ends soon."""
+
+
+def open_set(case: Any) -> Any:
+    """An order that is authorised on both sides."""
+    return case.order("authorised").payment("authorised")
+
+
+LEFT: dict[str, Callable[[Any], Any]] = {
+    "order-twice": lambda c: open_set(c).order("authorised"),
+    "payment-twice": lambda c: open_set(c).payment("authorised", transaction_id="T2"),
+    "payment-of-another-order": lambda c: open_set(c).payment(
+        "authorised", order_no="B", transaction_id="T1"
+    ),
+    "answer-twice": lambda c: open_set(c).answer("failed"),
+    "not-found": lambda c: c.order("authorised").answer("not_found"),
+    "unmapped": lambda c: c.order("authorised").payment("unmapped"),
+    "keyless-entry": lambda c: open_set(c).entry("refund", order_no="", transaction_id="T1"),
+    "keyless-of-the-same-name": lambda c: open_set(c).entry(
+        "refund", order_no="", transaction_id="A1"
+    ),
+    "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
+    "rejected-row": lambda c: open_set(c).reject(),
+    "break": lambda c: c.order().payment("cancelled"),
+    "other-reference": lambda c: c.order("authorised", transaction_id="T9").payment("authorised"),
+    "other-reference-ends-soon": lambda c: (
+        c.order("authorised", transaction_id="T9").payment("authorised").ruled(authorisation=SOON)
+    ),
+}
+"""Sets that another row names, or that need an explanation: no part judges them."""
+CALM: dict[str, Callable[[Any], Any]] = {
+    "exact": lambda c: c.order().payment().entry(),
+    "authorised": open_set,
+    "cancelled": lambda c: c.order("cancelled").payment("cancelled"),
+    "asked": lambda c: open_set(c).asked("A1"),
+    "ends-soon": lambda c: open_set(c).ruled(authorisation=SOON),
+    "other-date": lambda c: c.order(ordered_at=LONG_AGO - timedelta(days=1)).payment().entry(),
+    "beside-a-keyless-entry": lambda c: open_set(c).entry(
+        "refund", order_no="", transaction_id="T2"
+    ),
+}
+"""One order and one payment in the same state, which need nothing else of the night."""
 NAMED = {**WITH_ITEMS, **BY_MATCH, **LEFT, **CALM}
 """Sets that agree, stand by themselves, or are spoken of from elsewhere."""
 SEEDS = int(os.environ.get("PARTS_SEEDS", "4"))
@@ -53,7 +98,7 @@ def with_sorted_totals(result: Reconciliation) -> Reconciliation:
 def assert_same_in_parts(
     night: Sources,
     *,
-    size: int,
+    buckets: int,
     rules: Rules = RULES_OF_NIGHTS,
     as_of: datetime = AS_OF,
     previous: Previous | None = None,
@@ -61,23 +106,22 @@ def assert_same_in_parts(
     """Hold the night in parts against the whole one; how many orders of it were aside."""
     told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     whole = concluded(prove(night, **told), as_of=as_of)
-    ours = reconciled_in_parts(night, size=size, **told)
+    ours = reconciled_in_parts(night, buckets=buckets, **told)
     assert_same(with_sorted_totals(ours.result), with_sorted_totals(whole))
     assert items_of(ours.result) == items_of(whole)
     pd.testing.assert_frame_equal(ours.result.held, whole.held)
     assert ours.result.gateway_holds == whole.gateway_holds
-    assert ours.books == books_of(night, rules=rules)
-    others = reconciled_in_parts(turned(night), size=size, **told)
+    assert books_in_parts(night, buckets=buckets, rules=rules) == books_of(night, rules=rules)
+    others = reconciled_in_parts(turned(night), buckets=buckets, **told)
     assert others.result.digest == ours.result.digest
     return sum(part.figures.aside["orders"] for part in ours.parts)
 
 
-@pytest.mark.parametrize("size", [40, 1_000])
-@pytest.mark.parametrize("ledger", [True, False])
-def test_planted_nights_in_parts_come_to_the_same(size: int, *, ledger: bool) -> None:
+@pytest.mark.parametrize(("ledger", "buckets"), [(True, 3), (True, 64), (False, 5)])
+def test_planted_nights_in_parts_come_to_the_same(buckets: int, *, ledger: bool) -> None:
     """All codes among agreeing and open sets: nothing of the result differs."""
     night = with_open_sets(planted(size=120, broken=60).sources)
-    aside = assert_same_in_parts(night if ledger else replace(night, ledger=None), size=size)
+    aside = assert_same_in_parts(night if ledger else replace(night, ledger=None), buckets=buckets)
 
     assert aside > 50
 
@@ -87,7 +131,48 @@ def test_random_nights_in_parts_come_to_the_same(seed: int) -> None:
     """Repeats, lost and changed rows, keyless rows, an earlier night: nothing differs."""
     night, previous = random_night(seed)
 
-    assert_same_in_parts(night, size=(13, 40)[seed % 2], previous=previous)
+    assert_same_in_parts(night, buckets=(3, 11)[seed % 2], previous=previous)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nights_held_once_come_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns in pieces that share what they have in common say nothing else, in either order."""
+    night, previous = random_night(seed)
+    told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
+    plain = reconcile(night, **told)
+    monkeypatch.setattr(same_words, "PIECE_ROWS", 7)
+
+    for pieces in (turned(night), turned(turned(night))):
+        assert_same(reconcile(pieces, **told), plain)
+
+
+@pytest.mark.parametrize("buckets", [2, 9, 64])
+@pytest.mark.parametrize(("budget", "breaks"), [(9, 0), (8, 3)])
+def test_the_budget_of_rounding_is_of_all_buckets(
+    case: Any, budget: int, breaks: int, buckets: int
+) -> None:
+    """Three cents of each of three orders are within nine, and each is a break within eight."""
+    for name in ("R", "S", "T"):
+        other = {"order_no": name, "transaction_id": f"T{name}", "amount": 10003}
+        case.order(order_no=name).payment(**other).entry(**other, entry_id=f"E{name}")
+    tolerance = {"absolute_minor_units": 5, "night_budget_minor_units": budget}
+    told = case.ruled(tolerance={"EUR": tolerance})
+
+    assert_same_in_parts(told.sources(), buckets=buckets, rules=told.rules, as_of=told.as_of)
+
+    assert len(told.run().breaks) == breaks
+
+
+@pytest.mark.parametrize("name", {**LEFT, **CALM})
+def test_a_part_judges_what_stands_by_itself_and_nothing_else(case: Any, name: str) -> None:
+    """A set that needs nothing else of the night is final in its part; all others are left."""
+    told = {**LEFT, **CALM}[name](case)
+
+    aside = assert_same_in_parts(
+        told.sources(), buckets=2, rules=told.rules, previous=told.previous, as_of=told.as_of
+    )
+
+    assert aside == (name in CALM)
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -101,7 +186,7 @@ def test_sets_of_one_number_a_part_come_to_the_same(case: Any, name: str) -> Non
         told.entry(**beside, entry_id="EZ")
 
     whole = told.sources()
-    assert_same_in_parts(whole, size=1, rules=told.rules, previous=told.previous)
+    assert_same_in_parts(whole, buckets=64, rules=told.rules, previous=told.previous)
 
 
 def of_a_late_clock(source: str) -> Sources:
@@ -156,7 +241,9 @@ def test_what_is_aside_speaks_about_causes(name: str) -> None:
     """A cause is told, or not, whether sets that agree stand beside the breaks or in parts."""
     files = zone_shifted("ledger", hours=8)
 
-    aside = assert_same_in_parts(WITH_CAUSES[name](), size=60, rules=files.rules, as_of=files.as_of)
+    aside = assert_same_in_parts(
+        WITH_CAUSES[name](), buckets=6, rules=files.rules, as_of=files.as_of
+    )
 
     assert aside > 100
 
@@ -169,9 +256,9 @@ def test_without_what_is_aside_another_cause_would_be_told(
     files = zone_shifted("ledger", hours=8)
     told: dict[str, Any] = {"rules": files.rules, "as_of": files.as_of, "previous": None}
     night = WITH_CAUSES[name]()
-    whole = reconciled_in_parts(night, size=60, **told).result
+    whole = reconciled_in_parts(night, buckets=6, **told).result
     monkeypatch.setattr("recon.proof.night_parts.added_evidence", lambda _: AsideEvidence())
-    deaf = reconciled_in_parts(night, size=60, **told).result
+    deaf = reconciled_in_parts(night, buckets=6, **told).result
 
     assert whole.breaks["cause"].tolist() != deaf.breaks["cause"].tolist()
 
@@ -230,7 +317,7 @@ def test_a_part_that_is_not_proven_leaves_the_night_not_proven(
 
     monkeypatch.setattr(PartFigures, "__init__", bent)
     told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": None}
-    result = reconciled_in_parts(night, size=64, **told).result
+    result = reconciled_in_parts(night, buckets=3, **told).result
 
     assert result.verdict is Verdict.NOT_PROVEN
 
@@ -261,7 +348,7 @@ def test_entries_abroad_come_to_the_same(day: str) -> None:
     night = replace(planted(size=120, broken=30).sources, settlement=None)
     night, rules = abroad(night, rate=day)
 
-    assert assert_same_in_parts(night, size=64, rules=rules) > 30
+    assert assert_same_in_parts(night, buckets=3, rules=rules) > 30
 
 
 def test_an_entry_abroad_that_names_its_payment_alone_is_counted_once() -> None:
@@ -278,4 +365,4 @@ def test_an_entry_abroad_that_names_its_payment_alone_is_counted_once() -> None:
     )
     night, rules = abroad(replace(night, ledger=ledger), rate="2026-10-01")
 
-    assert assert_same_in_parts(night, size=64, rules=rules) > 0
+    assert assert_same_in_parts(night, buckets=3, rules=rules) > 0

@@ -9,8 +9,8 @@ import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.errors import UsageError
-from recon.proof.engine import prove
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, Answered, NightFolder, ask
+from recon.proof.proven import prove
 from tests.recon.matching.conftest import AS_OF
 from tests.recon.proof.night_folders import night_of, written
 

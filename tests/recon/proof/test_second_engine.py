@@ -16,7 +16,7 @@ from recon.model.words import ControlTotal, SourceKind
 from recon.proof import second_engine, totals_of_items
 from recon.proof.bridge import KNOWN_BEFORE
 from recon.proof.control_totals import Proof
-from recon.proof.engine import prove
+from recon.proof.proven import prove
 from recon.proof.second_engine import (
     OF_SHEETS,
     key_of,

@@ -13,7 +13,6 @@ from recon.matching.breaks.sum_bounds import SUM_MAX
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
 from tests.planted import planted
-from tests.recon.matching.calm.test_aside import RULES_OF_NIGHTS
 from tests.recon.matching.cash import test_truth_of_fees as of_fees
 from tests.recon.matching.cash import truth
 from tests.recon.matching.cash.contract_truth import FIRST, TARIFFS, add_line
@@ -21,6 +20,7 @@ from tests.recon.matching.cash.contract_truth import truth_of as truth_of_contra
 from tests.recon.matching.cash.test_truth_of_contract import AS_OF as AS_OF_CONTRACT
 from tests.recon.matching.cash.test_truth_of_contract import sources_of
 from tests.recon.proof.in_parts import reconciled_in_parts
+from tests.recon.proof.spoilt_nights import RULES_OF_NIGHTS
 from tests.recon.proof.test_night_parts import assert_same_in_parts
 
 SEEDS = range(int(os.environ.get("PARTS_SEEDS", "4")))
@@ -37,7 +37,9 @@ def test_months_of_fees_reserves_and_pay_outs_come_to_the_same(seed: int, tmp_pa
     month, chance = truth.truth_of(seed), random.Random(seed)
     sources, rules = of_fees.month_of(month, of_fees.as_csv, chance=chance, folder=tmp_path)
 
-    aside = assert_same_in_parts(sources, size=(40, 7)[seed % 2], rules=rules, as_of=of_fees.AS_OF)
+    aside = assert_same_in_parts(
+        sources, buckets=(3, 24)[seed % 2], rules=rules, as_of=of_fees.AS_OF
+    )
 
     assert aside > 3
 
@@ -49,7 +51,7 @@ def test_prices_of_a_contract_come_to_the_same(name: str) -> None:
     add_line(months, "", "fee", 0, FIRST, fee=9_900, transaction_id="")
     sources, rules = sources_of(months)
 
-    aside = assert_same_in_parts(sources, size=11, rules=rules, as_of=AS_OF_CONTRACT)
+    aside = assert_same_in_parts(sources, buckets=9, rules=rules, as_of=AS_OF_CONTRACT)
 
     assert aside > 3
 
@@ -117,7 +119,7 @@ def test_a_line_that_speaks_of_another_part_is_heard(case: Any, name: str) -> No
         "partially_refunded", order_no="C", transaction_id="T-C"
     ).entry(order_no="C").line(order_no="C", transaction_id="T-C")
 
-    assert_same_in_parts(told.sources(), size=1, rules=told.rules, as_of=told.as_of)
+    assert_same_in_parts(told.sources(), buckets=64, rules=told.rules, as_of=told.as_of)
 
 
 def test_the_lines_of_a_part_go_on_as_sums() -> None:
@@ -127,7 +129,7 @@ def test_the_lines_of_a_part_go_on_as_sums() -> None:
     told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "previous": None}
     as_of = datetime(2026, 11, 20, tzinfo=UTC)
 
-    ours = reconciled_in_parts(night, size=64, as_of=as_of, **told)
+    ours = reconciled_in_parts(night, buckets=5, as_of=as_of, **told)
 
     left = sum(len(_lines(part.left)) for part in ours.parts)
     sums = [part.figures.settled for part in ours.parts if part.figures.settled is not None]
@@ -143,7 +145,7 @@ def test_amounts_that_parts_have_bounded_are_not_counted_twice(case: Any) -> Non
     much = {"amount": SUM_MAX // 2 + 1}
     told = case.order(**much).payment(**much).entry(**much).line(gross=SUM_MAX // 2 + 1)
 
-    assert assert_same_in_parts(told.sources(), size=1, rules=told.rules, as_of=told.as_of) == 1
+    assert assert_same_in_parts(told.sources(), buckets=64, rules=told.rules, as_of=told.as_of) == 1
 
 
 def _lines(rest: Sources) -> Any:

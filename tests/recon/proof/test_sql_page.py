@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from recon.archive.schemas import SCHEMAS
-from recon.proof.engine import prove
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
+from recon.proof.proven import prove
 from recon.proof.second_engine import sql_files
 from tests.planted.planted_files import planted
 from tests.recon.proof.night_folders import night_of, written

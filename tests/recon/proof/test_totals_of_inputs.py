@@ -41,7 +41,7 @@ def t3(asked: tuple[str, ...], *, answered: tuple[str, ...]) -> tuple[int, int]:
     columns = (sources.universe["order_no"], sources.gateway["order_no"])
     assert in_one_place(*columns) == (asked == answered)
     nothing: Any = None
-    (total,) = query_totals(sources, aside=nothing, joined=nothing)
+    (total,) = query_totals(sources, joined=nothing)
     return total.left, total.right
 
 

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from recon.archive import merged_rows, rows_file
+from recon.archive import rows_file
+from recon.archive.manifest import About
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import About, write_step
 from recon.archive.storage import LocalStorage
@@ -54,8 +56,7 @@ def _column(field: pa.Field, *, rows: int, cells: Mapping[str, str]) -> pa.Array
 
 def in_groups_of(rows: int, *, patch: pytest.MonkeyPatch) -> None:
     """Let files have row groups of so many rows, so that few rows are several groups."""
-    for module in (merged_rows, rows_file):
-        patch.setattr(module, "ROWS_PER_GROUP", rows)
+    patch.setattr(rows_file, "ROWS_PER_GROUP", rows)
 
 
 def peak_bytes(do: Callable[[], Any]) -> int:

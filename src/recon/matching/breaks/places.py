@@ -8,7 +8,7 @@ import pandas as pd
 
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked, texts
 from recon.matching.frames.coding import combined, sums_of
-from recon.matching.frames.grouping import Bools, Rows, count, present
+from recon.matching.frames.grouping import Bools, count, present
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.judging.outcomes import Outcomes
@@ -111,21 +111,6 @@ def told_by_match(joined: Joined, *, outcomes: Outcomes, flags: Column, sources:
             plain &= sets[amounts[leg]] == sets["order_net"]
     spoken = np.ones(len(of["instructions"]), dtype=np.bool_)
     return np.asarray(plain & ~present(spoken, groups=of["instructions"], size=size))
-
-
-def with_calm_places(places: Arrays, *, left: Mapping[str, Rows], calm: Arrays) -> Arrays:
-    """The places with source rows counted in the whole sources, and those of the calm sets.
-
-    Args:
-        places: what was classified (see place_items).
-        left: for each leg, the rows of the whole source that were left for classification.
-        calm: see Calm.places; `row` is negative in them.
-    """
-    row = places["row"].copy()
-    for source, numbers in left.items():
-        mine = places["source"] == source
-        row[mine] = numbers[row[mine]]
-    return stacked([places.assign(row=row), calm], names=PLACE_NAMES)
 
 
 def _not_compared(joined: Joined, *, ledger: pd.DataFrame) -> Arrays:

@@ -89,7 +89,7 @@ def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[Break
         BreakEnd(str(identity), str(movement), str(seen[identity])[:10])
         for identity, movement in zip(ended["break_id"], ended["movement"], strict=True)
     ]
-    ids = result.matches_by_column["match_id"] if previous.away else ()
+    ids = result.matches["match_id"] if previous.away else ()
     matched = sorted(previous.away.keys() & {*ids})
     ends += [BreakEnd(identity, RESOLVED, previous.away[identity]) for identity in matched]
     return tuple(ends)

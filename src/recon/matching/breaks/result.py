@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 import pyarrow as pa
 
-from recon.matching.frames.digest import Columns
 from recon.model.errors import Defect
 from recon.model.gateway_holds import GatewayHolds
 from recon.model.words import ControlTotal, Verdict
@@ -136,11 +135,6 @@ class Deferred(Generic[Value_co]):
         self._make: Callable[[], Value_co] | None = make
         self._made: list[Value_co] = []
 
-    @property
-    def is_made(self) -> bool:
-        """Whether somebody has asked for it."""
-        return self._make is None
-
     def get(self) -> Value_co:
         """The value."""
         if self._make is not None:
@@ -191,13 +185,8 @@ class Reconciliation:
     """bank.bank_frames.BANK_TABLES by name; none where no statement of a bank was given."""
     bank_lacks: tuple[str, ...] = ()
     """What of a bank does not count, in words; none in what is read from a night's folder."""
-    match_columns: Deferred[Columns] | None = None
-    """See `matches_by_column`; None where the matches are a frame anyway."""
     every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
     """See `items`."""
-    aside: Mapping[str, int] = field(default_factory=dict)
-    """Section (matches, pending, unverified) -> rows of parts that its frame here does not have:
-    they lie in files, and stand in every total, in sides, scope and digest."""
     matched_rows: int | None = None
     """How many matches there were, of a result that let its rows go."""
 
@@ -211,23 +200,14 @@ class Reconciliation:
         """MATCH_COLUMNS: every matched set, sorted; a night of a million has a million."""
         return self.every_match.get()
 
-    @property
-    def matches_by_column(self) -> Columns:
-        """The same for who looks at one column after the other: no frame of all of them is made."""
-        if self.match_columns is None or self.every_match.is_made:
-            return self.matches
-        return self.match_columns.get()
-
     def rows_of(self, section: str) -> int:
-        """How many rows a section has (breaks, matches, pending, unverified), those aside too."""
-        if section == "matches":
-            return self.matched
-        return len(getattr(self, section)) + self.aside.get(section, 0)
+        """How many rows a section has (breaks, matches, pending, unverified)."""
+        return self.matched if section == "matches" else len(getattr(self, section))
 
     @property
     def matched(self) -> int:
         """How many sets matched."""
-        return len(self.matches_by_column) if self.matched_rows is None else self.matched_rows
+        return len(self.matches) if self.matched_rows is None else self.matched_rows
 
     def make_rows(self) -> None:
         """Make digest and items now: of what they are made of only that of the matches stays."""
@@ -243,7 +223,6 @@ class Reconciliation:
         return replace(
             self,
             every_match=Deferred[pd.DataFrame](_gone),
-            match_columns=None,
             every_item=Deferred[pa.Table](_gone),
             digest_of_all=Deferred(lambda: digest),
             matched_rows=self.matched,

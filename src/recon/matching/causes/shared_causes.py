@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from recon.config.rules import Rules
 from recon.matching.causes.aside_evidence import AsideEvidence
 from recon.matching.causes.cause_evidence import (
     BREAKS_MIN,
@@ -27,9 +28,12 @@ from recon.matching.causes.cause_evidence import (
 from recon.matching.causes.zone_shift import DATED, counted_pairs, find_zone_shifts
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import texts
+from recon.matching.frames.coding import placed
 from recon.matching.frames.grouping import NO_INSTANT
+from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT
-from recon.matching.judging.grace import business_days
+from recon.matching.judging.grace import MINUTE_MICROSECONDS, business_days
+from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.gateway_side import NUMBER
 from recon.model.words import BreakCode, GatewayState
 
@@ -38,9 +42,9 @@ SCALES = (10, 100, 1000)
 
 BY_CURRENCY, BY_FILE = ("source", "currency"), ("source",)
 BOTH_CAPTURED, ORDERED = ("order_captured", "gateway_captured"), ("order_captured",)
-"""By what sets are counted that speak against a cause, and what they must have (`agreeing`)."""
-WITH_ORDER, WITH_CAPTURE = "order_state", "ledger_capture"
-"""Sides by which they are counted day by day (`agreeing_days`)."""
+"""By what sets are counted that speak against a cause, and what they must have."""
+DATED_BY = WITH_ORDER, WITH_CAPTURE = "order_state", "ledger_capture"
+"""Sides by which they are counted day by day."""
 ZERO = "0"
 KEYS_LOOKED_AT_MAX = 1_000
 """So many order numbers say what may stand before or behind them; all are then held to it."""
@@ -59,14 +63,46 @@ def with_causes(breaks: pd.DataFrame, *, evidence: CauseEvidence) -> pd.DataFram
     return breaks.assign(cause=causes)
 
 
-def evidence_of(evidence: CauseEvidence) -> AsideEvidence:
-    """All that any finder asks of the sets aside, for breaks that are told of elsewhere."""
+def evidence_of(joined: Joined, *, sources: Sources, rules: Rules) -> AsideEvidence:
+    """All that any finder asks of sets without a break, for breaks that are told of elsewhere."""
     asked = ((BY_CURRENCY, BOTH_CAPTURED), (BY_FILE, ORDERED))
     return AsideEvidence(
-        {(*by, *sides): evidence.agreeing(*by, sides=sides) for by, sides in asked},
-        {side: evidence.agreeing_days(side) for side in (WITH_ORDER, WITH_CAPTURE)},
-        {source: counted_pairs(source, evidence=evidence) for source in DATED},
+        {
+            (*by, *sides): _agreeing(joined, orders=sources.orders, by=by, sides=sides)
+            for by, sides in asked
+        },
+        {side: _agreeing_days(joined, side=side, rules=rules) for side in DATED_BY},
+        {source: counted_pairs(source, joined=joined) for source in DATED},
     )
+
+
+def _agreeing(
+    joined: Joined, *, orders: pd.DataFrame, by: tuple[str, ...], sides: tuple[str, ...]
+) -> dict[tuple[str, ...], int]:
+    """How many orders of each combination of columns have an amount on each of these sides."""
+    numbers, places = placed(orders, by=by)
+    items = joined.orders.items
+    moved = np.logical_and.reduce([joined.sets[name] > 0 for name in sides])
+    rows = items["row"][moved[items["set"]]]
+    counts = np.bincount(numbers[rows], minlength=len(places))
+    return dict(zip(places, counts.tolist(), strict=True))
+
+
+def _agreeing_days(joined: Joined, *, side: str, rules: Rules) -> dict[tuple[str, str, int], int]:
+    """How many sets that are not without this side were paid on each account and business date."""
+    sets, accounts = joined.sets, joined.numbers.accounts
+    known = (sets[side] != 0) & (sets["transaction_date"] != NO_INSTANT)
+    minutes = sets["transaction_date"][known] // MINUTE_MICROSECONDS
+    distinct, counts = np.unique(
+        minutes * max(len(accounts), 1) + sets["account"][known], return_counts=True
+    )
+    minute, number = np.divmod(distinct, max(len(accounts), 1))
+    days = business_days(minute * MINUTE_MICROSECONDS, calendar=rules.business_calendar)
+    sums: Counter[tuple[str, str, int]] = Counter()
+    for at, day, count in zip(number.tolist(), days.tolist(), counts.tolist(), strict=True):
+        merchant, account = accounts[at]
+        sums[merchant, account, day] += count
+    return dict(sums)
 
 
 def _unmapped(breaks: Breaks, evidence: CauseEvidence) -> Found:
@@ -117,7 +153,7 @@ def _scale(breaks: Breaks, evidence: CauseEvidence) -> Found:
     names = ("currency", "order_captured", "gateway_captured")
     columns = {"file": files.to_numpy(dtype=object), **{name: sets[name][both] for name in names}}
     compared = pd.DataFrame(columns, index=both)
-    agreeing = evidence.agreeing(*BY_CURRENCY, sides=BOTH_CAPTURED)
+    agreeing = evidence.parts.agreeing.get((*BY_CURRENCY, *BOTH_CAPTURED), {})
     for (file, currency), rows in compared.groupby(["file", "currency"]):
         ordered = rows["order_captured"].to_numpy()
         paid = rows["gateway_captured"].to_numpy()
@@ -209,7 +245,7 @@ def _unknown_file(breaks: Breaks, evidence: CauseEvidence) -> Found:
     files = evidence.file_of_sets("orders")
     due = evidence.joined.sets["order_captured"][files.index.to_numpy(dtype=np.intp)] > 0
     known = files[due].value_counts()
-    agreeing = evidence.agreeing(*BY_FILE, sides=ORDERED)
+    agreeing = evidence.parts.agreeing.get((*BY_FILE, *ORDERED), {})
     for file, rows in _grouped(chosen, by=chosen["set"].map(files)):
         if len(rows) >= SHARE_MIN * (known.get(file, 0) + agreeing.get((str(file),), 0)):
             sentence = f"The gateway knows nearly no order of {file}: is it of another account?"
@@ -250,7 +286,7 @@ def _missing_day(
             list(zip(*(sets[name].tolist() for name in ACCOUNT), days.tolist(), strict=True))
         )
         present = Counter(account_days[sets[lacking] != 0])
-        present.update(evidence.agreeing_days(lacking))
+        present.update(evidence.parts.days.get(lacking, {}))
         for key, rows in _grouped(chosen, by=chosen["set"].map(account_days)):
             _, account, day = account_days[rows["set"].iloc[0]]
             strays = present[key]

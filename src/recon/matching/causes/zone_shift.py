@@ -20,7 +20,6 @@ from recon.matching.causes.cause_evidence import (
     CauseEvidence,
     Found,
 )
-from recon.matching.frames.coding import Codes
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows
 from recon.matching.frames.total_rows import ACCOUNT
 from recon.matching.judging.grace import (
@@ -28,6 +27,7 @@ from recon.matching.judging.grace import (
     MINUTE_MICROSECONDS,
     business_days,
 )
+from recon.matching.sets.joined_sets import Joined
 from recon.model.words import BreakCode
 
 STEP_MICROSECONDS = HOUR_MICROSECONDS // 4
@@ -42,7 +42,6 @@ STEPS_MIN, STEPS_MAX = 4, 56
 WIDTH = 2 * STEPS_MAX + 3
 """So many steps are told apart, beyond all zones on either side counted as one."""
 NO_EDGE = NO_INSTANT
-NOTHING = np.zeros(1, dtype=np.intp)
 NO_PAIRS = PairCounts()
 NO_MINUTES = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
@@ -67,7 +66,7 @@ ALONE: Mapping[str, Mapping[BreakCode, str]] = {
 class _Pairs:
     """The sets that have a time of one source and one of the gateway (grain: set)."""
 
-    account: Rows | Codes
+    account: Rows
     """By number, as Keys.accounts counts."""
     times: Mapping[str, Ints]
     """The source's time and the gateway's, by the name of their column."""
@@ -75,9 +74,9 @@ class _Pairs:
 
 @dataclass(frozen=True, slots=True)
 class _Every:
-    """Those that were classified, those aside, and those of parts, which are counted already."""
+    """Those that are judged here, and those of parts, which are counted already."""
 
-    pairs: Sequence[_Pairs]
+    pairs: _Pairs
     accounts: Sequence[Account]
     """By number."""
     parts: Mapping[Account, PairCounts]
@@ -92,7 +91,13 @@ def find_zone_shifts(breaks: Breaks, evidence: CauseEvidence) -> Found:
     alone = breaks["code"].isin([code for codes in ALONE.values() for code in codes])
     if alone.sum() < BREAKS_MIN:
         return
-    pairs = {source: _pairs(source, evidence=evidence) for source in DATED}
+    accounts = [*map(tuple, evidence.joined.numbers.accounts)]
+    pairs = {
+        source: _Every(
+            _pairs(source, joined=evidence.joined), accounts, evidence.parts.pairs.get(source, {})
+        )
+        for source in DATED
+    }
     shifts = {source: _common_shifts(pair) for source, pair in pairs.items()}
     for account_key in sorted({*shifts["orders"], *shifts["ledger"]}):
         inside = alone & breaks[ACCOUNT].eq(list(account_key)).all(axis=1)
@@ -130,72 +135,50 @@ def _sentence(source: str, *, steps: int, others: str, account: str) -> str:
     )
 
 
-def counted_pairs(source: str, *, evidence: CauseEvidence) -> dict[Account, PairCounts]:
+def counted_pairs(source: str, *, joined: Joined) -> dict[Account, PairCounts]:
     """The pairs of a source, counted by account: all that is ever asked of them."""
-    every = _pairs(source, evidence=evidence)
-    size = len(every.accounts)
-    sums, alike = _sums(every, size=size), _all_alike(every, size=size)
-    steps = _all_by_steps(every, size=size).reshape(size, WIDTH)
+    pairs, accounts = _pairs(source, joined=joined), joined.numbers.accounts
+    size = len(accounts)
+    sums, alike = np.bincount(pairs.account, minlength=size), _alike(pairs, size=size)
+    steps = _by_steps(pairs, size=size).reshape(size, WIDTH)
     return {
-        account: PairCounts(
+        tuple(account): PairCounts(
             int(sums[number]),
             int(alike[number]),
             steps[number],
-            {clock: _by_minutes(every, clock, number) for clock in (DATED[source], PAID_AT)},
+            {
+                clock: np.unique(
+                    times[pairs.account == number] // MINUTE_MICROSECONDS, return_counts=True
+                )
+                for clock, times in pairs.times.items()
+            },
         )
-        for number, account in enumerate(every.accounts)
+        for number, account in enumerate(accounts)
         if sums[number]
     }
 
 
-def _by_minutes(every: _Every, clock: str, number: int, /) -> tuple[Ints, Ints]:
-    times = [pair.times[clock][pair.account == number] for pair in every.pairs]
-    return np.unique(np.concatenate(times) // MINUTE_MICROSECONDS, return_counts=True)
-
-
-def _pairs(source: str, *, evidence: CauseEvidence) -> _Every:
-    """Sets that were classified, those aside and those of parts, as far as both times are known."""
-    accounts = [*map(tuple, evidence.aside.keys.accounts)]
-    pairs = [*_of_sets(source, evidence=evidence)]
-    return _Every(pairs, accounts, evidence.parts.pairs.get(source, {}))
-
-
-def _of_sets(source: str, *, evidence: CauseEvidence) -> Iterator[_Pairs]:
-    for sets in (evidence.joined.sets, evidence.aside.calm.sets):
-        times = {name: sets[name] for name in (DATED[source], PAID_AT)}
-        yield _known(sets["account"], times=times)
-
-
-def _known(account: Rows | Codes, *, times: Mapping[str, Ints]) -> _Pairs:
-    known: Bools = account >= 0
+def _pairs(source: str, *, joined: Joined) -> _Pairs:
+    """The sets whose times are both known."""
+    sets = joined.sets
+    times = {name: sets[name] for name in (DATED[source], PAID_AT)}
+    known: Bools = sets["account"] >= 0
     for at in times.values():
         known &= at != NO_INSTANT
-    if known.all():
-        return _Pairs(account, times)
-    return _Pairs(account[known], {name: at[known] for name, at in times.items()})
-
-
-def _sums(every: _Every, *, size: int) -> Rows:
-    return sum((np.bincount(pair.account, minlength=size) for pair in every.pairs), start=NOTHING)
-
-
-def _all_alike(every: _Every, *, size: int) -> Rows:
-    return sum((_alike(pair, size=size) for pair in every.pairs), start=NOTHING)
-
-
-def _all_by_steps(every: _Every, *, size: int) -> Rows:
-    return sum((_by_steps(pair, size=size) for pair in every.pairs), start=NOTHING)
+    return _Pairs(sets["account"][known], {name: at[known] for name, at in times.items()})
 
 
 def _common_shifts(every: _Every) -> dict[Account, int]:
     """By account, how many steps nearly all times of the source are ahead of the gateway's."""
     size = len(every.accounts)
     before = [every.of_parts(account) for account in every.accounts]
-    sums = _sums(every, size=size) + np.array([counts.pairs for counts in before], np.intp)
-    alike = _all_alike(every, size=size) + np.array([counts.alike for counts in before], np.intp)
+    sums = np.bincount(every.pairs.account, minlength=size) + np.array(
+        [counts.pairs for counts in before], np.intp
+    )
+    alike = _alike(every.pairs, size=size) + np.array([counts.alike for counts in before], np.intp)
     if ((alike > (1 - SHARE_MIN) * sums) | (sums == 0)).all():
         return {}
-    steps = _all_by_steps(every, size=size).reshape(size, WIDTH)
+    steps = _by_steps(every.pairs, size=size).reshape(size, WIDTH)
     for number, counts in enumerate(before):
         if counts.by_steps is not None:
             steps[number] += counts.by_steps
@@ -254,7 +237,7 @@ def _at_bare_edges(
     edges = _edges(times, shift=shift, evidence=evidence)
     account: Account = tuple(breaks[ACCOUNT].iloc[0])
     number = pairs.accounts.index(account)
-    beside = np.concatenate([pair.times[clock][pair.account == number] for pair in pairs.pairs])
+    beside = pairs.pairs.times[clock][pairs.pairs.account == number]
     whole = _edges(beside, shift=shift, evidence=evidence)
     minutes, counts = pairs.of_parts(account).minutes.get(clock, NO_MINUTES)
     of_parts = _edges(minutes * MINUTE_MICROSECONDS, shift=shift, evidence=evidence)

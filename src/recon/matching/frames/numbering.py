@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from recon.matching.frames.coding import NO_KEY, Codes, coded, placed_together
-from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.grouping import Rows
 from recon.matching.frames.total_rows import ACCOUNT
 
 SPARE_MAX = 4
@@ -17,48 +17,25 @@ SPARE_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Merchant, account and order number of rows that are judged, as one number."""
+    """Merchant, account and order number of rows, as one number."""
 
     of: Mapping[str, Rows]
-    """By source; NO_KEY for a row without an order number, or that stands outside the sets."""
+    """By source; NO_KEY for a row without an order number."""
     account_of: Mapping[str, Rows]
     """By source, for every row the place of its merchant and account in `accounts`."""
-    accounts: list[tuple[str, ...]]
-    """Merchant and account."""
-
-
-@dataclass(frozen=True, slots=True)
-class WholeKeys:
-    """The same of all rows there are, in half the bytes; sources may share one array of numbers."""
-
-    of: Mapping[str, Codes]
-    account_of: Mapping[str, Codes]
     account: Codes
     """By key, the place in `accounts`."""
     accounts: list[tuple[str, ...]]
+    """Merchant and account."""
 
     @property
     def size(self) -> int:
         """How many keys there are."""
         return len(self.account)
 
-    def take(self, rows: Mapping[str, Rows]) -> Keys:
-        """The numbers of some rows of some sources, and of all rows of the others."""
-        every = slice(None)
-        of, account_of = (
-            {name: column[rows.get(name, every)].astype(np.intp) for name, column in each.items()}
-            for each in (self.of, self.account_of)
-        )
-        return Keys(of, account_of, self.accounts)
 
-
-def keys_of(frames: Mapping[str, pd.DataFrame], *, belongs: Mapping[str, Bools]) -> WholeKeys:
-    """Number the keys that rows of some frames name.
-
-    Args:
-        frames: sources, and what else names keys.
-        belongs: of some of them the rows that make up sets; the others have no key.
-    """
+def keys_of(frames: Mapping[str, pd.DataFrame]) -> Keys:
+    """Number the keys that rows of some frames name: sources, and what else names keys."""
     accounts, places = _accounts([*frames.values()])
     orders, words = coded([frame["order_no"] for frame in frames.values()])
     numbers, size = _numbers(orders, words=len(words), accounts=accounts, places=len(places))
@@ -70,11 +47,11 @@ def keys_of(frames: Mapping[str, pd.DataFrame], *, belongs: Mapping[str, Bools])
     blank = pc.index(words, "").as_py()
     if blank != NO_KEY:
         numbers = [np.where(o == blank, NO_KEY, n) for o, n in zip(orders, numbers, strict=True)]
-    of = dict(zip(frames, numbers, strict=True))
-    for name, inside in belongs.items():
-        if not inside.all():
-            of[name] = np.where(inside, of[name], NO_KEY)
-    return WholeKeys(of, dict(zip(frames, accounts, strict=True)), account, places)
+    of, account_of = (
+        {name: column.astype(np.intp) for name, column in zip(frames, columns, strict=True)}
+        for columns in (numbers, accounts)
+    )
+    return Keys(of, account_of, account, places)
 
 
 def _accounts(frames: list[pd.DataFrame]) -> tuple[list[Codes], list[tuple[str, ...]]]:

@@ -188,9 +188,13 @@ class Sources:
     """Order rows of any night that could not be read and that nobody brought again since."""
     orders_lack_since: datetime | None = None
     """An order file is lacking that may tell of payments since then; None: none is lacking."""
-    is_part: bool = False
-    """Whether these are all rows of some order numbers: groups of the settlement are judged with
-    what is left of all parts."""
+    first_days: Mapping[tuple[str, ...], str] | None = None
+    """Of a part: merchant and account -> the first day that the settlement of all rows tells of."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether groups of the settlement are judged elsewhere, with what is left of all parts."""
+        return self.first_days is not None
 
 
 @dataclass(frozen=True, slots=True)

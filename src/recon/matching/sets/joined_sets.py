@@ -14,7 +14,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, stacked, text_column
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, total
-from recon.matching.frames.numbering import Keys
+from recon.matching.frames.numbering import Keys, keys_of
 from recon.matching.frames.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.frames.versions import CONFLICT, Versions
 from recon.matching.sets.sets import (
@@ -38,6 +38,7 @@ from recon.matching.sides.ledger_side import (
 from recon.matching.sides.orders_side import Side, orders_side
 from recon.matching.sides.payouts import Payouts, payout_facts, payouts_of
 from recon.matching.sides.settlement_side import (
+    first_days_told,
     of_payments,
     settled_items,
     settlement_side,
@@ -70,25 +71,19 @@ class Joined:
     """See payouts.Payouts.items; `set` counts as in `sets`."""
     settled: Arrays
     """One row per line of a settlement file that is no pay-out: row, set, currency, amount, net."""
+    numbers: Keys
+    """The keys and accounts of all rows as numbers."""
 
 
-def join_sides(
-    sources: Sources,
-    *,
-    numbers: Keys,
-    rules: Rules,
-    previous: Previous | None,
-    first_days: Mapping[int, str],
-) -> Joined:
+def join_sides(sources: Sources, *, rules: Rules, previous: Previous | None) -> Joined:
     """Build the sets and put the sides together.
 
     Args:
         sources: the rows.
-        numbers: their keys and accounts as numbers.
         rules: the status map, rates and fees.
         previous: what was once charged back, and entries that are no longer there.
-        first_days: see settlement_side.first_days_told; of all rows there are.
     """
+    numbers = numbered(sources, previous=previous)
     ledger = sources.ledger
     covered = ledger is not None
     if ledger is None:
@@ -108,7 +103,7 @@ def join_sides(
     )
     books = ledger_side(ledger, versions=versions, sets=keys.of["ledger"], size=size, rules=rules)
     ours = instruction_side(sources.instructions, sets=keys.of["instructions"], size=size)
-    lines, settled = _settlement(sources, keys=keys, numbers=numbers, first_days=first_days)
+    lines, settled = _settlement(sources, keys=keys, numbers=numbers)
     paid = payout_facts(payouts, first=first, size=size)
     sides = (keys.frame, orders.sets, gateway.sets, books.sets)
     columns = {name: column for side in sides for name, column in side.columns.items()}
@@ -118,7 +113,24 @@ def join_sides(
     nets = nets_of({**items, "payout": paid_items})
     _put_together(sets, nets=nets, sources=sources, keys=keys)
     sets.columns["entry_vanished"] = _of_vanished(sets, previous=previous)
-    return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, lines)
+    return Joined(sets, nets, orders, gateway, books, keys, covered, paid_items, lines, numbers)
+
+
+def numbered(sources: Sources, *, previous: Previous | None) -> Keys:
+    """The keys of all that may name a set, and of what the night before left open."""
+    frames: dict[str, pd.DataFrame] = {
+        name: frame
+        for name in (*_SPEAK[:5], "universe")
+        if (frame := getattr(sources, name)) is not None
+    }
+    rejected = [(r.merchant_id, r.account_id, r.order_no) for r in sources.rejects]
+    frames["rejects"] = pd.DataFrame(rejected, columns=[*KEY_COLUMNS], dtype="str")
+    if sources.quarantined:
+        frames["quarantined"] = keyed_quarantine(sources.quarantined)
+    if previous is not None:
+        frames |= {"breaks": previous.breaks, "chargebacks": previous.chargebacks}
+        frames["vanished"] = previous.vanished
+    return keys_of(frames)
 
 
 def _put_together(sets: Arrays, *, nets: Arrays, sources: Sources, keys: SetKeys) -> None:
@@ -137,15 +149,20 @@ def _settlement(
     *,
     keys: SetKeys,
     numbers: Keys,
-    first_days: Mapping[int, str],
 ) -> tuple[Arrays, dict[str, Column]]:
     """The lines of payments, and what was settled of every set."""
     lines, gaps = _settled(sources.settlement, keys=keys, numbers=numbers)
+    known = sources.first_days
+    if known is not None:
+        days = {at: known[each] for at, each in enumerate(numbers.accounts) if each in known}
+    else:
+        accounts = numbers.account_of.get("settlement", np.zeros(0, dtype=np.intp))
+        days = dict(first_days_told(sources.settlement, accounts=accounts))
     settled = settlement_side(
         lines,
         gaps=gaps,
         accounts=keys.frame["account"],
-        first_days=first_days,
+        first_days=days,
         days=sources.settled,
     )
     return lines, settled

@@ -71,10 +71,10 @@ def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Iterator[st
         yield f"exchange {pair} of {entries} of the books: {first.words}"
 
 
-def unrated_rows(ledger: pd.DataFrame, *, rules: Rules) -> pd.DataFrame:
+def unrated_rows(ledger: pd.DataFrame, *, rules: Rules) -> list[int]:
     """The entries that no rate could be held against."""
     entries = _foreign_entries(ledger, rules=rules)
-    return ledger.iloc[[entry.row for entry in entries if entry.rate.rate is None]]
+    return [entry.row for entry in entries if entry.rate.rate is None]
 
 
 def _foreign_entries(ledger: pd.DataFrame, *, rules: Rules) -> Iterator[ForeignEntry]:

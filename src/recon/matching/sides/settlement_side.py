@@ -77,7 +77,7 @@ def _is_reserve(word: str) -> bool:
 
 
 def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows) -> Arrays:
-    """The lines that tell of movements of payments (grain: line), `row` counted among themselves.
+    """The lines that tell of movements of payments (grain: line).
 
     Args:
         settlement: all lines.
@@ -89,7 +89,7 @@ def settled_items(settlement: pd.DataFrame | None, *, sets: Rows, accounts: Rows
     rows = of_payments(settlement)
     gross = settlement["gross"].to_numpy(dtype=np.int64)
     columns = {
-        "row": np.arange(len(sets)),
+        "row": np.flatnonzero(rows),
         "set": sets,
         "account": accounts,
         "currency": texts(settlement["currency"])[rows],

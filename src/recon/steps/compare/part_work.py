@@ -12,29 +12,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from recon.archive.step_folder import Sealed
-from recon.matching.calm.elsewhere import Elsewhere
+from recon.archive.rows_file import read_rows
+from recon.archive.step_folder import Sealed, whole_file
+from recon.matching.frames.sources import Sources
+from recon.matching.sets.standing_alone import LEGS, Elsewhere
 from recon.proof.night_parts import (
     SECTIONS,
     JudgedPart,
     PartFigures,
     judged_part,
 )
-from recon.proof.night_tables import FRAMES, ITEMS, filed_table, table_of, tariff_tables
+from recon.proof.night_tables import (
+    FRAMES,
+    ITEMS,
+    SETTLEMENT,
+    TARIFFS,
+    filed_table,
+    frame_of_table,
+    plain_table,
+    table_of,
+    tariff_tables,
+    with_tariffs,
+)
 from recon.steps.compare.handed_night import HandedNight, opened_night
 from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
 from recon.steps.ground.night_folder import rows_of
-
-_BESIDE = (
-    "instructions",
-    "rejects",
-    "quarantined",
-    "volumes",
-    "settled",
-    "orders_lack_since",
-)
+from recon.steps.ground.sealed_night import SealedNight
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,7 @@ class PartDone:
     answers: Mapping[str, int]
     """Answer -> rows of the part, aside or left."""
     files: Sealed
-    """Its tables: SECTIONS and items of what is aside, IN_STRETCHES of what is left; tariffs of
-    lines that are left, where any tells some."""
+    """Its tables (see `part_of`)."""
 
 
 def do_part(part: PartOfNight) -> PartDone:
@@ -72,12 +76,10 @@ def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone
     """As `do_part`, with an environment that is passed in."""
     night = opened_night(part.night, variables=variables)
     small, previous = small_of_night(night)
-    # Of what is not cut a part knows these: files and books are counted once, with the rest.
-    beside: dict[str, Any] = {name: getattr(small, name) for name in _BESIDE}
-    rows = replace(rows_of_stretch(night, part.stretch), **beside)
-    del small, beside
+    rows = rows_of_stretch(night, part.stretch)
+    cut: dict[str, Any] = {leg: getattr(rows, leg) for leg in LEGS}
     judged = judged_part(
-        rows,
+        replace(small, **cut),
         elsewhere=part.elsewhere,
         rules=part.night.rules,
         as_of=part.night.as_of,
@@ -98,3 +100,31 @@ def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:
         if frame is not None:
             yield name, table_of(frame, name=name)
     yield from tariff_tables(part.left.settlement).items()
+
+
+def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> JudgedPart:
+    """A part as its files have it.
+
+    They are SECTIONS and items of what is aside, IN_STRETCHES of what is left, and tariffs of lines
+    that are left where any tells some.
+
+    Raises:
+        ArchiveError: the archive cannot be reached, or a file is not as it was written.
+    """
+    tables = {
+        name: read_rows(
+            whole_file(night.storage, done.files, name=f"{name}.parquet"),
+            name=f"{done.files.folder}/{name}.parquet",
+        )
+        for name in (entry.name.removesuffix(".parquet") for entry in done.files.manifest.files)
+    }
+    frames = {name: frame_of_table(plain_table(tables[name], name=name)) for name in SECTIONS}
+    left: dict[str, Any] = {}
+    for name in IN_STRETCHES:
+        field, columns = FRAMES[name]
+        if getattr(small, field) is not None:
+            frame = frame_of_table(tables[name])
+            if name == SETTLEMENT:
+                frame = with_tariffs(frame, table=tables.get(TARIFFS))
+            left[field] = frame[[*columns]]
+    return JudgedPart(done.figures, frames, tables[ITEMS], replace(small, **left))

@@ -1,7 +1,6 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.reopened import BreakEnd, ends_of
@@ -12,18 +11,12 @@ from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.uptime import give_back
 from recon.model.words import SetState, Verdict
-from recon.proof.books_bridge import Books, books_of
+from recon.proof.books_bridge import books_of
 from recon.proof.engine import reconcile as compare
+from recon.proof.night_parts import WORDS_MAX
 from recon.proof.night_tables import result_tables
 from recon.proof.verdict import allowance
-from recon.steps.compare.in_parts import (
-    CutNight,
-    files_of_parts,
-    gathered,
-    is_in_parts,
-    parts_done,
-    rest_compared,
-)
+from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts
 from recon.steps.compare.inputs import frozen_inputs, previous_of
 from recon.steps.compare.kept_sources import with_rows
 from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
@@ -61,9 +54,6 @@ from recon.store.schema.columns import REASON_CHARACTERS
 STEP = "reconcile"
 PARTS = 5
 """Of the work, each told when it is done: loaded, compared, books, written, in SQL."""
-WORDS_MAX = 100_000
-"""Ids of rows without an order number that every part is told. Where there are more, hardly a set
-stands by itself, and the night is compared whole."""
 WORST_FIRST = tuple(Verdict)
 
 
@@ -114,18 +104,71 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
 
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     """Compare what the run's tables hold, and write it with what it came to."""
-    inputs = frozen_inputs(run, environment=environment)
+    inputs, rules = frozen_inputs(run, environment=environment), environment.settings.rules
     # A start before this one may have ended in the middle of its parts.
     remove_files(run, environment=environment)
     selected = _selected(run, inputs=inputs, environment=environment)
-    terms: dict[str, Any] = {"inputs": inputs, "way": way, "environment": environment}
+    sources, previous, cut = selected.small, selected.previous, None
     if is_in_parts(run, inputs=inputs, environment=environment):
-        rules = environment.settings.rules
-        seen = gathered(selected.begun.night, small=selected.small, rules=rules)
+        cut = gathered(selected.begun.night, small=sources, rules=rules)
+        cut = cut if len(cut.elsewhere.words) <= WORDS_MAX else None
         give_back()
-        if len(seen.elsewhere.words) <= WORDS_MAX:
-            return _compared_in_parts(run, selected, seen, **terms)
-    return _compared_whole(run, selected, **terms)
+    if cut is None:
+        sources = with_rows(sources, night=selected.begun.night)
+    way.more()
+    books = books_of(sources, rules=rules) if cut is None else cut.books
+    written = end_compared(
+        run,
+        selected.begun,
+        sources=sources,
+        previous=previous,
+        books=books,
+        environment=environment,
+    )
+    give_back()
+    rows = NO_PARTS
+    if cut is None:
+        compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    else:
+        compared, rows = compared_in_parts(
+            run,
+            cut,
+            small=sources,
+            previous=previous,
+            compared=written.compared,
+            environment=environment,
+        )
+    give_back()
+    account, predecessor = (run.merchant_id, run.account_id), inputs.previous_run_id
+    result = with_books(compared, books=books, account=account)
+    del compared
+    with environment.store.reading() as connection:
+        carried = carried_forward(connection, result, before=predecessor, account=account)
+        result = with_totals(result, totals=carried)
+    way.more()
+    # Of a night in parts no rules moved, or it would not be in parts.
+    moved: tuple[str, ...] = ()
+    if cut is None:
+        moved = moved_since_signed(
+            run, result=result, sources=sources, previous=previous, environment=environment
+        )
+    way.more()
+    result = with_known_rules(
+        with_missing_sources(result, sources=sources, parts=rows), moved=moved
+    )
+    result = with_unverified(result, sources=sources, run=run, environment=environment)
+    lacking = _lacking(result, sources=sources, run=run, parts=rows, environment=environment)
+    # Of the sources only what still is asked of them stays, and goes as it is made into rows.
+    del sources
+    give_back()
+    result.make_rows()
+    give_back()
+    tables = rows_of(result_tables(result))
+    results = write_results(run, tables, inputs=written, environment=environment)
+    if cut is not None:
+        remove_files(run, environment=environment)
+    ends, inputs = ends_of(result, previous=previous), replace(inputs, moved_by_rules=moved)
+    return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
 
 
 def _selected(run: Run, *, inputs: Inputs, environment: Environment) -> _Selected:
@@ -142,97 +185,6 @@ def _selected(run: Run, *, inputs: Inputs, environment: Environment) -> _Selecte
     )
     give_back()
     return _Selected(chosen.small, previous, begun)
-
-
-def _compared_whole(
-    run: Run, selected: _Selected, *, inputs: Inputs, way: Way, environment: Environment
-) -> _Compared:
-    """The same of a night all of whose rows are held."""
-    rules, previous = environment.settings.rules, selected.previous
-    sources = with_rows(selected.small, night=selected.begun.night)
-    way.more()
-    books = books_of(sources, rules=rules)
-    written = end_compared(
-        run,
-        selected.begun,
-        sources=sources,
-        previous=previous,
-        books=books,
-        environment=environment,
-    )
-    give_back()
-    compared = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
-    give_back()
-    proven = _with_totals(
-        compared,
-        run=run,
-        books=books,
-        predecessor=inputs.previous_run_id,
-        environment=environment,
-    )
-    del compared
-    way.more()
-    moved = moved_since_signed(
-        run, result=proven, sources=sources, previous=previous, environment=environment
-    )
-    way.more()
-    result = with_known_rules(with_missing_sources(proven, sources=sources), moved=moved)
-    result = with_unverified(result, sources=sources, run=run, environment=environment)
-    lacking = _lacking(result, sources=sources, run=run, environment=environment)
-    # Of the sources only what still is asked of them stays, and goes as it is made into rows.
-    del sources, proven
-    give_back()
-    result.make_rows()
-    give_back()
-    rows = rows_of(result_tables(result))
-    results = write_results(run, rows, inputs=written, environment=environment)
-    ends, inputs = ends_of(result, previous=previous), replace(inputs, moved_by_rules=moved)
-    return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
-
-
-def _compared_in_parts(
-    run: Run,
-    selected: _Selected,
-    seen: CutNight,
-    *,
-    inputs: Inputs,
-    way: Way,
-    environment: Environment,
-) -> _Compared:
-    """The same of a night too large to be held: part after part, then what is left of them."""
-    rules, predecessor = environment.settings.rules, inputs.previous_run_id
-    small, previous = selected.small, selected.previous
-    written = end_compared(
-        run,
-        selected.begun,
-        sources=small,
-        previous=previous,
-        books=seen.books,
-        environment=environment,
-    )
-    give_back()
-    way.more()
-    compared = written.compared
-    parts = parts_done(run, seen, small=small, compared=compared, environment=environment)
-    way.more()
-    whole = rest_compared(parts, rules=rules, as_of=run.as_of, previous=previous)
-    way.more()
-    result = whole.result
-    proven = _with_totals(
-        result,
-        run=run,
-        books=seen.books,
-        predecessor=predecessor,
-        environment=environment,
-    )
-    result = with_missing_sources(proven, sources=small, parts=parts.rows)
-    result = with_unverified(result, sources=small, run=run, environment=environment)
-    lacking = _lacking(result, sources=small, run=run, parts=parts.rows, environment=environment)
-    files = files_of_parts(whole, parts, environment=environment)
-    results = write_results(run, files, inputs=written, environment=environment)
-    ends = ends_of(result, previous=previous)
-    remove_files(run, environment=environment)
-    return _Compared(result.without_rows(), (compared, results), inputs, lacking, ends)
 
 
 def _lacking(
@@ -252,17 +204,6 @@ def _lacking(
         _, causes = shown_answers.failures(connection, run, phase=BASELINE, environment=environment)
     caused = " ".join([NO_ANSWER, *(f"({cause})" for cause in causes[:1])])
     return tuple(caused if sentence == NO_ANSWER else sentence for sentence in lacking)
-
-
-def _with_totals(
-    result: Reconciliation, *, run: Run, books: Books, predecessor: str, environment: Environment
-) -> Reconciliation:
-    """The totals of books and of what is carried forward."""
-    account = (run.merchant_id, run.account_id)
-    proven = with_books(result, books=books, account=account)
-    with environment.store.reading() as connection:
-        carried = carried_forward(connection, proven, before=predecessor, account=account)
-        return with_totals(proven, totals=carried)
 
 
 def _figures(result: Reconciliation) -> dict[str, int | str]:

@@ -40,8 +40,6 @@ class RowsInParts:
     orders: int = 0
     answers: Mapping[str, int] = field(default_factory=dict)
     """Answer (see KeyAnswer) -> rows."""
-    unverified: Mapping[str, int] = field(default_factory=dict)
-    """Reason -> sets."""
 
 
 NO_PARTS = RowsInParts()
@@ -72,7 +70,7 @@ def why_incomplete(
         *missing_sources(sources, parts=parts),
         *result.bank_lacks,
         *_empty_sides(sources, parts=parts),
-        *_uncertain(result, sources, rules, parts=parts),
+        *_uncertain(result, sources, rules),
     )
 
 
@@ -90,9 +88,7 @@ def _empty_sides(sources: Sources, *, parts: RowsInParts) -> Iterator[str]:
             yield "the gateway was asked about no order"
 
 
-def _uncertain(
-    result: Reconciliation, sources: Sources, rules: Rules, *, parts: RowsInParts
-) -> Iterator[str]:
+def _uncertain(result: Reconciliation, sources: Sources, rules: Rules) -> Iterator[str]:
     """Rejected rows and unverified items, by their groups, where there are more than may be."""
     unverified = result.sides[result.sides["state"].eq(SetState.UNVERIFIED.value)]
     items, most = int(unverified["count"].sum()), allowance(sources, rules=rules)
@@ -100,9 +96,8 @@ def _uncertain(
     if items + len(sources.rejects) <= most:
         return
     groups = [f"{count} rows of {name} were rejected" for name, count in rejected.most_common()]
-    reasons = Counter(result.unverified["reason"])
-    reasons.update(parts.unverified)
-    groups += [f"{count} sets are unverified ({why})" for why, count in reasons.most_common()]
+    reasons = Counter(result.unverified["reason"]).most_common()
+    groups += [f"{count} sets are unverified ({why})" for why, count in reasons]
     shown = ", ".join(groups[:GROUPS_SHOWN_MAX])
     more = f" and {len(groups) - GROUPS_SHOWN_MAX} more groups" * (len(groups) > GROUPS_SHOWN_MAX)
     yield f"{shown}{more}: more than the {most} rows that may be ([verdict] in rules.toml)"

@@ -22,7 +22,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.proof.control_totals import Proof
-from recon.proof.engine import concluded, prove
+from recon.proof.proven import concluded, prove
 
 IBAN = "DE89370400440532013000"
 FIRST, LAST = "2026-11-02", "2026-11-30"

@@ -7,11 +7,9 @@ from datetime import UTC, datetime
 import pandas as pd
 import pytest
 
-from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
-from recon.proof.engine import concluded, prove, reconcile
+from recon.proof.engine import reconcile
 from tests.planted import Planted, zone_shifted
-from tests.planted.all_classified import prove_all_classified
 
 END = "which moves records at the end of a business date to another one: is its time zone right?"
 TOLD = {
@@ -35,19 +33,12 @@ def causes(files: Planted, *, sources: Sources | None = None) -> dict[str, int]:
     return {str(cause): int(count) for cause, count in counts.items()}
 
 
-def result_of(files: Planted, *, all_classified: bool) -> Reconciliation:
-    """The result with the sets that agree set aside, or with all of them classified."""
-    proven = prove_all_classified if all_classified else prove
-    proof = proven(files.sources, rules=files.rules, as_of=files.as_of, previous=None)
-    return concluded(proof, as_of=files.as_of)
-
-
 @pytest.mark.parametrize(("source", "hours"), TOLD)
 def test_a_shift_is_one_cause_of_all_its_breaks(source: str, hours: float) -> None:
     """Whichever source is off, in whichever direction: one line over every planted break."""
     files = zone_shifted(source, hours=hours)
 
-    breaks = result_of(files, all_classified=source == "ledger").breaks
+    breaks = reconcile(files.sources, rules=files.rules, as_of=files.as_of).breaks
 
     effects = [breaks[name].fillna(0).astype(int) for name in ("effect_orders", "effect_ledger")]
     found = sorted(zip(breaks["code"], breaks["order_no"], *effects, strict=True))

@@ -80,7 +80,7 @@ def test_a_night_of_which_rows_without_a_number_speak_is_compared_whole(
 ) -> None:
     """Where hardly a set could be judged in a part none is begun, and what was written is read."""
     monkeypatch.setattr(reconciling, "WORDS_MAX", -1)
-    monkeypatch.setattr(reconciling, "parts_done", None)
+    monkeypatch.setattr(reconciling, "compared_in_parts", None)
     filed(merchant)
     merchant.night(mode=Mode.DRY_RUN)
 

@@ -109,7 +109,7 @@ def test_a_night_of_any_size_is_held_against_the_signed_one(
     tied: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that is too large to be compared as a whole is, where its rules are not signed."""
-    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 0)
+    monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 1)
     test_page_one_says_what_changed_since_the_signed_night_and_what_it_moved(tied)
 
 

@@ -1,26 +1,18 @@
-"""Nights whose sets are judged by themselves, and all beside each other: the same result."""
+"""Nights that are compared in parts and as a whole, and what must be the same of both."""
 
-import os
 import random
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pandas as pd
-import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.calm import calm_sets
-from recon.matching.frames import same_words
 from recon.matching.frames.sources import VANISHED_COLUMNS, Previous, Sources
 from recon.model.words import Reject
-from recon.proof.control_totals import Proof
-from recon.proof.engine import concluded, prove
+from recon.proof.proven import prove
 from tests.planted import RULES, planted
-from tests.planted.all_classified import prove_all_classified
 from tests.planted.planted_files import AS_OF
-from tests.recon.matching.turned import turned
 
 FRAMES = (
     *("breaks", "effects", "matches", "pending", "unverified"),
@@ -31,21 +23,6 @@ VALUES = (
     "unmapped_codes",
 )
 RULES_OF_NIGHTS = Rules.of(RULES, source="nights")
-SEEDS = int(os.environ.get("CALM_SEEDS", "2"))
-"""Nights whose rows are spoilt at random; `make test-truths` plays more."""
-
-
-@pytest.fixture(autouse=True)
-def small_nights_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nights of a test are judged in parts of few sets."""
-    monkeypatch.setattr(calm_sets, "SETS_MIN", 1)
-    monkeypatch.setattr(calm_sets, "SETS_PER_PART", 7)
-
-
-def both_ways(sources: Sources, *, rules: Rules, previous: Previous | None) -> tuple[Proof, Proof]:
-    """The night with calm sets set aside, and all of it classified."""
-    told = {"rules": rules, "as_of": AS_OF, "previous": previous}
-    return prove(sources, **told), prove_all_classified(sources, **told)
 
 
 def assert_same(one: Reconciliation, other: Reconciliation) -> None:
@@ -72,25 +49,6 @@ def with_open_sets(night: Sources) -> Sources:
         if (moved := getattr(night, name)) is not None:
             frames[name] = moved[~moved["order_no"].isin(names)].reset_index(drop=True)
     return replace(night, **frames)
-
-
-@pytest.mark.parametrize(
-    ("legs", "per_part"), [("three", 1), ("three", 1_000), ("settled", 7), ("without a ledger", 7)]
-)
-def test_planted_nights_come_to_the_same(
-    legs: str, per_part: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All codes among agreeing and open sets: the same result, and few sets were classified."""
-    monkeypatch.setattr(calm_sets, "SETS_PER_PART", per_part)
-    night = with_open_sets(planted(size=120, broken=60, settled=legs == "settled").sources)
-    if legs == "without a ledger":
-        night = replace(night, ledger=None)
-
-    fast, slow = both_ways(night, rules=RULES_OF_NIGHTS, previous=None)
-
-    assert len(fast.aside.calm.sets) >= 50
-    assert len(slow.aside.calm.sets) == 0
-    assert_same(concluded(fast, as_of=AS_OF), concluded(slow, as_of=AS_OF))
 
 
 SPOILT: dict[str, list[tuple[str, object]]] = {
@@ -151,36 +109,3 @@ def random_night(seed: int) -> tuple[Sources, Previous | None]:
     proof = prove(before, rules=RULES_OF_NIGHTS, as_of=as_of, previous=None)
     charged = told.gateway[["merchant_id", "account_id", "order_no"]].iloc[:2]
     return told, Previous(as_of, proof.frames.breaks, charged, vanished=gone)
-
-
-def items_of_result(proof: Proof) -> list[dict[str, Any]]:
-    """The items of a result, in one order."""
-    rows = concluded(proof, as_of=AS_OF).items.to_pylist()
-    return sorted(rows, key=lambda row: [str(row[name]) for name in sorted(row)])
-
-
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_nights_come_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repeats, lost and changed rows, keyless rows and an earlier night change nothing in it."""
-    night, previous = random_night(seed)
-
-    fast, slow = both_ways(night, rules=RULES_OF_NIGHTS, previous=previous)
-
-    assert 0 < len(fast.aside.calm.sets) < 60
-    assert_same(concluded(fast, as_of=AS_OF), concluded(slow, as_of=AS_OF))
-    monkeypatch.setattr(calm_sets, "SETS_MIN", len(night.orders) + 1)
-    one_piece = prove(night, rules=RULES_OF_NIGHTS, as_of=AS_OF, previous=previous)
-    assert len(one_piece.aside.calm.sets) == 0
-    assert items_of_result(fast) == items_of_result(one_piece)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_nights_held_once_come_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns in pieces that share what they have in common say nothing else, in either order."""
-    night, previous = random_night(seed)
-    told = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": previous}
-    plain = concluded(prove(night, **told), as_of=AS_OF)
-    monkeypatch.setattr(same_words, "PIECE_ROWS", 7)
-
-    for pieces in (turned(night), turned(turned(night))):
-        assert_same(concluded(prove(pieces, **told), as_of=AS_OF), plain)

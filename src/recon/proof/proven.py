@@ -1,0 +1,227 @@
+"""Some rows compared at once: judged sets, and all that proves them, as one result."""
+
+from datetime import datetime
+from functools import partial
+
+import pandas as pd
+import pyarrow as pa
+
+from recon.config.rules import Rules
+from recon.matching.bank.bank_frames import bank_frames
+from recon.matching.bank.bookings import banked_frame, booking_parts, fates_of_bookings
+from recon.matching.bank.result import fates_of_bank
+from recon.matching.breaks.broken_sets import business_date
+from recon.matching.breaks.movements import Fate, fates_of, movements
+from recon.matching.breaks.places import (
+    PLACE_NAMES,
+    place_items,
+    sides_of,
+    stands_of,
+    told_by_match,
+)
+from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.breaks.sum_bounds import refuse_beyond_sums
+from recon.matching.cash.fees_charged import listed_fees
+from recon.matching.cash.holdings import gateway_holds
+from recon.matching.cash.result import (
+    cash_parts,
+    fates_of_cash,
+    listed_frame,
+    placed_cash,
+)
+from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
+from recon.matching.causes.journal_parts import parts_of
+from recon.matching.causes.proposed_journals import propose
+from recon.matching.engine import Judged, judge, prepared
+from recon.matching.frames.arrays import stacked
+from recon.matching.frames.digest import digest_of
+from recon.matching.frames.sources import Previous, Sources
+from recon.model.freed_memory import give_back
+from recon.model.headway import Way
+from recon.model.words import SetState
+from recon.proof.control_totals import Proof, control_totals
+from recon.proof.items import group_items, items_of, named_alone
+from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope
+from recon.proof.verdict import (
+    OpenCounts,
+    not_covered,
+    scope_of_assurance,
+    unmapped_codes,
+    verdict_of,
+)
+
+PASSES = 2
+"""Over the rows: the sets, then what proves them."""
+
+
+def prove(
+    sources: Sources,
+    *,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+    parts: AsideEvidence = NO_EVIDENCE,
+) -> Proof:
+    """The frames of the result with all that the control totals are computed from.
+
+    Args:
+        sources: typed frames, one row per accepted source row.
+        rules: tolerance, grace, calendar, status map.
+        as_of: the instant that closes the business date; the only time this knows.
+        previous: what an earlier run left open, for ids, first seen and the roll-forward.
+        parts: see matching.engine.judge.
+    """
+    refuse_beyond_sums(sources)
+    way = Way("passes over the rows done", of=PASSES)
+    sources = prepared(sources, rules=rules)
+    judged = judge(sources, rules=rules, as_of=as_of, previous=previous, parts=parts)
+    give_back()
+    way.more()
+    proof = proof_of(judged, sources=sources, rules=rules, as_of=as_of, previous=previous)
+    give_back()
+    way.more()
+    return proof
+
+
+def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
+    """The result with its control totals, its verdict and what it is worth."""
+    frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
+    stands = stands_of(proof.places)
+    lacks = bank_lacks(proof.bank)
+    unverified = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
+    judged = OpenCounts(len(frames.breaks), len(frames.unverified), unverified)
+    held = listed_frame(() if proof.cash is None else proof.cash.listed)
+    return Reconciliation(
+        as_of=as_of,
+        verdict=verdict_of(totals, judged=judged, sources=sources, rules=rules, lacks=lacks),
+        breaks=frames.breaks,
+        effects=frames.effects,
+        every_match=Deferred(lambda: frames.matches),
+        pending=frames.pending,
+        unverified=frames.unverified,
+        control_totals=totals,
+        sides=sides_of(stands),
+        unmapped_codes=unmapped_codes(sources, rules=rules),
+        not_covered=(
+            *lacks,
+            *not_covered(sources, rules=rules, unpriced=proof.fees.not_covered, cash=proof.cash),
+            *bank_not_covered(proof.bank),
+        ),
+        scope_of_assurance=(
+            *scope_of_assurance(frames, sources=sources),
+            *bank_scope(sources.bank, result=proof.bank),
+        ),
+        rules_digest=rules.digest,
+        digest_of_all=Deferred(
+            lambda: digest_of(
+                [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
+            )
+        ),
+        movements=proof.moved,
+        journals=proof.journals,
+        bank={
+            **bank_frames(sources.bank, result=proof.bank, settlement=sources.settlement),
+            **banked_frame(proof.bookings),
+        },
+        every_item=_every_item(proof),
+        held=held,
+        gateway_holds=gateway_holds(held, sources=sources, cash=proof.cash),
+        bank_lacks=lacks,
+    )
+
+
+def _every_item(proof: Proof) -> Deferred[pa.Table]:
+    """The items once they are wanted; until then no more of the proof is kept than they need."""
+    of_sets = partial(
+        items_of,
+        proof.sources,
+        joined=named_alone(proof.joined),
+        states=proof.states,
+        hosts=proof.hosts,
+        ids=proof.ids,
+        by_match=proof.told_by_match,
+    )
+    of_groups = partial(
+        group_items, proof.cash, ledger=None if proof.cash is None else proof.sources.ledger
+    )
+    return Deferred(lambda: pa.concat_tables([of_sets(), of_groups()]))
+
+
+def proof_of(
+    judged: Judged,
+    *,
+    sources: Sources,
+    rules: Rules,
+    as_of: datetime,
+    previous: Previous | None,
+) -> Proof:
+    """The frames with all that the totals are computed from (`sources`: what was judged)."""
+    joined, outcomes, frames = judged.joined, judged.outcomes, judged.frames
+    places = place_items(
+        joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=sources.ledger
+    )
+    more = placed_cash(judged.cash, ledger=sources.ledger, payouts=len(joined.payouts))
+    places = stacked([places, *more], names=PLACE_NAMES) if more else places
+    own = judged.rows.take(judged.rows["own"])
+    fates = _with_others(fates_of(judged.rows, hosts=outcomes.host, previous=previous), judged)
+    moved = movements(
+        frames.breaks,
+        fates=fates,
+        previous=previous,
+        reopens=judged.reopens,
+        books=sources.ledger is not None,
+    )
+    journals = _proposed(judged, sources=sources, rules=rules, as_of=as_of)
+    return Proof(
+        sources,
+        rules,
+        joined,
+        frames,
+        places,
+        previous,
+        outcomes.states(),
+        dict(own.rows("identity", "set")),
+        moved,
+        journals,
+        outcomes.host,
+        told_by_match(
+            joined,
+            outcomes=outcomes,
+            flags=judged.rows["flags"][: joined.keys.size],
+            sources=sources,
+        ),
+        judged.bank,
+        judged.cash,
+        listed_fees(sources, contract=rules.fee_contract),
+        judged.bookings,
+    )
+
+
+def _proposed(judged: Judged, *, sources: Sources, rules: Rules, as_of: datetime) -> pd.DataFrame:
+    """The journals of tonight's breaks: of sets, of groups and of what arrived at the bank."""
+    parts = [
+        *parts_of(judged.joined, break_sets=judged.break_sets),
+        *cash_parts(judged.cash),
+        *booking_parts(judged.bookings),
+    ]
+    return propose(
+        judged.frames.breaks,
+        effects=judged.frames.effects,
+        parts=parts,
+        rules=rules,
+        date=business_date(as_of, rules=rules).isoformat(),
+        sources=sources,
+    )
+
+
+def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
+    """What became of every id: of one that the books and the bank have, a break by either."""
+    booked = fates_of_bookings(judged.bookings)
+    known = {**booked, **fates, **fates_of_cash(judged.cash)}
+    broken = {
+        identity: fate
+        for every in (booked, known)
+        for identity, fate in every.items()
+        if fate.state == SetState.BREAK
+    }
+    return {**known, **fates_of_bank(judged.bank), **broken}
