@@ -22,19 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.rows_file import InOrder, ordered_rows, write_ordered
-from recon.archive.schemas import FileSchema
-from recon.archive.fields import FileSchema
-from recon.archive.manifest import (
-    MANIFEST,
-    About,
-    FileEntry,
-    Manifest,
-    manifest_bytes,
-    manifest_hash,
-    manifest_of,
-)
 from recon.archive.rows_file import Ordered, ordered_rows, write_ordered
+from recon.archive.schemas import FileSchema
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveBrokenError, Defect
 

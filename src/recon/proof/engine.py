@@ -17,20 +17,8 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.fingerprints import numbers_of
 from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.headway import Way
-from recon.model.uptime import give_back
-from recon.model.words import SetState
-from recon.proof.control_totals import Proof, control_totals
-from recon.proof.items import calm_items, calm_rows, group_items, items_of, named_alone
-from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope
-from recon.proof.verdict import (
-    OpenCounts,
-    not_covered,
-    scope_of_assurance,
-    unmapped_codes,
-    verdict_of,
 from recon.matching.sets.standing_alone import LEGS
-from recon.model.freed_memory import YOUNG, give_back
+from recon.model.uptime import YOUNG, give_back
 from recon.proof.night_parts import (
     ORDERS_PER_PART,
     PARTS_MIN,

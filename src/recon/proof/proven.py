@@ -36,8 +36,8 @@ from recon.matching.engine import Judged, judge, prepared
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.freed_memory import give_back
 from recon.model.headway import Way
+from recon.model.uptime import give_back
 from recon.model.words import SetState
 from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import group_items, items_of, named_alone

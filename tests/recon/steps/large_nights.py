@@ -9,9 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recon.archive import merged_rows, rows_file
 from recon.archive import rows_file
-from recon.archive.manifest import About
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import About, write_step
 from recon.archive.storage import LocalStorage

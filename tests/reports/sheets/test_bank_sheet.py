@@ -9,10 +9,8 @@ import pytest
 from openpyxl import load_workbook
 
 from recon.model.figures import NightFigures
-from recon.proof.engine import concluded
-from recon.steps.compare.plain_files import plain_figures
 from recon.proof.proven import concluded
-from recon.steps.compare.plain_figures import plain_figures
+from recon.steps.compare.plain_files import plain_figures
 from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
 from reports.workbook import write_workbook
 from tests.recon.matching.bank.cases import AS_OF, Case

@@ -17,7 +17,6 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.standing_alone import Elsewhere
-from recon.model.freed_memory import give_back
 from recon.model.headway import Way
 from recon.model.uptime import give_back
 from recon.proof.books_bridge import Books

@@ -38,8 +38,7 @@ from recon.steps.compare.handed_night import HandedNight, opened_night
 from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
-from recon.steps.ground.night_folder import rows_of
-from recon.steps.ground.sealed_night import SealedNight
+from recon.steps.ground.night_folder import SealedNight, rows_of
 
 
 @dataclass(frozen=True, slots=True)
