@@ -15,7 +15,7 @@ from recon.steps.money.approve import Narrowing, approve, lapse, reject, waiting
 from recon.steps.people.taken_back import words_taken_back
 from recon.store.database import history
 from recon.store.database.record import BEFORE_MONEY, INSTRUCTION, changed_in, strayed
-from recon.store.schema import approval
+from recon.store.schema import agreement
 
 pytestmark = pytest.mark.xdist_group("approvals")
 """They share what takes longer to make than to look at."""
@@ -167,7 +167,7 @@ def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, as
     asked.now += timedelta(minutes=1)
     words_taken_back(digest, person=person("anna", environment, asked), environment=environment)
     with environment.store.writing() as connection:
-        connection.execute(update(approval).values(state="first"))
+        connection.execute(update(agreement).values(state="first"))
     approve(digest, person=person("dan", environment, asked), environment=environment)
     asked.move_money()
 

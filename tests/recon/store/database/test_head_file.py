@@ -50,7 +50,7 @@ def test_the_newest_note_is_read(tmp_path: Path) -> None:
 
 def test_without_a_file_there_is_no_note(tmp_path: Path) -> None:
     """A first night has nothing to compare with."""
-    assert HeadFile(tmp_path).newest() is None
+    assert newest_note(HeadFile(tmp_path)) is None
 
 
 def test_a_note_that_a_crash_cut_off_does_not_count(tmp_path: Path) -> None:
