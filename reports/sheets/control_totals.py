@@ -15,8 +15,8 @@ from recon.model.gateway_holds import BEFORE_FIRST, HeldPart
 from recon.model.words import ControlTotal, SetState, SourceKind
 from recon.proof.books_bridge import (
     BOOK_STEPS,
+    STEPS,
 )
-from recon.proof.bridge import STEPS
 from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, TextLine, check_of
 from reports.drawing.look import CHECK, NAVY, NOT_COVERED
 from reports.sheets.totals import (

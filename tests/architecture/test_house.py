@@ -30,7 +30,7 @@ ARROWS_TOO_MANY = {
     "rooms": ("recon.instructions.sender", "recon.store.money.journal"),
     "gateway_client": ("recon.gateway_client.documents", "recon.gateway_client.query_client"),
     "files": ("recon.files.formats.csv_text", "recon.files.typing.typed_table"),
-    "matching": ("recon.matching.frames.sources", "recon.matching.judging.judgement"),
+    "matching": ("recon.matching.frames.sources", "recon.matching.judging.outcomes"),
     "store": ("recon.store.database.engine", "recon.store.nights.runs"),
     "steps": ("recon.steps.money.settle", "recon.steps.night.report"),
     "month": ("recon.steps.month.statement", "recon.steps.month.close"),

@@ -16,7 +16,7 @@ from recon.model.money import format_minor_units
 from recon.model.words import DIGITS_READ
 
 if TYPE_CHECKING:
-    from recon.steps.compare.opening import OpeningLine
+    from recon.steps.compare.rebuild import OpeningLine
     from recon.steps.compare.what_if import WhatIf
 
 BREAKS = ("severity", "order", "code", "currency", "exposure", "owed to", "age in days", "reason")
@@ -71,7 +71,7 @@ def breaks(
 
 def _say_difference(first: str, second: str) -> None:
     """Say what the second night judges otherwise than the first, and which side moved."""
-    from recon.steps.compare.difference import difference
+    from recon.steps.compare.what_if import difference
 
     with opened() as environment:
         both = difference(first, second, environment=environment)
@@ -107,7 +107,7 @@ def opening(
 
     Orders and payments by what they came to, ledger entries by what they book; never breaks.
     """
-    from recon.steps.compare.opening import opening_of, write_opening
+    from recon.steps.compare.rebuild import opening_of, write_opening
 
     with opened() as environment:
         balance = opening_of(named_night(night, run), environment=environment)

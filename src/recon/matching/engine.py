@@ -6,23 +6,20 @@ from datetime import datetime
 from typing import NamedTuple
 
 from recon.config.rules import Rules
-from recon.matching.bank.bookings import Bookings, judge_bookings
-from recon.matching.bank.bookings_shown import with_bookings
+from recon.matching.bank.bookings import Bookings, judge_bookings, with_bookings
 from recon.matching.bank.result import BankResult, judge_bank, with_bank
-from recon.matching.breaks.broken_sets import breaks_of
-from recon.matching.breaks.reopened import Ids, sequenced
-from recon.matching.breaks.result_frames import (
-    Frames,
-    effects_of,
-    matches_of,
-    pending_of,
-    unverified_of,
-)
+from recon.matching.breaks.movements import Ids, sequenced
 from recon.matching.breaks.result_rows import (
+    Frames,
+    breaks_of,
+    effects_of,
     identities,
     judged_rows,
+    matches_of,
     name_entries,
     not_compared_rows,
+    pending_of,
+    unverified_of,
 )
 from recon.matching.cash.result import (
     CashResult,
@@ -30,21 +27,24 @@ from recon.matching.cash.result import (
     with_cash,
     with_groups_marked,
 )
-from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
-from recon.matching.causes.cause_evidence import CauseEvidence
 from recon.matching.causes.reasons import with_reasons
-from recon.matching.causes.shared_causes import with_causes
+from recon.matching.causes.shared_causes import (
+    NO_EVIDENCE,
+    AsideEvidence,
+    CauseEvidence,
+    with_causes,
+)
 from recon.matching.causes.suggestions import with_suggestions
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
-from recon.matching.judging.grace import microseconds
 from recon.matching.judging.outcomes import Outcomes, judge_sets
+from recon.matching.judging.severity import microseconds
 from recon.matching.sets.joined_sets import Joined, join_sides
 from recon.matching.sides.agreed_fees import with_fees_priced
-from recon.matching.sides.instruction_versions import with_each_instruction_once
+from recon.matching.sides.gateway_side import with_refunds_settled
+from recon.matching.sides.instruction_side import with_each_instruction_once
 from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
-from recon.matching.sides.settled_refunds import with_refunds_settled
 from recon.model.words import SetState
 
 

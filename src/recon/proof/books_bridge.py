@@ -16,10 +16,11 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.cash.result import with_groups_marked
 from recon.matching.frames.coding import by_word, placed, sums_of
-from recon.matching.frames.grouping import Ints, given
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.digest import are_repeated
+from recon.matching.frames.grouping import Ints, Rows, given
+from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.total_rows import paired
-from recon.matching.frames.versions import CONFLICT, REPEAT
+from recon.matching.frames.versions import CONFLICT, REPEAT, SUPERSEDED, versions
 from recon.matching.sides.ledger_side import (
     ADDED,
     JUDGED,
@@ -31,7 +32,52 @@ from recon.matching.sides.ledger_side import (
 )
 from recon.matching.sides.payouts import judged_entries
 from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, Reject, SourceKind
-from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
+
+REPEATS = "identical repeats"
+REPLACED = "replaced by a newer row"
+OTHER_ACCOUNTS = "of other accounts"
+UNDECLARED = "of accounts that nobody declared"
+BEFORE_WINDOW = "from before the window"
+KNOWN_BEFORE = "known from earlier files"
+FROM_OTHERS = "of other accounts, their other side is here"
+SET_ASIDE = "equal to or older than another row"
+STEPS = (
+    REPEATS,
+    REPLACED,
+    OTHER_ACCOUNTS,
+    UNDECLARED,
+    BEFORE_WINDOW,
+    KNOWN_BEFORE,
+    FROM_OTHERS,
+    SET_ASIDE,
+)
+"""In the order in which they are told."""
+Bridge = Mapping[SourceKind, Mapping[str, int]]
+"""Source -> step -> rows it adds (less than 0: takes away)."""
+
+
+def bridge_of(sources: Sources) -> Bridge:
+    """The steps of the sources, with those that the comparison itself takes."""
+    bridges = {SourceKind.ORDERS: -_orders_aside(sources.orders)}
+    if sources.ledger is not None:
+        bridges[SourceKind.LEDGER] = -_aside(entry_versions(sources.ledger))
+    return {
+        kind: {**sources.arrived.get(kind, {}), SET_ASIDE: rows} for kind, rows in bridges.items()
+    }
+
+
+def _orders_aside(orders: pd.DataFrame) -> int:
+    # Only a number that stands twice can be set aside: the others need not be grouped.
+    shared = are_repeated(orders["order_no"]) | orders["order_no"].eq("").to_numpy()
+    rows = orders[shared]
+    groups = rows.groupby([*KEY_COLUMNS], sort=False).ngroup()
+    numbers: Rows = groups.to_numpy().astype(np.intp)
+    return _aside(versions(rows, groups=numbers, newest="updated_at"))
+
+
+def _aside(outcome: "np.ndarray[tuple[int], np.dtype[np.int8]]") -> int:
+    return int(np.isin(outcome, (REPEAT, SUPERSEDED)).sum())
+
 
 FILE = "in the ledger file"
 REJECTED = "rejected rows"

@@ -14,7 +14,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.fingerprints import numbers_of
+from recon.matching.frames.digest import numbers_of
 from recon.matching.frames.same_words import taken
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.standing_alone import LEGS

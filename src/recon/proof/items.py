@@ -17,13 +17,19 @@ from recon.matching.breaks.result_rows import first_identities, identity_of, not
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
 from recon.matching.frames.coding import is_word, pieces
-from recon.matching.frames.fingerprints import are_distinct
+from recon.matching.frames.digest import are_distinct
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.frames.versions import CONFLICT, NEW
-from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.sets import BY_ENTRY, BY_ORDER, BY_PAYOUT, BY_TRANSACTION, NO_SET
+from recon.matching.sets.joined_sets import (
+    BY_ENTRY,
+    BY_ORDER,
+    BY_PAYOUT,
+    BY_TRANSACTION,
+    NO_SET,
+    Joined,
+)
 from recon.matching.sides.ledger_side import booked_currency, not_compared
 from recon.matching.sides.settlement_side import of_payments
 from recon.model.words import KeyAnswer, SetState

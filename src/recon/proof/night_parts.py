@@ -19,12 +19,10 @@ import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.matching.breaks.result_frames import OPEN_SORTED_BY
-from recon.matching.breaks.result_rows import first_identities
-from recon.matching.breaks.sum_bounds import Sums, refuse_beyond_sums, sums_of_amounts
+from recon.matching.breaks.result_rows import OPEN_SORTED_BY, first_identities
+from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
 from recon.matching.cash.book_groups import BASES
-from recon.matching.causes.aside_evidence import AsideEvidence, added_evidence
-from recon.matching.causes.shared_causes import evidence_of
+from recon.matching.causes.shared_causes import AsideEvidence, added_evidence, evidence_of
 from recon.matching.engine import judge, judged_alone
 from recon.matching.frames.arrays import among, frame_of_cells
 from recon.matching.frames.coding import is_word, placed
@@ -44,12 +42,15 @@ from recon.matching.sets.standing_alone import (
     standing_alone,
 )
 from recon.matching.sides.agreed_fees import with_fees_priced
-from recon.matching.sides.closing_entries import CLOSERS
-from recon.matching.sides.ledger_side import JUDGED, is_base_type
+from recon.matching.sides.gateway_side import refunds_of_others, with_refunds_settled
+from recon.matching.sides.ledger_side import CLOSERS, JUDGED, is_base_type
 from recon.matching.sides.payouts import PAYOUT_TYPES, judged_entries
-from recon.matching.sides.settled_refunds import refunds_of_others, with_refunds_settled
-from recon.matching.sides.settlement_side import first_days_told, of_payments
-from recon.matching.sides.summed_lines import summed_lines, with_summed
+from recon.matching.sides.settlement_side import (
+    first_days_told,
+    of_payments,
+    summed_lines,
+    with_summed,
+)
 from recon.model.words import ControlTotal, EntryType, Flag, SetState
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
 from recon.proof.proven import concluded, proof_of, prove

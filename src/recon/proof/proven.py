@@ -10,7 +10,6 @@ from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import bank_frames
 from recon.matching.bank.bookings import banked_frame, booking_parts, fates_of_bookings
 from recon.matching.bank.result import fates_of_bank
-from recon.matching.breaks.broken_sets import business_date
 from recon.matching.breaks.movements import Fate, fates_of, movements
 from recon.matching.breaks.places import (
     PLACE_NAMES,
@@ -20,7 +19,8 @@ from recon.matching.breaks.places import (
     told_by_match,
 )
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.matching.breaks.sum_bounds import refuse_beyond_sums
+from recon.matching.breaks.result_rows import business_date
+from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import listed_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.cash.result import (
@@ -29,9 +29,8 @@ from recon.matching.cash.result import (
     listed_frame,
     placed_cash,
 )
-from recon.matching.causes.aside_evidence import NO_EVIDENCE, AsideEvidence
-from recon.matching.causes.journal_parts import parts_of
-from recon.matching.causes.proposed_journals import propose
+from recon.matching.causes.proposed_journals import parts_of, propose
+from recon.matching.causes.shared_causes import NO_EVIDENCE, AsideEvidence
 from recon.matching.engine import Judged, judge, prepared
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.digest import digest_of
@@ -39,11 +38,12 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.model.headway import Way
 from recon.model.uptime import give_back
 from recon.model.words import SetState
-from recon.proof.control_totals import Proof, control_totals
 from recon.proof.items import group_items, items_of, named_alone
 from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope
 from recon.proof.verdict import (
     OpenCounts,
+    Proof,
+    control_totals,
     not_covered,
     scope_of_assurance,
     unmapped_codes,

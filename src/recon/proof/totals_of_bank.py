@@ -16,12 +16,12 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.bank.arrived_groups import payouts_by_receipts
+from recon.matching.bank.bookings import LEG as LEG_OF_BOOKS
 from recon.matching.bank.bookings import Booking, Bookings
-from recon.matching.bank.bookings_shown import LEG as LEG_OF_BOOKS
 from recon.matching.bank.expected import Payout, bank_of
+from recon.matching.bank.pairing import Finding
 from recon.matching.bank.result import LEG, BankResult
-from recon.matching.bank.weighing import Finding
-from recon.matching.breaks.result_frames import Frames
+from recon.matching.breaks.result_rows import Frames
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BOOKED, BankSource
 from recon.matching.frames.coding import is_word
@@ -30,8 +30,7 @@ from recon.matching.frames.sources import Sources
 from recon.matching.frames.tolerance import BASIS
 from recon.matching.frames.total_rows import Place, paired, sums
 from recon.matching.frames.versions import NEW
-from recon.matching.sides.closing_entries import closing_entries
-from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
+from recon.matching.sides.ledger_side import booked, closing_entries, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.money import exponent
 from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, Flag, SetState

@@ -16,7 +16,7 @@ from recon.matching.frames.coding import (
     is_word,
     placed_together,
 )
-from recon.matching.frames.fingerprints import are_distinct
+from recon.matching.frames.digest import are_distinct
 from recon.matching.frames.grouping import Rows, amounts_of
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
 from recon.matching.frames.total_rows import (
@@ -27,8 +27,7 @@ from recon.matching.frames.total_rows import (
     sizes,
 )
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, SUPERSEDED
-from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.sets import BY_ORDER
+from recon.matching.sets.joined_sets import BY_ORDER, Joined
 from recon.matching.sides.ledger_side import JUDGED, compared, marked_as
 from recon.matching.sides.orders_side import Side
 from recon.matching.sides.settlement_side import of_payments

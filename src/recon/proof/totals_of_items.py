@@ -15,7 +15,7 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.places import Stand
-from recon.matching.breaks.result_frames import Frames
+from recon.matching.breaks.result_rows import Frames
 from recon.matching.frames.arrays import Arrays, among, texts
 from recon.matching.frames.coding import Columns, by_word, combined, is_word, placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, total
@@ -36,14 +36,12 @@ from recon.matching.frames.total_rows import (
 )
 from recon.matching.frames.versions import CONFLICT, NEW
 from recon.matching.judging.facts import BOUNDED
-from recon.matching.sets.joined_sets import Joined
+from recon.matching.sets.joined_sets import NO_SET, Joined
 from recon.matching.sets.residuals import MONEY_STATES
-from recon.matching.sets.sets import NO_SET
 from recon.matching.sides.gateway_side import NUMBER, shown
 from recon.matching.sides.ledger_side import booked, is_base_type
 from recon.matching.sides.orders_side import expected
-from recon.matching.sides.settlement_side import of_payments, pay_outs
-from recon.matching.sides.summed_lines import lines_of_rows
+from recon.matching.sides.settlement_side import lines_of_rows, of_payments, pay_outs
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,

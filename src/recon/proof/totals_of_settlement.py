@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.breaks.result_frames import Frames
+from recon.matching.breaks.result_rows import Frames
 from recon.matching.cash.batches import (
     BEYOND,
     DEBT,
@@ -41,8 +41,7 @@ from recon.matching.frames.total_rows import (
     paired,
 )
 from recon.matching.sides.ledger_side import GROUPED, booked, is_base_type, marked_as
-from recon.matching.sides.settlement_side import pay_outs
-from recon.matching.sides.summed_lines import one_by_one
+from recon.matching.sides.settlement_side import one_by_one, pay_outs
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,

@@ -2,7 +2,7 @@ import pytest
 
 from recon.matching.causes.reasons import sentences_of
 from recon.matching.codes import CODES, table_of
-from recon.matching.judging.judgement import rows_of
+from recon.matching.judging.outcomes import rows_of
 from recon.model.errors import Defect
 from recon.model.words import BreakCode
 

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from recon.matching.expressions import condition_of
+from recon.matching.codes import condition_of
 
 FACTS = {"taken": int, "back": int, "state": str, "covered": bool}
 KNOWN = SimpleNamespace(taken=100, back=30, state="paid", covered=True)

@@ -11,11 +11,10 @@ from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import Previous
 from recon.model.words import ControlTotal
 from recon.proof.books_bridge import books_of, books_totals
-from recon.proof.compared_tables import compared_tables
-from recon.proof.control_totals import Proof
-from recon.proof.night_tables import input_tables, result_tables, totals_table
+from recon.proof.night_tables import compared_tables, input_tables, result_tables, totals_table
 from recon.proof.proven import concluded
 from recon.proof.second_engine import sql_files
+from recon.proof.verdict import Proof
 
 PLACE = ("M", "1")
 

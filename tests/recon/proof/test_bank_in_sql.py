@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from recon.model.words import ControlTotal
-from recon.proof.control_totals import Proof
 from recon.proof.second_engine import OF_BANKS, sql_totals
+from recon.proof.verdict import Proof
 from tests.recon.matching.bank.cases import AS_OF, Case
 from tests.recon.proof.night_folders import Night, changed, night_of, statements_of, written
 from tests.recon.proof.test_second_engine import first_off, unlike, without, without_first

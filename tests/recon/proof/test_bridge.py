@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recon.model.words import SourceKind
-from recon.proof.bridge import OTHER_ACCOUNTS, SET_ASIDE, bridge_of
+from recon.proof.books_bridge import OTHER_ACCOUNTS, SET_ASIDE, bridge_of
 
 
 def test_what_the_comparison_sets_aside_is_counted(case: Any) -> None:

@@ -12,10 +12,9 @@ from recon.matching.breaks.places import PLACE_NAMES
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts
 from recon.model.words import ControlTotal, SourceFile, SourceKind, Verdict
-from recon.proof.bridge import KNOWN_BEFORE, REPEATS
-from recon.proof.control_totals import Proof, control_totals
+from recon.proof.books_bridge import KNOWN_BEFORE, REPEATS
 from recon.proof.proven import prove
-from recon.proof.verdict import OpenCounts, verdict_of
+from recon.proof.verdict import OpenCounts, Proof, control_totals, verdict_of
 
 pytestmark = pytest.mark.xdist_group("control totals")
 """They share what takes longer to make than to look at."""

@@ -11,7 +11,7 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.causes.aside_evidence import AsideEvidence
+from recon.matching.causes.shared_causes import AsideEvidence
 from recon.matching.frames import same_words
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import ControlTotal, Verdict

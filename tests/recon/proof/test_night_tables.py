@@ -19,15 +19,17 @@ from recon.matching.frames.sources import (
 )
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.books_bridge import FILE, OTHER_ACCOUNTS, books_of
-from recon.proof.compared_tables import compared_tables, previous_of_tables, sources_of_tables
 from recon.proof.engine import reconcile
 from recon.proof.night_tables import (
     RESULTS,
     Tables,
+    compared_tables,
     frame_of_table,
     input_tables,
     plain_table,
+    previous_of_tables,
     result_tables,
+    sources_of_tables,
     totals_of,
     totals_table,
 )

@@ -14,8 +14,7 @@ import pytest
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts
 from recon.model.words import ControlTotal, SourceKind
 from recon.proof import second_engine, totals_of_items
-from recon.proof.bridge import KNOWN_BEFORE
-from recon.proof.control_totals import Proof
+from recon.proof.books_bridge import KNOWN_BEFORE
 from recon.proof.proven import prove
 from recon.proof.second_engine import (
     OF_SHEETS,
@@ -27,6 +26,7 @@ from recon.proof.second_engine import (
     sql_totals,
 )
 from recon.proof.sql_session import SqlError, reading
+from recon.proof.verdict import Proof
 from tests.planted.planted_files import planted
 from tests.recon.matching.conftest import AS_OF
 from tests.recon.proof.night_folders import PLACE, Night, changed, night_of, statements_of, written

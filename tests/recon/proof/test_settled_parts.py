@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recon.matching.breaks.sum_bounds import SUM_MAX
+from recon.matching.breaks.write_offs import SUM_MAX
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
 from tests.planted import planted

@@ -8,10 +8,10 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.bank.result import BankResult, judge_bank
-from recon.matching.breaks.result_frames import Frames
+from recon.matching.breaks.result_rows import Frames
 from recon.matching.frames.sources import Sources
-from recon.proof.control_totals import Proof
 from recon.proof.totals_of_bank import bank_totals
+from recon.proof.verdict import Proof
 from tests.recon.matching.bank.cases import AS_OF, Case
 
 

@@ -14,16 +14,16 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.bank.expected import Payout, bank_of
+from recon.matching.bank.pairing import Finding
 from recon.matching.bank.result import BankResult
-from recon.matching.bank.weighing import Finding
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import by_word
 from recon.matching.frames.grouping import instants_of
 from recon.matching.frames.versions import NEW
-from recon.matching.sides.closing_entries import closing_entries
 from recon.matching.sides.ledger_side import (
     GROUPED,
     booked,
+    closing_entries,
     entry_versions,
     is_base_type,
     marked_as,

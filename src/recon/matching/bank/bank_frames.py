@@ -10,15 +10,14 @@ from typing import Any
 import pandas as pd
 
 from recon.matching.bank.expected import Payout
+from recon.matching.bank.pairing import Finding
 from recon.matching.bank.receipts import Receipt
 from recon.matching.bank.result import BankResult
-from recon.matching.bank.weighing import Finding
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.bank_sources import BankSource
 from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import amounts_of
-from recon.matching.sides.paid_out import BATCH
-from recon.matching.sides.settlement_side import pay_outs
+from recon.matching.sides.settlement_side import BATCH, pay_outs
 from recon.model.words import SetState
 
 COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")

@@ -1,7 +1,10 @@
 """From judged sets to the rows of matches, pending, breaks and unverified."""
 
 import hashlib
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
+from recon.matching.breaks.result import (
+    AMOUNT_COLUMNS,
+    BREAK_COLUMNS,
+    EFFECT_COLUMNS,
+    MATCH_COLUMNS,
+    PENDING_COLUMNS,
+    UNVERIFIED_COLUMNS,
+)
 from recon.matching.frames.arrays import (
     Arrays,
     Column,
@@ -21,17 +32,32 @@ from recon.matching.frames.arrays import (
     texts,
 )
 from recon.matching.frames.coding import pieces
-from recon.matching.frames.grouping import Bools, Ints
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
+from recon.matching.frames.sorting import order_of
+from recon.matching.frames.sources import INSTANT, Previous, Sources
 from recon.matching.frames.versions import NEW, Versions
-from recon.matching.judging.marks import set_flags
-from recon.matching.judging.outcomes import Outcomes
-from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.sets import BY_ENTRY, BY_PAYOUT, BY_TRANSACTION
+from recon.matching.judging.outcomes import Outcomes, set_flags
+from recon.matching.judging.severity import (
+    business_days,
+    effects_in_question,
+    exposure_of,
+    exposures,
+    money_at_risk,
+    owed_to,
+    severity_of,
+)
+from recon.matching.sets.joined_sets import (
+    BY_ENTRY,
+    BY_PAYOUT,
+    BY_TRANSACTION,
+    Joined,
+    event_instants,
+)
+from recon.matching.sets.residuals import effect_on_ledger, effect_on_orders
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.ledger_side import booked, not_compared
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.model.words import Flag
+from recon.model.words import Flag, SetState
 
 ID_DIGITS = 16
 """Hexadecimal digits of a break_id and a match_id."""
@@ -300,3 +326,228 @@ def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
         **{name: np.full(size, amount) for name, amount in amounts.items()},
     }
     return Arrays(columns, size=size)
+
+
+OPEN_SORTED_BY = [*SORTED_BY, "entry_id", "currency"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """The five frames."""
+
+    breaks: pd.DataFrame
+    effects: pd.DataFrame
+    matches: pd.DataFrame
+    pending: pd.DataFrame
+    unverified: pd.DataFrame
+
+
+def matches_of(rows: Arrays, *, outcomes: Outcomes, alone: Arrays) -> pd.DataFrame:
+    """Matched sets, and entries that are not compared (`alone`, see not_compared_rows)."""
+    rules = np.array([j.rule for j in outcomes.judgements] or [""], dtype=object)
+    chosen = _in_state(rows, SetState.MATCHED)
+    chosen.columns["rule"] = rules[_patterns(chosen, outcomes=outcomes)]
+    chosen.columns["match_id"] = chosen["identity"]
+    if len(alone):
+        chosen = stacked([chosen, alone], names=MATCH_COLUMNS)
+    return frame_in_order(chosen, names=MATCH_COLUMNS, by=OPEN_SORTED_BY)
+
+
+def pending_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
+    """Sets within grace, with what they wait for."""
+    sides = [j.expected_side for j in outcomes.judgements]
+    chosen = _in_state(rows, SetState.PENDING)
+    numbers = _patterns(chosen, outcomes=outcomes)
+    chosen.columns["expected_side"] = np.array([*sides, ""], dtype=object)[numbers]
+    chosen.columns["due_at"] = outcomes.due_at[chosen["set"]]
+    frame = frame_in_order(chosen, names=PENDING_COLUMNS, by=OPEN_SORTED_BY)
+    frame["due_at"] = instants(frame["due_at"].to_numpy())
+    return frame
+
+
+def unverified_of(rows: Arrays, *, outcomes: Outcomes) -> pd.DataFrame:
+    """Sets that could not be judged, with the reason."""
+    reasons = np.array([j.reason for j in outcomes.judgements] or [""], dtype=object)
+    chosen = _in_state(rows, SetState.UNVERIFIED)
+    chosen.columns["reason"] = reasons[_patterns(chosen, outcomes=outcomes)]
+    return frame_in_order(chosen, names=UNVERIFIED_COLUMNS, by=OPEN_SORTED_BY)
+
+
+def effects_of(
+    joined: Joined, *, outcomes: Outcomes, break_sets: Mapping[int, str]
+) -> pd.DataFrame:
+    """Every effect of every break, per account, leg and currency (`break_sets`: set -> id)."""
+    nets = joined.nets
+    host = outcomes.host[nets["set"]]
+    owner = np.where(host >= 0, host, nets["set"])
+    ids = np.array([break_sets.get(number, "") for number in owner.tolist()], dtype=object)
+    legs = {"orders": nets["gateway_net"] - nets["order_net"]}
+    if joined.covered:
+        legs["ledger"] = nets["gateway_net"] + nets["payout_net"] - nets["ledger_net"]
+    base = Arrays(
+        {
+            **{name: joined.sets[name][nets["set"]] for name in ("merchant_id", "account_id")},
+            "currency": nets["currency"],
+            "break_id": ids,
+        },
+        size=len(nets),
+    )
+    parts = [
+        base.assign(leg=filled(leg, size=len(nets)), amount=amount).take(
+            (amount != 0) & (ids != "")
+        )
+        for leg, amount in legs.items()
+    ]
+    by = ["merchant_id", "account_id", "break_id", "leg", "currency"]
+    return frame_in_order(stacked(parts, names=EFFECT_COLUMNS), names=EFFECT_COLUMNS, by=by)
+
+
+def frame_in_order(rows: Arrays, *, names: tuple[str, ...], by: list[str]) -> pd.DataFrame:
+    """Some columns as a frame, sorted by texts, whatever the order of the inputs."""
+    ordered = rows.take(order_of(rows.columns, by=by))
+    return frame_of_rows(ordered, names=names, amounts=AMOUNT_COLUMNS)
+
+
+def instants(microseconds: Ints) -> "pd.Series[pd.Timestamp]":
+    """A column of instants from microseconds since 1970."""
+    index: Any = pd.DatetimeIndex(microseconds.view("datetime64[us]"), tz="UTC")
+    return pd.Series(index, dtype=INSTANT)
+
+
+def _in_state(rows: Arrays, state: SetState) -> Arrays:
+    return rows.take(rows["state"] == state.value)
+
+
+def _patterns(rows: Arrays, *, outcomes: Outcomes) -> Ints:
+    return np.asarray(outcomes.patterns[rows["set"]], dtype=np.int64)
+
+
+EPOCH = date(1970, 1, 1).toordinal()
+
+EFFECTS = ("effect_orders", "effect_ledger")
+
+
+def breaks_of(
+    rows: Arrays,
+    *,
+    joined: Joined,
+    outcomes: Outcomes,
+    as_of: datetime,
+    rules: Rules,
+    previous: Previous | None,
+) -> pd.DataFrame:
+    """One row per break (grain: set that is a break); sorted as the contract says."""
+    chosen = rows["own"] & (rows["state"] == SetState.BREAK.value)
+    chosen &= outcomes.host[rows["set"]] < 0
+    broken = rows.take(chosen)
+    numbers = broken["set"]
+    findings = [outcomes.judgements[n].codes for n in outcomes.patterns[numbers]]
+    exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
+    age = _ages(joined.sets, numbers=numbers, as_of=as_of, rules=rules)
+    seen = _first_seen(broken["identity"], as_of=as_of, rules=rules, previous=previous)
+    effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
+    owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
+    known = [
+        np.where(effect == NO_AMOUNT, 0, effect) for effect in (broken[name] for name in EFFECTS)
+    ]
+    legs = zip(*(is_one.tolist() for is_one in known), broken["flags"].tolist(), strict=True)
+    risks = [
+        money_at_risk(whole, effects=effects_in_question(orders, [ledger], flags=flags))
+        for whole, (orders, ledger, flags) in zip(exposure.tolist(), legs, strict=True)
+    ]
+    facts = zip(findings, risks, broken["currency"].tolist(), age.tolist(), strict=True)
+    severities = [
+        severity_of(codes, at_risk=money, currency=currency, age_days=days, rules=rules).value
+        for codes, money, currency, days in facts
+    ]
+    frame = broken.assign(
+        break_id=broken["identity"],
+        code=np.array([codes[0].value for codes in findings], dtype=object),
+        exposure=exposure,
+        age_days=age,
+        first_seen=np.array(seen, dtype=object),
+        owed_to=np.array(owed, dtype=object),
+        severity=np.array(severities, dtype=object),
+        cause=filled("", size=len(broken)),
+        reason=filled("", size=len(broken)),
+        about=filled("", size=len(broken)),
+        # What the bank says of a pay-out stands here only once it was asked.
+        bank_amount=np.full(len(broken), NO_AMOUNT),
+        effect_bank=np.full(len(broken), NO_AMOUNT),
+    )
+    by = [*SORTED_BY, "code", "break_id"]
+    return frame_in_order(frame, names=("set", *BREAK_COLUMNS), by=by)
+
+
+def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: list[Any]) -> Ints:
+    """Money at risk by the worst of all findings: the largest effect, or the largest amount."""
+    nets, size = joined.nets, joined.keys.size
+    host = outcomes.host[nets["set"]]
+    owner = np.where(host >= 0, host, nets["set"])
+    own = nets["currency"] == joined.sets["currency"][owner]
+    effect = np.abs(nets["gateway_net"] - nets["order_net"])
+    if joined.covered:
+        effect = np.maximum(effect, np.abs(_booking_gap(nets)))
+    effects = np.zeros(size, dtype=np.int64)
+    np.maximum.at(effects, owner[own], effect[own])
+    effects = np.maximum(effects, _known(outcomes, covered=joined.covered))
+    columns = exposures(
+        outcomes.sets,
+        effects=effects,
+        uncaptured=outcomes.ours.uncaptured,
+        beyond_ours=joined.sets["uncaptured"],
+    )
+    measures = {codes: {exposure_of(code) for code in codes} for codes in {*amounts}}
+    picked = [
+        max(int(columns[name][number]) for name in measures[codes])
+        for codes, number in zip(amounts, numbers.tolist(), strict=True)
+    ]
+    return np.array(picked, dtype=np.int64)
+
+
+def _known(outcomes: Outcomes, *, covered: bool) -> Ints:
+    """The largest effect with what our replies say of refunds and captures."""
+    effect = np.abs(effect_on_orders(outcomes.sets, ours=outcomes.ours))
+    if not covered:
+        return effect
+    return np.maximum(effect, np.abs(effect_on_ledger(outcomes.sets, ours=outcomes.ours)))
+
+
+def _booking_gap(nets: Arrays) -> Ints:
+    gap: Ints = nets["gateway_net"] + nets["payout_net"] - nets["ledger_net"]
+    return gap
+
+
+def _ages(sets: Arrays, *, numbers: Ints, as_of: datetime, rules: Rules) -> Ints:
+    """Business days from the event's business date to that of as-of."""
+    calendar = rules.business_calendar
+    today = business_date(as_of, rules=rules)
+    days = business_days(event_instants(sets)[numbers], calendar=calendar)
+    known, which = np.unique(days, return_inverse=True)
+    ages = [
+        0
+        if day == NO_INSTANT
+        else calendar.business_days_between(date.fromordinal(EPOCH + int(day)), end=today)
+        for day in known
+    ]
+    return np.array(ages, dtype=np.int64)[which]
+
+
+def business_date(as_of: datetime, *, rules: Rules) -> date:
+    """The business date that closes at as-of (or contains it)."""
+    return rules.business_calendar.business_date_of(as_of - timedelta(microseconds=1))
+
+
+def _first_seen(
+    ids: Column, *, as_of: datetime, rules: Rules, previous: Previous | None
+) -> list[str]:
+    """The date an earlier run first showed the break, else the business date of this one."""
+    today = business_date(as_of, rules=rules).isoformat()
+    known: dict[str, str] = {}
+    if previous is not None:
+        seen = previous.breaks["first_seen"]
+        known = dict(previous.away) | {
+            str(key): str(day)[:10]
+            for key, day in zip(previous.breaks["break_id"], seen, strict=True)
+        }
+    return [known.get(key, today) for key in ids.tolist()]

@@ -4,6 +4,7 @@ A write-off gives money up, and it is booked outside. So its entries are counted
 where no break ever showed, none shows yet, or the set is pending or unverified.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -11,12 +12,72 @@ import pandas as pd
 
 from recon.matching.breaks.result_rows import id_of_text, identities
 from recon.matching.frames.arrays import text_column
+from recon.matching.frames.grouping import Ints, amounts_of
 from recon.matching.frames.sources import AgreedWriteOffs, Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, ITEMS, compared_rows, paired, sums
 from recon.matching.frames.versions import NEW
 from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.ledger_side import entry_versions, ledger_items
+from recon.matching.sides.settlement_side import one_by_one
+from recon.model.errors import SourceUnreadableError
 from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType
+
+SUM_MAX = 2**60
+"""Minor units of one column of one source, without signs; sums of several stay in int64."""
+
+Sums = Mapping[tuple[str, str], int]
+"""Source and column -> minor units."""
+_COLUMNS = {
+    "orders": ("amount", "expected_captured_amount", "refund_amount"),
+    "gateway": ("amount", "captured_amount", "refunded_amount", "authorised_amount"),
+    "ledger": ("amount", "transaction_amount"),
+    "settlement": ("gross", "fee", "net"),
+    "instructions": ("amount",),
+}
+
+
+def refuse_beyond_sums(sources: Sources, *, parts: Sums | None = None) -> None:
+    """Give up on a night whose sums could not be exact.
+
+    `parts`: what rows come to that are not among these.
+
+    Raises:
+        SourceUnreadableError: the amounts of a column come to more than SUM_MAX.
+    """
+    counted = Counter(parts or {})
+    counted.update(sums_of_amounts(sources))
+    for (source, name), amount in counted.items():
+        if amount > SUM_MAX:
+            msg = (
+                f"the {source} of this night come to more than {SUM_MAX} minor units in "
+                f"{name}, so their sums would not be exact; nothing was compared: "
+                "look for amounts that are wrong"
+            )
+            raise SourceUnreadableError(msg)
+
+
+def sums_of_amounts(sources: Sources) -> Sums:
+    """What the amounts of every column come to without their signs."""
+    frames = {source: _by_themselves(getattr(sources, source)) for source in _COLUMNS}
+    return {
+        (source, name): _without_signs(amounts_of(frame[name]))
+        for source, frame in frames.items()
+        if frame is not None and not frame.empty
+        for name in _COLUMNS[source]
+    }
+
+
+def _by_themselves(frame: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Without sums of settlement lines: where those lines stood they were bounded."""
+    return None if frame is None else one_by_one(frame)
+
+
+def _without_signs(amounts: Ints) -> int:
+    greatest = max(int(amounts.max()), -int(amounts.min()))
+    if len(amounts) * greatest > SUM_MAX:
+        return sum(map(abs, amounts.tolist()))
+    return int(np.abs(amounts).sum())
+
 
 NAME = "write-offs in the books = those that two people agreed to"
 TYPES = (EntryType.WRITE_OFF.value, EntryType.WRITE_OFF.value + REVERSAL_SUFFIX)

@@ -20,10 +20,14 @@ from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, instan
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
 from recon.matching.frames.versions import NEW
-from recon.matching.sides.closing_entries import closing_entries
-from recon.matching.sides.ledger_side import JUDGED, booked, entry_versions, is_base_type
-from recon.matching.sides.settlement_side import pay_outs
-from recon.matching.sides.summed_lines import lines_of_rows
+from recon.matching.sides.ledger_side import (
+    JUDGED,
+    booked,
+    closing_entries,
+    entry_versions,
+    is_base_type,
+)
+from recon.matching.sides.settlement_side import lines_of_rows, pay_outs
 from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"

@@ -28,7 +28,7 @@ from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, UNASSIGNED,
 from recon.matching.frames.arrays import Arrays, Column, filled
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
-from recon.matching.judging.grace import due, is_ahead, microseconds
+from recon.matching.judging.severity import due, is_ahead, microseconds
 from recon.model.business_date import AHEAD_MAX, Grace, midnight
 from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
 

@@ -12,11 +12,17 @@ from recon.matching.frames.arrays import frame_of_cells, texts
 from recon.matching.frames.coding import coded, sums_of
 from recon.matching.frames.grouping import Ints, Rows
 from recon.matching.frames.sources import Sources
-from recon.matching.sides.agreed_fees import CREDIT, AgreedFees, agreed_fees
-from recon.matching.sides.contract_lines import NOT_COVERED
-from recon.matching.sides.fee_volumes import Volumes, month_sums, span, volumes_of
-from recon.matching.sides.settlement_side import pay_outs
-from recon.matching.sides.summed_lines import one_by_one
+from recon.matching.sides.agreed_fees import (
+    CREDIT,
+    NOT_COVERED,
+    AgreedFees,
+    Volumes,
+    agreed_fees,
+    month_sums,
+    span,
+    volumes_of,
+)
+from recon.matching.sides.settlement_side import one_by_one, pay_outs
 from recon.model.gateway_holds import (
     BY_LINE_COLUMNS,
     DIFFERING_COLUMNS,

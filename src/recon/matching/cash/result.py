@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.breaks.broken_sets import business_date
 from recon.matching.breaks.movements import Fate
 from recon.matching.breaks.result import (
     AMOUNT_COLUMNS,
@@ -19,8 +18,16 @@ from recon.matching.breaks.result import (
     PENDING_COLUMNS,
     UNVERIFIED_COLUMNS,
 )
-from recon.matching.breaks.result_frames import OPEN_SORTED_BY, Frames, instants
-from recon.matching.breaks.result_rows import NO_AMOUNT, SORTED_BY, frame_of_rows, id_of_text
+from recon.matching.breaks.result_rows import (
+    NO_AMOUNT,
+    OPEN_SORTED_BY,
+    SORTED_BY,
+    Frames,
+    business_date,
+    frame_of_rows,
+    id_of_text,
+    instants,
+)
 from recon.matching.cash.batches import Listed, listed, unsure_batches
 from recon.matching.cash.book_groups import BASES, PAYOUTS, BookGroups, grouped
 from recon.matching.cash.cash_findings import (
@@ -30,7 +37,7 @@ from recon.matching.cash.cash_findings import (
     findings_of_held,
 )
 from recon.matching.cash.cash_sentences import group_of, reason_of
-from recon.matching.causes.journal_parts import BookingPart
+from recon.matching.causes.proposed_journals import BookingPart
 from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous, Sources

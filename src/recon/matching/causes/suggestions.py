@@ -17,7 +17,7 @@ from recon.matching.frames.arrays import Arrays, texts
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Ints, Rows, given
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
-from recon.matching.judging.grace import business_days
+from recon.matching.judging.severity import business_days
 from recon.matching.sets.joined_sets import event_instants
 from recon.model.words import BreakCode
 

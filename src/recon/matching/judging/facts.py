@@ -7,7 +7,7 @@ import numpy as np
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.grouping import Bools, Ints
-from recon.matching.judging.grace import CLOCKS
+from recon.matching.judging.severity import CLOCKS
 from recon.matching.sets.residuals import MONEY_STATES, STATES_REFUND, Ours, bits, ints
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES

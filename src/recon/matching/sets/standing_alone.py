@@ -18,16 +18,20 @@ import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.frames.coding import NO_KEY, by_word, coded, is_word
-from recon.matching.frames.fingerprints import Words, are_among, numbers_of, shared_numbers
+from recon.matching.frames.digest import Words, are_among, numbers_of, shared_numbers
 from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
 from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.sets.joined_sets import numbered
-from recon.matching.sides.closing_entries import CLOSERS
-from recon.matching.sides.exchange import unrated_rows
-from recon.matching.sides.gateway_side import authorised_amounts
-from recon.matching.sides.ledger_side import JUDGED, compared, is_base_type, marked_as
-from recon.matching.sides.settled_refunds import refunds_of_others
+from recon.matching.sides.gateway_side import authorised_amounts, refunds_of_others
+from recon.matching.sides.ledger_side import (
+    CLOSERS,
+    JUDGED,
+    compared,
+    is_base_type,
+    marked_as,
+    unrated_rows,
+)
 from recon.matching.sides.settlement_side import of_payments
 from recon.model.words import GatewayState, InstructionKind, KeyAnswer
 

@@ -1,5 +1,7 @@
 """Our own moves on a set: what we instructed, and what is known of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -19,7 +21,8 @@ from recon.matching.frames.grouping import (
     taken,
     total,
 )
-from recon.matching.frames.sources import INSTRUCTION_COLUMNS, frame_of
+from recon.matching.frames.sources import INSTRUCTION_COLUMNS, LoadCounts, Sources, frame_of
+from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, SUPERSEDED, versions
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
@@ -109,3 +112,31 @@ def started_at(rows: pd.DataFrame) -> Ints:
     for column in ("sent_at", "approved_at"):
         instants = np.where(instants == NO_INSTANT, instants_of(rows[column]), instants)
     return np.asarray(instants, dtype=np.int64)
+
+
+_ID = ["merchant_id", "account_id", "instruction_id"]
+_SINCE = "since"
+
+
+def with_each_instruction_once(sources: Sources) -> Sources:
+    """The sources with every instruction once; those told in ways that exclude each other stay.
+
+    Of one that changed its state the row with the latest outcome, else sending, else approval
+    counts. What was skipped is counted for T2.
+    """
+    rows = sources.instructions
+    if rows is None or not rows.duplicated(_ID).any():
+        return sources
+    groups = rows.groupby(_ID, sort=False).ngroup().to_numpy().astype(np.intp)
+    dated = rows.assign(**{_SINCE: started_at(rows).view("datetime64[us]")})
+    outcome = versions(dated, groups=groups, newest=_SINCE)
+    kept = np.isin(outcome, (NEW, CONFLICT))
+    once = rows.assign(**{TOLD_APART: outcome == CONFLICT})[kept].reset_index(drop=True)
+    counts = LoadCounts(
+        accepted=len(rows),
+        new=len(once),
+        repeat=int((outcome == REPEAT).sum()),
+        superseding=int((outcome == SUPERSEDED).sum()),
+    )
+    merged = {**sources.merged_rows, "instructions": counts}
+    return replace(sources, instructions=once, merged_rows=merged)

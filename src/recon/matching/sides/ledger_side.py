@@ -4,17 +4,22 @@ Beside them what only the books say: entries in another currency than their paym
 rate that was agreed, and since when something stands that no reversal takes back.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import ROUND_HALF_EVEN, Decimal
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from recon.config.exchange_rates import AppliedRate
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import Arrays, Column, among, texts
 from recon.matching.frames.coding import by_word, coded, is_word, placed, words_of
-from recon.matching.frames.fingerprints import are_distinct, are_repeated
+from recon.matching.frames.digest import are_distinct, are_repeated
 from recon.matching.frames.grouping import (
     Bools,
     Ints,
@@ -28,10 +33,90 @@ from recon.matching.frames.grouping import (
     taken,
     total,
 )
+from recon.matching.frames.tolerance import BASIS
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
-from recon.matching.sides.exchange import exchange_gaps
 from recon.matching.sides.orders_side import Side
+from recon.model.money import exponent
 from recon.model.words import REVERSAL_SUFFIX, EntryType
+
+MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignEntry:
+    """One entry with what it is in both currencies; minor units."""
+
+    row: int
+    booked: int
+    currency: str
+    stated: int
+    foreign: str
+    rate: AppliedRate
+    """Of the day of its booking, in the calendar's zone."""
+
+    @property
+    def gap(self) -> int:
+        """Booked less expected in the currency of the payment; 0 where no rate says it."""
+        if self.rate.rate is None:
+            return 0
+        booked = Decimal(self.booked).scaleb(-exponent(self.currency))
+        expected = Decimal(self.stated).scaleb(-exponent(self.foreign)) * self.rate.rate
+        gap = booked - expected
+        bound = abs(expected) * self.rate.basis_points / BASIS
+        if abs(gap) <= max(bound, Decimal(1).scaleb(-exponent(self.currency))):
+            return 0
+        shifted = (gap / self.rate.rate).scaleb(exponent(self.foreign))
+        return int(shifted.quantize(Decimal(1), rounding=ROUND_HALF_EVEN))
+
+
+def exchange_gaps(ledger: pd.DataFrame, *, rules: Rules) -> Ints:
+    """Booked less expected, in minor units of the transaction's currency (grain: ledger row).
+
+    0 where the entry is not foreign, no rate holds on its day, or the rate's tolerance covers it.
+    """
+    gaps = np.zeros(len(ledger), dtype=np.int64)
+    for entry in _foreign_entries(ledger, rules=rules) if rules.rate else ():
+        gaps[entry.row] = entry.gap
+    return gaps
+
+
+def unrated_entries(ledger: pd.DataFrame | None, *, rules: Rules) -> Iterator[str]:
+    """Entries that no rate could be held against, by pair, in words."""
+    if ledger is None:
+        return
+    unrated: dict[str, list[AppliedRate]] = defaultdict(list)
+    for entry in _foreign_entries(ledger, rules=rules):
+        if entry.rate.rate is None:
+            unrated[entry.rate.pair].append(entry.rate)
+    for pair, several in sorted(unrated.items()):
+        first = min(several, key=lambda rate: rate.day)
+        entries = "1 entry" if len(several) == 1 else f"{len(several)} entries"
+        yield f"exchange {pair} of {entries} of the books: {first.words}"
+
+
+def unrated_rows(ledger: pd.DataFrame, *, rules: Rules) -> list[int]:
+    """The entries that no rate could be held against."""
+    entries = _foreign_entries(ledger, rules=rules)
+    return [entry.row for entry in entries if entry.rate.rate is None]
+
+
+def _foreign_entries(ledger: pd.DataFrame, *, rules: Rules) -> Iterator[ForeignEntry]:
+    stated = np.flatnonzero(ledger["transaction_amount"].notna())
+    foreign, own = (
+        texts(ledger[name].iloc[stated]) for name in ("transaction_currency", "currency")
+    )
+    rows = stated[(foreign != "") & (foreign != own)]
+    at = instants_of(ledger["booked_at"])[rows].tolist()
+    names = ("amount", "currency", "transaction_amount", "transaction_currency")
+    cells = [ledger[name].iloc[rows].tolist() for name in names]
+    zone = rules.business_calendar.zone
+    for row, instant, booked, currency, stated, other in zip(
+        rows.tolist(), at, *cells, strict=True
+    ):
+        day = datetime.fromtimestamp(instant / MICROSECONDS, tz=zone).date().isoformat()
+        rate = rules.rate_of(other, into=currency, day=day)
+        yield ForeignEntry(row, int(booked), currency, int(stated), other, rate)
+
 
 SIGN = {
     EntryType.CAPTURE: 1,
@@ -271,3 +356,55 @@ def _taken_back(items: Arrays) -> Bools:
     pairs = counted[0].merge(counted[1], on=[*_ALIKE, "nth"])
     marks[pairs["at_x"]] = marks[pairs["at_y"]] = True
     return marks
+
+
+CLOSERS = (EntryType.WRITE_OFF, EntryType.ADJUSTMENT)
+"""Entries that may close a group that they name."""
+Holder = tuple[str, str, str]
+"""Merchant, account, currency."""
+
+
+@dataclass(slots=True)
+class ClosingEntries:
+    """The entries that may close a group, by what they name."""
+
+    signed: Ints
+    """Of every entry of the ledger; a reversal is the other way round."""
+    named: dict[tuple[Holder, str], list[int]] = field(default_factory=dict)
+    """Place and word -> rows of the ledger."""
+    used: set[int] = field(default_factory=set)
+
+    def take(self, words: Iterable[str], *, of: Holder, gap: int) -> list[int]:
+        """The rows that name a group by one of these words and come to what it differs by."""
+        for word in words:
+            own = [row for row in self.named.get((of, word), ()) if row not in self.used]
+            if own and abs(sum(self.signed[own].tolist())) == abs(gap):
+                self.used |= {*own}
+                return own
+        return []
+
+
+def closing_entries(ledger: pd.DataFrame | None, *, among: Bools | None = None) -> ClosingEntries:
+    """Every entry that may close a group.
+
+    Args:
+        ledger: LEDGER_COLUMNS.
+        among: the entries that may; None: all.
+    """
+    if ledger is None:
+        return ClosingEntries(np.zeros(0, dtype=np.int64))
+    mine = is_base_type(ledger["entry_type"], *CLOSERS)
+    rows = np.flatnonzero(mine if among is None else mine & among)
+    if not rows.size:
+        return ClosingEntries(np.zeros(0, dtype=np.int64))
+    rows = rows[entry_versions(ledger)[rows] == NEW]
+    currency, amount, _ = booked(ledger)
+    back = is_word(ledger["entry_type"], *(f"{kind}{REVERSAL_SUFFIX}" for kind in CLOSERS))
+    closing = ClosingEntries(np.where(back, -amount, amount))
+    columns = [texts(ledger[name])[rows].tolist() for name in ("merchant_id", "account_id")]
+    columns.append(texts(currency)[rows].tolist())
+    words = [texts(ledger[name])[rows].tolist() for name in ("order_no", "reference_no")]
+    for row, merchant, account, unit, *names in zip(rows.tolist(), *columns, *words, strict=True):
+        for word in {*names} - {""}:
+            closing.named.setdefault(((merchant, account, unit), word), []).append(row)
+    return closing

@@ -5,18 +5,95 @@ the later ones each must be in it once the grace of settlement has run out, and,
 files of the day on which it ran out are there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 
 import numpy as np
 import pandas as pd
 
-from recon.matching.frames.arrays import Arrays, Column, texts
-from recon.matching.frames.coding import Codes, by_word, is_word, placed
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, taken, total
+from recon.matching.frames.arrays import Arrays, Column, text_column, texts
+from recon.matching.frames.coding import Codes, by_word, is_word, placed, sums_of
+from recon.matching.frames.grouping import (
+    NO_INSTANT,
+    Bools,
+    Ints,
+    Rows,
+    amounts_of,
+    present,
+    taken,
+    total,
+)
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, SettledDays, frame_of
-from recon.matching.sides.summed_lines import is_summed
 from recon.model.words import REVERSAL_SUFFIX, EntryType
+
+STANDS_FOR = "stands_for"
+"""Column of settlement lines, where some are summed: how many a row stands for, 0 of a line that is
+there by itself."""
+_BY = ("merchant_id", "account_id", "batch_id", "settled_on", "entry_type", "currency")
+_AMOUNTS = ("gross", "fee", "net")
+_SIGNED = ("gross", "fee")
+"""Amounts of which only those of one sign are added up: what they come to without it is told."""
+_SIGNS = 3
+
+
+def is_summed(lines: pd.DataFrame) -> Bools:
+    """The rows that stand for several lines."""
+    if STANDS_FOR not in lines.columns:
+        return np.zeros(len(lines), dtype=np.bool_)
+    summed: Bools = lines[STANDS_FOR].to_numpy(dtype=np.int64) > 0
+    return summed
+
+
+def lines_of_rows(lines: pd.DataFrame) -> Ints:
+    """How many lines each row is."""
+    if STANDS_FOR not in lines.columns:
+        return np.ones(len(lines), dtype=np.int64)
+    several: Ints = lines[STANDS_FOR].to_numpy(dtype=np.int64)
+    return np.where(several > 0, several, 1)
+
+
+def one_by_one(lines: pd.DataFrame) -> pd.DataFrame:
+    """The lines that are there by themselves."""
+    summed = is_summed(lines)
+    return lines[~summed].reset_index(drop=True) if summed.any() else lines
+
+
+def summed_lines(lines: pd.DataFrame) -> pd.DataFrame:
+    """SETTLEMENT_COLUMNS and STANDS_FOR: a few rows of no payment for all lines of a batch.
+
+    Args:
+        lines: of payments; those that are sums are summed once more.
+    """
+    amounts = {name: amounts_of(lines[name]) for name in _AMOUNTS}
+    groups, places = placed(lines, by=_BY)
+    for name in _SIGNED:
+        groups = groups * _SIGNS + np.sign(amounts[name]) + 1
+    known, rows = np.unique(groups, return_inverse=True)
+    size = len(known)
+    sums = {name: sums_of(amounts[name], groups=rows, size=size).tolist() for name in amounts}
+    cells = (
+        {**dict(zip(_BY, places[number], strict=True)), **{name: sums[name][at] for name in sums}}
+        for at, number in enumerate((known // _SIGNS ** len(_SIGNED)).tolist())
+    )
+    frame = frame_of(({**row, "line": 0} for row in cells), columns=SETTLEMENT_COLUMNS)
+    counts = sums_of(lines_of_rows(lines), groups=rows, size=size)
+    return frame.assign(**{STANDS_FOR: counts})
+
+
+def with_summed(lines: pd.DataFrame, *, parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Lines that are there by themselves, with what the sums of all parts come to.
+
+    Args:
+        lines: SETTLEMENT_COLUMNS.
+        parts: as `summed_lines` gives them.
+    """
+    whole = lines.assign(**{STANDS_FOR: np.zeros(len(lines), dtype=np.int64)})
+    every = [part for part in parts if len(part)]
+    if not every:
+        return whole
+    sums = summed_lines(pd.concat(every, ignore_index=True))
+    return pd.concat([whole, sums], ignore_index=True)
+
 
 PAY_OUT = EntryType.PAYOUT.value
 """Entry type of the rows that say what a batch comes to, and of payouts that we asked for."""
@@ -204,3 +281,30 @@ def _closes(days: SettledDays | None) -> int:
 
 def _midnight(day: str) -> int:
     return (date.fromisoformat(day).toordinal() - _EPOCH) * _DAY
+
+
+BATCH = ("merchant_id", "account_id", "currency", "batch_id")
+PAID_OUT_COLUMNS = (*BATCH, "settled_on", "paid")
+
+
+def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
+    """One row per batch and currency with a pay-out row (PAID_OUT_COLUMNS), sorted by BATCH.
+
+    `paid` is the sum of its pay-out rows, minor units: more than 0 to the merchant, less than 0
+    collected from it. `settled_on` is the last of their days.
+
+    Args:
+        settlement: SETTLEMENT_COLUMNS.
+    """
+    rows = settlement[pay_outs(settlement)]
+    groups, batches = placed(rows, by=BATCH)
+    paid = sums_of(amounts_of(rows["net"]), groups=groups, size=len(batches)).tolist()
+    days = [""] * len(batches)
+    for group, day in zip(groups.tolist(), rows["settled_on"].tolist(), strict=True):
+        days[group] = max(days[group], day)
+    table = sorted(
+        (*batch, day, amounts) for batch, day, amounts in zip(batches, days, paid, strict=True)
+    )
+    columns = [[row[at] for row in table] for at in range(len(PAID_OUT_COLUMNS))]
+    texts = {name: text_column(columns[at]) for at, name in enumerate((*BATCH, "settled_on"))}
+    return pd.DataFrame({**texts, "paid": pd.Series(columns[-1], dtype="int64")})

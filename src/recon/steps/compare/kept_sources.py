@@ -7,8 +7,13 @@ from typing import Any
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import Previous, Sources
-from recon.proof.compared_tables import previous_of_tables, sources_of_tables
-from recon.proof.night_tables import FRAMES, TARIFFS, frames_of_inputs
+from recon.proof.night_tables import (
+    FRAMES,
+    TARIFFS,
+    frames_of_inputs,
+    previous_of_tables,
+    sources_of_tables,
+)
 from recon.steps.compare.stretches import IN_STRETCHES
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, INPUTS, SealedNight, links, sealed_night

@@ -16,7 +16,7 @@ from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
 from recon.files.reader.files import TableRead
 from recon.files.typing.table_schema import schema_of
-from recon.matching.breaks.reopened import with_reopened
+from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.frames.arrays import texts
@@ -32,7 +32,7 @@ from recon.matching.frames.sources import (
     Previous,
     Sources,
 )
-from recon.matching.sides.instruction_versions import with_each_instruction_once
+from recon.matching.sides.instruction_side import with_each_instruction_once
 from recon.model.errors import OutputError, UsageError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -45,8 +45,7 @@ from recon.model.figures import (
 )
 from recon.model.words import DOUBTFUL_STATES, Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import scrubbed
-from recon.proof.books_bridge import Books, books_of, books_totals
-from recon.proof.bridge import bridge_of
+from recon.proof.books_bridge import Books, books_of, books_totals, bridge_of
 from recon.steps.compare.carried import (
     CARRIED_BANK_FILES,
     CARRIED_FILES,
@@ -60,13 +59,13 @@ from recon.steps.compare.carried import (
     lines_totals,
     read_carried,
     read_carried_bank,
+    read_earlier_run,
     refuse_known,
     remove_others,
     told_again,
     with_carried,
     with_carried_bank,
 )
-from recon.steps.compare.earlier_run import read_earlier_run
 from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.result_files import (
     FEE_CLAIMS,

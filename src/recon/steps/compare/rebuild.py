@@ -7,18 +7,33 @@ do not. Nothing of the database is changed.
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.grouping import Ints
+from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import Previous, Sources
+from recon.matching.sides.gateway_side import shown
+from recon.matching.sides.ledger_side import left_behind
+from recon.matching.sides.orders_side import expected
 from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
+from recon.model.money import format_minor_units
+from recon.model.words import KeyAnswer
 from recon.proof.engine import reconcile as compare
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.shown_answers import gateway_frame
+from recon.steps.ground.window import BEFORE_ALL
 from recon.store import Connection
 from recon.store.nights import input_rows, runs
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
+from recon.store.nights.stored_orders import StoredOrders
 
 NOT_KEPT = (
     "run {} did not keep what it compared, for it never came to compare: it cannot be rebuilt; "
@@ -140,3 +155,136 @@ def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, s
         msg = f"the rules of run {run.run_id} are not stored any more: it cannot be rebuilt"
         raise InputsGoneError(msg)
     return inputs, rules, digest_then
+
+
+COLUMNS = ("what", "id", "order_no", "currency", "amount", "at")
+"""One item of an opening balance; amount is its net in minor units."""
+FILE = "opening.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningLine:
+    """Items of one kind and currency."""
+
+    what: str
+    currency: str
+    items: int
+    amount: int
+    """Their net, minor units."""
+    oldest: str
+    newest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What one night left out."""
+
+    run: Run
+    lines: tuple[OpeningLine, ...]
+    items: pd.DataFrame
+    """COLUMNS."""
+
+
+def opening_of(name: str, *, environment: Environment) -> Opening:
+    """The opening balance of a past night (a run or its business date), from what is stored.
+
+    Raises:
+        UsageError: there is no such finished night.
+        InputsGoneError: what the night compared is not stored any more.
+        ArchiveError: its folder cannot be reached, or is not as it was sealed.
+    """
+    with environment.store.reading() as connection:
+        run = run_named(connection, name)
+    inputs, _, _ = kept_inputs(run, environment=environment)
+    used, _ = compared_then(run, environment=environment)
+    with environment.store.reading() as connection:
+        parts = [
+            _orders(connection, run, used=used, until=inputs.last_file, environment=environment),
+            _payments(connection, run, used=used, environment=environment),
+            _entries(connection, run, used=used, environment=environment),
+        ]
+    items = pd.concat(parts, ignore_index=True).sort_values([*COLUMNS], kind="stable")
+    items = items.reset_index(drop=True)
+    return Opening(run, _lines(items), items)
+
+
+def write_opening(opening: Opening, *, folder: Path) -> Path:
+    """Write the items as CSV, amounts with the decimals of their currency.
+
+    Raises:
+        OutputError: the folder cannot be written.
+    """
+    cells = zip(opening.items["amount"].tolist(), opening.items["currency"].tolist(), strict=True)
+    written = [format_minor_units(amount, currency=currency) for amount, currency in cells]
+    text = opening.items.assign(amount=written).to_csv(index=False, lineterminator="\n")
+    with output_folder(folder):
+        publish(stage(folder, files={FILE: text}))
+    return folder / FILE
+
+
+def _orders(
+    connection: Connection, run: Run, *, used: Sources, until: int, environment: Environment
+) -> pd.DataFrame:
+    every = StoredOrders(connection, run, storages_of(environment), until).since(BEFORE_ALL)
+    known = _ours(used.orders, run=run)["order_no"]
+    old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
+    net = expected(old).net
+    return _items("orders", old, identity="order_no", net=net, at="ordered_at")
+
+
+def _payments(
+    connection: Connection, run: Run, *, used: Sources, environment: Environment
+) -> pd.DataFrame:
+    rules = environment.settings.rules
+    every = gateway_frame(connection, run, environment=environment)
+    every = every[every["answer"].eq(KeyAnswer.FOUND.value)]
+    known = _ours(used.gateway, run=run)["order_no"]
+    old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
+    net = shown(old, rules=rules).net
+    return _items("payments", old, identity="transaction_id", net=net, at="transaction_date")
+
+
+def _entries(
+    connection: Connection, run: Run, *, used: Sources, environment: Environment
+) -> pd.DataFrame:
+    books = books_of_run(connection, run, environment=environment)
+    if books is None or used.ledger is None:
+        return pd.DataFrame(columns=[*COLUMNS])
+    entries, _ = books.extract()
+    every = _ours(entries, run=run)
+    old = every[~is_among(every["entry_id"], used.ledger["entry_id"])].reset_index(drop=True)
+    currency, _, net = left_behind(old)
+    named = old.assign(currency=currency)
+    return _items("ledger entries", named, identity="entry_id", net=net, at="booked_at")
+
+
+def _ours(rows: pd.DataFrame, *, run: Run) -> pd.DataFrame:
+    """The rows of the run's account; those of the merchant's others are compared beside them."""
+    return rows[rows["merchant_id"].eq(run.merchant_id) & rows["account_id"].eq(run.account_id)]
+
+
+def _items(what: str, rows: pd.DataFrame, *, identity: str, net: Ints, at: str) -> pd.DataFrame:
+    frame = pd.DataFrame(
+        {
+            "id": rows[identity],
+            "order_no": rows["order_no"],
+            "currency": rows["currency"],
+            "amount": np.asarray(net, dtype=np.int64),
+            "at": rows[at].dt.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+    )
+    return frame.assign(what=what)[[*COLUMNS]]
+
+
+def _lines(items: pd.DataFrame) -> tuple[OpeningLine, ...]:
+    return tuple(
+        OpeningLine(
+            what=str(what),
+            currency=str(currency),
+            items=len(rows),
+            amount=int(rows["amount"].sum()),
+            oldest=str(rows["at"].min()),
+            newest=str(rows["at"].max()),
+        )
+        for (what, currency), rows in items.groupby(["what", "currency"])
+    )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from recon.archive.step_folder import Sealed
-from recon.matching.breaks.reopened import BreakEnd, ends_of
+from recon.matching.breaks.movements import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.frames.sources import Previous, Sources

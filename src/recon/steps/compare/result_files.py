@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.matching.breaks.reopened import ended_so_far
+from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import (
     BREAK_COLUMNS,
     EFFECT_COLUMNS,

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.breaks.reopened import with_reopened
+from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.errors import ConfigurationError, StoreError

@@ -8,7 +8,7 @@ import pyarrow as pa
 from recon.archive.step_folder import About, BegunStep, Manifest, Part, Parts, Rows, Sealed
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books
-from recon.proof.compared_tables import compared_tables
+from recon.proof.night_tables import compared_tables
 from recon.steps.compare.sealed_inputs import (
     changed_inputs,
     in_place_of,

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
-from recon.matching.frames.fingerprints import Words, numbers_of
+from recon.matching.frames.digest import Words, numbers_of
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources

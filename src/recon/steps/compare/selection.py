@@ -32,12 +32,12 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.matching.sides.contract_lines import PRICED
+from recon.matching.sides.agreed_fees import PRICED
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.uptime import give_back
 from recon.model.words import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
-from recon.proof.bridge import FROM_OTHERS
+from recon.proof.books_bridge import FROM_OTHERS
 from recon.proof.night_tables import (
     SETTLEMENT,
     TARIFFS,

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from recon.config.rules import Rules
-from recon.matching.breaks.reopened import ended_so_far
+from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from recon.model.errors import InputsGoneError, UsageError
@@ -22,7 +22,7 @@ from recon.model.nights import Mode, NightRequest
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
 from recon.proof.engine import reconcile as compare
 from recon.steps.compare.kept_sources import kept_sources
-from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs
+from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs, rebuilt, run_named
 from recon.steps.compare.reconcile import with_missing_sources, with_stopped_sending
 from recon.steps.compare.rules_change import (
     EVENT,
@@ -31,6 +31,7 @@ from recon.steps.compare.rules_change import (
     ChangedRule,
     changed_rules,
     compared,
+    told_of,
     tried,
     unverified_sets,
 )
@@ -40,6 +41,69 @@ from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two nights beside each other."""
+
+    first: str
+    second: str
+    """Run, business date and verdict, in words."""
+    same_rules: bool
+    unchanged: int
+    rules: tuple[ChangedRule, ...]
+    """Empty when they are the same."""
+    moved_by_rules: str
+    """What of the second night the change of the rules alone moved; "" when nothing changed."""
+    changes: tuple[Change, ...]
+
+
+def difference(first: str, second: str, *, environment: Environment) -> Difference:
+    """What the second night says otherwise than the first.
+
+    Raises:
+        UsageError: one of the nights cannot be found or has no result, or they are of two accounts.
+    """
+    with environment.store.reading() as connection:
+        earlier, other = (run_named(connection, name) for name in (first, second))
+        before, after = (
+            kept_results.load(connection, run.run_id, environment=environment)
+            for run in (earlier, other)
+        )
+    if (earlier.merchant_id, earlier.account_id) != (other.merchant_id, other.account_id):
+        msg = f"{first} and {second} are nights of two accounts"
+        raise UsageError(msg)
+    if before is None or after is None:
+        msg = f"run {earlier.run_id if before is None else other.run_id} has no result"
+        raise UsageError(msg)
+    same_rules = before.rules_digest == after.rules_digest
+    changes, unchanged = compared(before, after)
+    rules, moved = ((), "") if same_rules else _by_rules(earlier, other, environment=environment)
+    return Difference(
+        f"{earlier.business_date} ({earlier.run_id}): {before.verdict}",
+        f"{other.business_date} ({other.run_id}): {after.verdict}",
+        same_rules,
+        unchanged,
+        rules,
+        moved,
+        changes,
+    )
+
+
+def _by_rules(
+    first: runs.Run, second: runs.Run, *, environment: Environment
+) -> tuple[tuple[ChangedRule, ...], str]:
+    """Which rules changed, and what the second night would be under those of the first."""
+    try:
+        then = rebuilt(first, environment=environment).rules
+        now = rebuilt(second, environment=environment)
+    except InputsGoneError as error:
+        return (), f"What the change of the rules moved is not known: {error}."
+    as_before = compare(now.sources, rules=then, as_of=second.as_of, previous=now.previous)
+    moved, _ = compared(as_before, now.result)
+    return changed_rules(then, now.rules), told_of(moved)
+
 
 NIGHTS_MAX = 400
 """Of one question; longer ones are asked in parts."""

@@ -14,8 +14,14 @@ from recon.config.file_layouts import FileLayout, layout_of
 from recon.matching.frames.sources import LoadCounts, Sources
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import SourceFile, SourceKind
-from recon.proof.books_bridge import FileMoney, Sums, arrived_books, sums_by_type
-from recon.proof.bridge import BEFORE_WINDOW, OTHER_ACCOUNTS
+from recon.proof.books_bridge import (
+    BEFORE_WINDOW,
+    OTHER_ACCOUNTS,
+    FileMoney,
+    Sums,
+    arrived_books,
+    sums_by_type,
+)
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of

@@ -17,7 +17,7 @@ from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.reader import bank_file
 from recon.files.reader.files import BankRead
-from recon.matching.bank.kept_entries import kept_of_parts, lists_of_ours
+from recon.matching.bank.receipts import kept_of_parts, lists_of_ours
 from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import SourceFile, SourceKind

@@ -16,8 +16,7 @@ from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LeftOut
-from recon.matching.sides.closing_entries import CLOSERS
-from recon.matching.sides.ledger_side import is_base_type
+from recon.matching.sides.ledger_side import CLOSERS, is_base_type
 from recon.matching.sides.settlement_side import as_earlier
 from recon.model.business_date import midnight
 from recon.model.words import (

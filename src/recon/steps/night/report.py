@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.config.fee_contract import FeeContract
 from recon.files.formats.named_bytes import sha256_of
-from recon.matching.breaks.reopened import with_reopened
+from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.fees_charged import charged_by_pieces
 from recon.matching.cash.holdings import gateway_holds
@@ -35,9 +35,8 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.matching.sides.fee_volumes import volumes_of
-from recon.matching.sides.settlement_side import of_payments
-from recon.matching.sides.summed_lines import summed_lines, with_summed
+from recon.matching.sides.agreed_fees import volumes_of
+from recon.matching.sides.settlement_side import of_payments, summed_lines, with_summed
 from recon.model.errors import Defect, OutputError
 from recon.model.figures import (
     BANK_DAYS_AHEAD,
@@ -55,10 +54,15 @@ from recon.model.resolutions import Import
 from recon.model.uptime import give_back
 from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, KeyAnswer
 from recon.privacy.own_files import make_folder
-from recon.proof.books_bridge import BOOK_STEPS, Books
-from recon.proof.bridge import bridge_of
-from recon.proof.compared_tables import sources_of_tables, vanished_of
-from recon.proof.night_tables import FRAMES, TARIFFS, frame_of_table, with_tariffs
+from recon.proof.books_bridge import BOOK_STEPS, Books, bridge_of
+from recon.proof.night_tables import (
+    FRAMES,
+    TARIFFS,
+    frame_of_table,
+    sources_of_tables,
+    vanished_of,
+    with_tariffs,
+)
 from recon.proof.second_engine import SHEETS_IN_SQL, second_proof
 from recon.steps.compare.inputs import frozen_inputs, vanished_told
 from recon.steps.compare.journals import handed_out

@@ -10,7 +10,7 @@ from datetime import date, datetime
 
 from sqlalchemy import Connection, select
 
-from recon.matching.breaks.reopened import BreakEnd
+from recon.matching.breaks.movements import BreakEnd
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
 from recon.store.database.bulk_rows import replace_rows

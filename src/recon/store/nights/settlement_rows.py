@@ -34,7 +34,7 @@ from recon.matching.frames.sources import (
     LoadCounts,
     frame_of,
 )
-from recon.matching.sides.contract_lines import PRICED
+from recon.matching.sides.agreed_fees import PRICED
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema

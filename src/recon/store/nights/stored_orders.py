@@ -18,7 +18,7 @@ from sqlalchemy import Connection, select
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
 from recon.model.words import SourceKind
-from recon.proof.bridge import (
+from recon.proof.books_bridge import (
     BEFORE_WINDOW,
     KNOWN_BEFORE,
     OTHER_ACCOUNTS,

@@ -21,8 +21,8 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.proof.control_totals import Proof
 from recon.proof.proven import concluded, prove
+from recon.proof.verdict import Proof
 
 IBAN = "DE89370400440532013000"
 FIRST, LAST = "2026-11-02", "2026-11-30"

@@ -8,8 +8,8 @@ import pytest
 
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
-from recon.proof.control_totals import Proof
 from recon.proof.totals_of_bank import booking_totals
+from recon.proof.verdict import Proof
 from tests.recon.matching.bank.cases import Case
 
 BOOKS = {"ledger": {"bank": True}}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recon.config.rules import Rules
-from recon.matching.bank.kept_entries import kept_of, lists_of_ours
+from recon.matching.bank.receipts import kept_of, lists_of_ours
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
     DETAILS,

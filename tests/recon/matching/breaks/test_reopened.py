@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recon.matching.breaks.reopened import ended_so_far, with_reopened
+from recon.matching.breaks.movements import ended_so_far, with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recon.matching.breaks.reopened import ended_so_far
+from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.breaks.write_offs import NAME, booked_write_offs
 from recon.matching.frames.sources import AgreedWriteOffs, Previous

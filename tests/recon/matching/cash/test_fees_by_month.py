@@ -23,7 +23,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.matching.sides.fee_volumes import volumes_of_lines
+from recon.matching.sides.agreed_fees import volumes_of_lines
 from recon.model.gateway_holds import ChargedFees
 from recon.proof.engine import reconcile
 from tests.recon.matching.cash.contract_truth import pay_outs_of

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from recon.matching.causes import reasons
-from recon.matching.causes.reason_facts import Facts
+from recon.matching.causes.reason_rows import Facts
 from recon.matching.causes.reasons import SENTENCES, Sentence, sentence_of
 from recon.model.words import BreakCode
 from tests.planted.word_groups import BANK_CODES, CASH_CODES

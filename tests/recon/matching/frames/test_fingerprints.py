@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.matching.frames.fingerprints import are_distinct, are_repeated, numbers_of
+from recon.matching.frames.digest import are_distinct, are_repeated, numbers_of
 
 NEAR = ["", "a", "ab", "ba", "a" * 8, "a" * 9, "a" * 16, "a" * 17, "é", "ä", "b" + "a" * 16, "A"]
 

@@ -5,7 +5,7 @@ import duckdb
 
 from recon.config.rules import Rules
 from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
-from recon.matching.sides.exchange import exchange_gaps, unrated_entries
+from recon.matching.sides.ledger_side import exchange_gaps, unrated_entries
 
 RULES = Rules.of(
     {

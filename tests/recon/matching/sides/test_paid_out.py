@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from recon.matching.sides.paid_out import paid_out
+from recon.matching.sides.settlement_side import paid_out
 
 
 def _payout(case: Any, batch: str, net: int, **cells: object) -> Any:

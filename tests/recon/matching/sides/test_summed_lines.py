@@ -5,11 +5,12 @@ from typing import Any
 import pandas as pd
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
-from recon.matching.sides.settlement_side import first_days_told, of_payments
-from recon.matching.sides.summed_lines import (
+from recon.matching.sides.settlement_side import (
     STANDS_FOR,
+    first_days_told,
     is_summed,
     lines_of_rows,
+    of_payments,
     one_by_one,
     summed_lines,
     with_summed,

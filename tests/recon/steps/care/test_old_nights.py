@@ -17,9 +17,8 @@ from recon.steps.care import housekeeping as keeping
 from recon.steps.care.housekeeping import NIGHTS, Spared
 from recon.steps.care.sql_questions import answer
 from recon.steps.care.verify import Verification, verify, verify_night
-from recon.steps.compare.difference import difference
 from recon.steps.compare.rebuild import rebuild_night
-from recon.steps.compare.what_if import what_if
+from recon.steps.compare.what_if import difference, what_if
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import still_kept

@@ -12,7 +12,7 @@ from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
 from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
-from recon.steps.compare.difference import difference
+from recon.steps.compare.what_if import difference
 from recon.steps.ground import kept_results
 from recon.steps.month.books import WRITTEN_OFF, export_of_night, journals_out
 from recon.steps.night.report import figures_of

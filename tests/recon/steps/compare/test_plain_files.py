@@ -28,7 +28,7 @@ from recon.model.errors import (
 from recon.model.figures import NightFigures
 from recon.model.words import Verdict
 from recon.steps.compare import result_files
-from recon.steps.compare.earlier_run import read_earlier_run
+from recon.steps.compare.carried import read_earlier_run
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
 from reports.handed import workbooks

@@ -12,10 +12,9 @@ from recon.model.words import Verdict
 from recon.proof.engine import reconcile
 from recon.steps.care.verify import Reading, verify
 from recon.steps.compare import in_parts
-from recon.steps.compare.difference import difference
 from recon.steps.compare.reconcile import with_known_rules
 from recon.steps.compare.rules_change import changed_rules
-from recon.steps.compare.what_if import note_answer, what_if
+from recon.steps.compare.what_if import difference, note_answer, what_if
 from recon.steps.ground.identity import identify
 from recon.store.nights import input_rows, runs
 from tests.planted import planted

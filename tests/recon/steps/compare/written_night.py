@@ -9,8 +9,7 @@ from recon.archive.storage import LocalStorage
 from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Previous, Sources
-from recon.proof.compared_tables import compared_tables
-from recon.proof.night_tables import absent_of, input_tables
+from recon.proof.night_tables import absent_of, compared_tables, input_tables
 from recon.steps.compare.handed_night import HandedNight
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from recon.model.figures import NightFigures
 from recon.model.words import SourceKind
-from recon.proof import bridge
+from recon.proof import books_bridge
 from recon.steps.night.report import Workbooks
 
 OTHER, NOBODYS = "100042002", "100042777"
@@ -62,15 +62,15 @@ def test_every_row_that_was_accepted_has_a_way_to_the_comparison(merchant: Any) 
     figures = _night(merchant)
 
     steps = figures.bridge[SourceKind.ORDERS]
-    assert {step: steps[step] for step in bridge.STEPS} == {
-        bridge.REPEATS: -1,
-        bridge.REPLACED: -1,
-        bridge.OTHER_ACCOUNTS: -1,
-        bridge.UNDECLARED: -1,
-        bridge.BEFORE_WINDOW: -1,
-        bridge.KNOWN_BEFORE: 0,
-        bridge.FROM_OTHERS: 0,
-        bridge.SET_ASIDE: 0,
+    assert {step: steps[step] for step in books_bridge.STEPS} == {
+        books_bridge.REPEATS: -1,
+        books_bridge.REPLACED: -1,
+        books_bridge.OTHER_ACCOUNTS: -1,
+        books_bridge.UNDECLARED: -1,
+        books_bridge.BEFORE_WINDOW: -1,
+        books_bridge.KNOWN_BEFORE: 0,
+        books_bridge.FROM_OTHERS: 0,
+        books_bridge.SET_ASIDE: 0,
     }
     assert _come_to(figures, SourceKind.ORDERS) == _compared(figures, SourceKind.ORDERS) == 3
     assert _come_to(figures, SourceKind.LEDGER) == _compared(figures, SourceKind.LEDGER)
@@ -82,5 +82,5 @@ def test_every_row_that_was_accepted_has_a_way_to_the_comparison(merchant: Any) 
     _drop(merchant, "c.csv", fourth)
     figures = _night(merchant, date="2026-11-21")
 
-    assert figures.bridge[SourceKind.ORDERS][bridge.KNOWN_BEFORE] == 3
+    assert figures.bridge[SourceKind.ORDERS][books_bridge.KNOWN_BEFORE] == 3
     assert _come_to(figures, SourceKind.ORDERS) == _compared(figures, SourceKind.ORDERS) == 4

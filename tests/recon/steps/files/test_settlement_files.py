@@ -11,8 +11,7 @@ from recon.matching.frames.sources import SETTLEMENT_COLUMNS
 from recon.model.errors import ConfigurationError, SourceMissingError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
-from recon.steps.compare.opening import opening_of
-from recon.steps.compare.rebuild import rebuild_night
+from recon.steps.compare.rebuild import opening_of, rebuild_night
 from recon.steps.files.ingest import ingest
 from recon.steps.night.report import figures_of
 from recon.store.nights import order_rows, runs

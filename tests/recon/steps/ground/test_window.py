@@ -10,7 +10,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.proof.engine import reconcile
-from recon.steps.compare.opening import OpeningLine, opening_of, write_opening
+from recon.steps.compare.rebuild import OpeningLine, opening_of, write_opening
 from recon.steps.ground.window import (
     BeforeOpening,
     ledger_start,

@@ -13,10 +13,8 @@ from recon.matching.cash.fees_charged import charged_fees
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import SourceKind
-from recon.proof.books_bridge import OTHER_ACCOUNTS, books_of
-from recon.proof.bridge import KNOWN_BEFORE, bridge_of
-from recon.proof.compared_tables import compared_tables
-from recon.proof.night_tables import input_tables
+from recon.proof.books_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, books_of, bridge_of
+from recon.proof.night_tables import compared_tables, input_tables
 from recon.steps.compare.kept_sources import sources_of_night
 from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.ground.night_folder import SealedNight

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from recon.matching.breaks.reopened import BreakEnd
+from recon.matching.breaks.movements import BreakEnd
 from recon.store.database.engine import Store
 from recon.store.nights import input_rows, results
 from recon.store.nights.input_rows import Inputs

@@ -3,7 +3,7 @@ from typing import Any
 
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
 from recon.model.words import SourceFile, SourceKind
-from recon.proof import bridge
+from recon.proof import books_bridge
 from recon.store.database.engine import Store
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
@@ -52,12 +52,12 @@ def test_each_row_leaves_by_one_step(store: Store, run: Run, storages: StorageOf
 
     # A is the row of the first version still; B's successor, and F which is asked about, are new.
     assert found.steps == {
-        bridge.REPEATS: -1,
-        bridge.REPLACED: 0,
-        bridge.OTHER_ACCOUNTS: -1,
-        bridge.UNDECLARED: -1,
-        bridge.BEFORE_WINDOW: -1,
-        bridge.KNOWN_BEFORE: 1,
+        books_bridge.REPEATS: -1,
+        books_bridge.REPLACED: 0,
+        books_bridge.OTHER_ACCOUNTS: -1,
+        books_bridge.UNDECLARED: -1,
+        books_bridge.BEFORE_WINDOW: -1,
+        books_bridge.KNOWN_BEFORE: 1,
     }
     assert not any(as_first_read.steps.values())
     assert found.taken == {"a.csv": LoadCounts(accepted=6, new=4, repeat=1, superseding=1)}
