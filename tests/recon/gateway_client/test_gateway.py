@@ -216,5 +216,7 @@ def test_the_best_methods_are_asked_for_with_and_without_asyncio() -> None:
 
     assert (told.methods, told.reason) == (("konbini", "card"), "")
     assert (silent.methods, bool(silent.reason)) == ((), True)
-    with Gateway(place_of(answer)) as base, pytest.raises(InterfaceError, match="extended"):
-        base.optimise(request_of())
+    with Gateway(place_of(answer)) as base:
+        for unknown in (lambda: base.optimise(request_of()), lambda: base.refunds(order_nos=["A"])):
+            with pytest.raises(InterfaceError, match="only the profile extended has it"):
+                unknown()

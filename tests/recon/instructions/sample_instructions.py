@@ -36,10 +36,7 @@ INSTRUCTION = Instruction(
     line=2,
     state=InstructionState.APPROVED,
     hold="",
-    attempts=0,
-    baseline_status="",
     approved_by="rule",
-    in_doubt_since=None,
 )
 
 IBAN = "DE89370400440532013000"

@@ -3,7 +3,14 @@ from typing import Any
 
 import pytest
 
-from recon.instructions.eligibility import Baseline, Cleared, Refused, ShownPayment, clear
+from recon.instructions.eligibility import (
+    Baseline,
+    Cleared,
+    Refused,
+    ShownPayment,
+    clear,
+    clear_alone,
+)
 from recon.instructions.instruction import Instruction
 from recon.model.words import GatewayState, InstructionKind, InstructionState, KeyAnswer
 from tests.recon.instructions.sample_instructions import INSTRUCTION
@@ -272,3 +279,14 @@ def test_only_a_payment_in_review_is_reviewed(state: GatewayState) -> None:
 def test_a_charged_back_payment_is_not_refunded() -> None:
     """What the shopper's bank took back is not given a second time."""
     assert "nothing to refund" in _reason(REFUND, replace(PAID, state=GatewayState.CHARGEBACK))
+
+
+def test_no_payout_goes_by_the_word_of_a_rule() -> None:
+    """Whatever planning made of it: two people approve each."""
+    payout = replace(INSTRUCTION, kind=InstructionKind.PAYOUT, payee_digest="d1")
+    judged = [
+        clear_alone(replace(payout, approved_by=by), others=[], rule_approver="rule: order file")
+        for by in ("rule: order file", "ann, bob")
+    ]
+
+    assert [isinstance(one, Cleared) for one in judged] == [False, True]
