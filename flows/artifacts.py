@@ -32,7 +32,7 @@ from recon.model.money import format_minor_units
 from recon.model.nights import NightRequest, StepSummary
 from recon.model.words import ControlTotal
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
-from recon.steps.ground import kept_results
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.people.people import attention, in_groups
 from recon.store.money import instruction_sheet
 from recon.store.nights import results, runs
@@ -193,7 +193,7 @@ BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "r
 def breaks_of(run_id: str, *, environment: "Environment") -> tuple[list[dict[str, str]], int]:
     """The first hundred open breaks of a run, and how many there are in all."""
     with environment.store.reading() as connection:
-        breaks = kept_results.open_breaks(connection, run_id, environment=environment)
+        breaks = KeptResult(connection, run_id, environment).open_breaks()
     if breaks is None:
         return [], 0
     return rows_on_the_page(breaks), len(breaks)

@@ -439,7 +439,7 @@ GOOD_SNIPPETS: tuple[tuple[Rule, str, str], ...] = (
     (shadowing_files, "flows/nightly.py", ""),
     (untyped_connections, "src/recon/steps/a.py", "def f(connection: Connection) -> None: ...\n"),
     (untyped_rows, "src/recon/store/a.py", "def f(connection: C) -> list[Case]: ...\n"),
-    (idioms, "src/recon/a.py", "class Answers:\n    told: tuple[int, ...]\n"),
+    (idioms, "src/recon/a.py", "class ShownAnswers:\n    told: tuple[int, ...]\n"),
 )
 
 

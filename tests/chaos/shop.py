@@ -273,7 +273,6 @@ class Shop:
                     verdict=word,
                     evidence="looked it up in the portal",
                     person=identify(short, code=None, environment=environment),
-                    environment=environment,
                 )
 
     def tick(self) -> datetime:

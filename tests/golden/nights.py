@@ -25,8 +25,8 @@ from recon.cli.demo_work import ACCOUNT, DemoMemory, Ready, folder_at, prepared
 from recon.gateway_client import transport
 from recon.model.nights import Mode, NightRequest, StepSummary
 from recon.sandbox import DEMO_BUSINESS_DATE
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.night import whole_night as night
 from recon.store.database.migrate import upgrade
 from recon.store.nights import runs
@@ -129,7 +129,7 @@ def _played(
 def _digest(environment: Environment) -> str:
     with environment.store.reading() as connection:
         run = runs.of_night(connection, REQUEST)
-        found = run and kept_results.load(connection, run.run_id, environment=environment)
+        found = run and KeptResult(connection, run.run_id, environment).whole()
         return found.digest if found else ""
 
 

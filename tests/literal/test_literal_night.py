@@ -124,7 +124,6 @@ class Shop:
                 verdict="applied",
                 evidence="Inactived in the portal, screenshot 7",
                 person=identify(by, code=None, environment=opened),
-                environment=opened,
             )
 
     def instructions(self) -> str:

@@ -29,8 +29,9 @@ from recon.instructions.resolution import DoubtEvidence, Resolution
 from recon.instructions.sender import Sender
 from recon.model.uptime import uptime_of
 from recon.model.words import InstructionKind, InstructionState
-from recon.steps.ground import endorsed
-from recon.steps.money import approve, doubt, gate, settle
+from recon.steps.ground import identity
+from recon.steps.ground.identity import Person
+from recon.steps.money import doubt, gate, settle
 from recon.store.database import history
 from recon.store.money import endorsement_rows, journal
 from recon.store.money.endorsement_rows import OpenedWords
@@ -385,7 +386,7 @@ def _links_of_words_are_not_read(patch: pytest.MonkeyPatch) -> None:
 
 def _short_names_are_people(patch: pytest.MonkeyPatch) -> None:
     """At the desk whoever has another short name is another person."""
-    patch.setattr(approve, "refuse_two", lambda *_, **__: None)
+    patch.setattr(Person, "refuse_second", lambda *_, **__: None)
 
 
 def _short_names_sign(patch: pytest.MonkeyPatch) -> None:
@@ -395,7 +396,7 @@ def _short_names_sign(patch: pytest.MonkeyPatch) -> None:
 
 def _terms_are_not_signed(patch: pytest.MonkeyPatch) -> None:
     """A yes is to an instruction, whatever it sends."""
-    for module in (desk_endorsement, endorsed):
+    for module in (desk_endorsement, identity):
         patch.setattr(module, "terms_digest", lambda _: "0" * 64)
 
 

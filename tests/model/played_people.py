@@ -61,11 +61,11 @@ def decide(
         if lies == TRUTHFUL:
             ids += [wanted for wanted in _open_cases(world) if wanted not in ids]
         for wanted in ids:
-            _say(world, wanted, lies=lies, environment=environment)
+            _say(world, wanted, lies=lies)
     return len(waiting)
 
 
-def _say(world: "World", wanted: str, *, lies: tuple[bool, bool], environment: Environment) -> None:
+def _say(world: "World", wanted: str, *, lies: tuple[bool, bool]) -> None:
     for short, lie in zip(PEOPLE, lies, strict=True):
         applied = (wanted in world.moved()) != lie
         with _unless(*TOO_EARLY_OR_LATE):
@@ -74,7 +74,6 @@ def _say(world: "World", wanted: str, *, lies: tuple[bool, bool], environment: E
                 verdict="applied" if applied else "not_applied",
                 evidence=REASON,
                 person=person_of(world, short),
-                environment=environment,
             )
             if decision.decided and lie:
                 world.wrong.add(wanted)

@@ -87,10 +87,12 @@ def check(
         raise typer.BadParameter(msg)
     file, settlement = paths[0], kind == "settlement"
     from recon.config.settings import load_file_settings
-    from recon.steps.files.order_files import check_file, check_settlement_file, the_account
+    from recon.steps.files.order_files import check_file, check_settlement_file
+    from recon.steps.ground.environment import one_account
 
     settings = load_file_settings(os.environ)
-    declared = the_account(settings, merchant_id=merchant, account_id=account)
+    which = one_account(settings, merchant=merchant, account=account or "")
+    declared = settings.accounts["/".join(which)]
     if mend:
         _write_mendable(file, out=out, declared=declared, settings=settings)
         return

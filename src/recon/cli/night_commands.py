@@ -366,7 +366,7 @@ def status(
 
 
 def _standings() -> _Standings:
-    from recon.steps.ground.two_words import waiting_words
+    from recon.steps.ground.identity import waiting_words
     from recon.steps.money.gate import sending_stopped
     from recon.steps.night import lookout
     from recon.steps.night.notices import untold

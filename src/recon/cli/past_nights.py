@@ -43,7 +43,7 @@ def breaks(
         return
     from recon.steps.compare.rebuild import run_named
     from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
-    from recon.steps.ground import kept_results
+    from recon.steps.ground.kept_results import KeptResult
 
     name = named_night(night, run)
     with (
@@ -51,7 +51,7 @@ def breaks(
         environment.store.reading() as connection,
     ):
         of_night = run_named(connection, name)
-        frame = kept_results.open_breaks(connection, of_night.run_id, environment=environment)
+        frame = KeptResult(connection, of_night.run_id, environment).open_breaks()
     rows = None if frame is None else rows_of_breaks(frame)
     if as_json:
         show_json(

@@ -73,9 +73,10 @@ def refuse_typed(code: str, *, environment: "Environment") -> None:
 
 
 def _needs(name: str, *, environment: "Environment") -> bool:
-    from recon.steps.ground.identity import key_of
+    from recon.config.approvers import person_key
 
-    declared = environment.settings.approvers.get(key_of(name, environment=environment))
+    every = environment.settings.approvers
+    declared = every.get(person_key(name, declared=every))
     return bool(declared and (declared.code_secret_env or declared.code_secret_file))
 
 

@@ -108,13 +108,16 @@ class Drawings:
     workbooks: Workbooks
 
 
+DrawingsOf = Callable[[], Drawings]
+"""Called by the acts that need it: importing what draws takes its time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The process that speaks or hears."""
 
     environment: Environment
-    drawings: Callable[[], Drawings]
-    """Called by the acts that need it: importing what draws takes its time."""
+    drawings: DrawingsOf
 
 
 class Act(BaseModel):
@@ -138,7 +141,7 @@ class Act(BaseModel):
         """What is said, completed and shown to the person before their code is asked."""
         return self
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, _person: Person, _drawings: DrawingsOf) -> Done:
         """What the desk does with it."""
         raise NotImplementedError
 
@@ -216,19 +219,17 @@ class Approve(Act):
         for line in _lines_of(approve.waiting(place.environment, only=only)):
             show(line)
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note the yes."""
         if bool(self.list_digest) == (self.write_off is not None):
             msg = "name the list that you looked at (--list), or one write-off (--write-off)"
             raise UsageError(msg)
         if self.write_off is not None:
-            agreed = verdicts.agree_write_off(
-                self.write_off, person=person, environment=place.environment
-            )
+            agreed = verdicts.agree_write_off(self.write_off, person=person)
             return Done(sentence=f"Agreed: break {agreed} may be written off.", ending="Agreed")
         only = Narrowing(self.merchant_id, self.account_id, self.instructions)
         wanted, complete = approve.approve(
-            self.list_digest, person=person, environment=place.environment, only=only
+            self.list_digest, person=person, environment=person.environment, only=only
         )
         count = len(wanted.items)
         if complete:
@@ -276,11 +277,11 @@ class RejectInstructions(Act):
     ] = ""
     reason: Reason
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note the no of one person, which is enough."""
         ids: Sequence[str] = self.instructions
         if self.list_digest:
-            wanted = approve.waiting(place.environment).wanted
+            wanted = approve.waiting(person.environment).wanted
             if ids or wanted.digest != self.list_digest:
                 msg = f"the list is {wanted.digest} now; look at it before you reject all of it"
                 raise UsageError(msg)
@@ -289,7 +290,7 @@ class RejectInstructions(Act):
             msg = "name the instructions, or the digest of the list (`recon approve` shows both)"
             raise UsageError(msg)
         count, overruled = approve.reject(
-            ids, person=person, reason=self.reason, environment=place.environment
+            ids, person=person, reason=self.reason, environment=person.environment
         )
         had = f" {' and '.join(overruled)} had said yes." if overruled else ""
         sentence = f"Rejected: {count} instructions will not be sent.{had}"
@@ -309,9 +310,9 @@ class TakeBack(Act):
         ),
     ]
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Forget the word."""
-        what = words_taken_back(self.subject, person=person, environment=place.environment)
+        what = words_taken_back(self.subject, person=person)
         sentence = f"Taken back: {what}. It counts for nothing; somebody may say it anew."
         return Done(sentence=sentence, ending="Taken back")
 
@@ -338,7 +339,7 @@ class Resolve(Act):
         Field(description="The message of the gateway's that you go by, as `status` names it."),
     ] = ""
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note the verdict."""
         decision = verdicts.resolve(
             self.instruction,
@@ -346,7 +347,6 @@ class Resolve(Act):
             evidence=self.evidence,
             message=self.message,
             person=person,
-            environment=place.environment,
         )
         return Done(
             sentence=verdicts.sentence_of(decision, verdict=self.verdict),
@@ -377,20 +377,17 @@ class ReleaseHold(AboutNight):
             return self.model_copy(update={"spill_file": str(Path(self.spill_file).resolve())})
         return super().seen(place, show)
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note the release."""
-        environment = place.environment
         if self.spill_file:
             kept = taken_back.set_file_aside(
-                Path(self.spill_file), person=person, reason=self.reason, environment=environment
+                Path(self.spill_file), person=person, reason=self.reason
             )
             if kept is None:
                 sentence = "Noted: a second person must set it aside, too. Nights stop until then."
                 return Done(sentence=sentence)
             return Done(sentence=f"Set aside: {kept}. Start the night again.", ending="Set aside")
-        if verdicts.release(
-            self.run_id, reason=self.reason, person=person, environment=environment
-        ):
+        if verdicts.release(self.run_id, reason=self.reason, person=person):
             return Done(sentence="Released.", ending="Released")
         return Done(sentence="Noted: a second person must release it, too.")
 
@@ -401,9 +398,9 @@ class AllowSending(Act):
     act: ClassVar[str] = ALLOW_SENDING
     reason: Reason
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note one of the two words."""
-        if gate.allow_sending(person=person, reason=self.reason, environment=place.environment):
+        if gate.allow_sending(person=person, reason=self.reason, environment=person.environment):
             sentence = "Money may be sent again; the next night sends what waits."
             return Done(sentence=sentence, ending="Allowed")
         sentence = "Noted: a second person must allow it, too. Sending is still stopped."
@@ -419,10 +416,10 @@ class AcceptRestore(Act):
     act: ClassVar[str] = "accept-restore"
     reason: Annotated[Text, Field(description="What happened; kept in the history.")]
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note one of the two words."""
         waiting = gate.accept_restore(
-            person=person, reason=self.reason, environment=place.environment
+            person=person, reason=self.reason, environment=person.environment
         )
         if waiting is None:
             sentence = "Noted: a second person must accept it, too. Nothing is sent until then."
@@ -439,11 +436,9 @@ class DismissRow(Act):
     row: Annotated[int, Field(description="Its number, as `recon file list` shows it.", ge=1)]
     reason: Annotated[Text, Field(description="Why it stands for no order; kept in the history.")]
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
-        reject = order_files.dismiss_row(
-            self.row, person=person, why=self.reason, environment=place.environment
-        )
+        reject = order_files.dismiss_row(self.row, person=person, why=self.reason)
         which = f"{reject.source} line {reject.line}"
         return Done(sentence=f"Noted: {which} stands for no order from the next night on.")
 
@@ -466,14 +461,10 @@ class ReadAgain(AboutFile):
 
     act: ClassVar[str] = "read-again"
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
         words_on_files.read_again(
-            self.file,
-            account=self.account,
-            person=person,
-            reason=self.reason,
-            environment=place.environment,
+            self.file, account=self.account, person=person, reason=self.reason
         )
         return Done(
             sentence=f"Noted: {self.file} is read again by the next night that finds it in the "
@@ -489,14 +480,10 @@ class DismissFile(AboutFile):
 
     act: ClassVar[str] = "dismiss-file"
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
         gone = words_on_files.dismiss(
-            self.file,
-            account=self.account,
-            person=person,
-            reason=self.reason,
-            environment=place.environment,
+            self.file, account=self.account, person=person, reason=self.reason
         )
         night = f"the night of {gone.business_date}"
         return Done(sentence=f"Let go: {self.file}. Start {night} again.")
@@ -526,7 +513,7 @@ class ImportAnswers(Act):
         content = base64.b64encode(path.read_bytes()).decode()
         return self.model_copy(update={"file_name": path.name, "content": content})
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, drawings: DrawingsOf) -> Done:
         """Read it in a folder of the desk's own."""
         name = Path(self.file_name).name[:FILE_NAME_CHARACTERS_MAX]
         try:
@@ -538,9 +525,7 @@ class ImportAnswers(Act):
             path = Path(folder) / (name or "workbook.xlsx")
             with open(path, "wb", opener=for_owner) as file:
                 file.write(content)
-            done = returned_answers.import_resolutions(
-                path, person=person, form=place.drawings().form, environment=place.environment
-            )
+            done = returned_answers.import_resolutions(path, person=person, form=drawings().form)
         return Done(
             sentence=returned_answers.sentence_of(done),
             ending="Taken with refusals" if done.refusals else "Taken",
@@ -595,13 +580,12 @@ class SignOff(AboutNight):
             show(f"To sign: {path}, SHA-256 {digest}")
         return named.model_copy(update={"workbook_sha256": digest})
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, drawings: DrawingsOf) -> Done:
         """Note the signature."""
         night = sign(
             NightToSign(self.run_id, self.role, self.workbook_sha256),
             person=person,
-            copy=place.drawings().copy,
-            environment=place.environment,
+            copy=drawings().copy,
         )
         which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
         names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
@@ -642,14 +626,12 @@ class SignClose(AboutMonth):
         Digest, Field(description="Of what you looked at, as shown, its first 16 digits or all.")
     ]
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, drawings: DrawingsOf) -> Done:
         """Note the signature, or close the month."""
-        environment = place.environment
+        environment = person.environment
         environment.settings.account(self.merchant_id, account_id=self.account_id)
         wanted = MonthToSign(self.business_month, self.account, self.role, self.digest)
-        word = sign_close(
-            wanted, person=person, drawn=place.drawings().close, environment=environment
-        )
+        word = sign_close(wanted, person=person, drawn=drawings().close, environment=environment)
         return _became(word, role=self.role, month=self.month)
 
 
@@ -699,9 +681,9 @@ class ReopenMonth(AboutMonth):
             show(line)
         return named
 
-    def heard(self, person: Person, place: Place) -> Done:
+    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note one of the two words."""
-        environment = place.environment
+        environment = person.environment
         environment.settings.account(self.merchant_id, account_id=self.account_id)
         word = reopen_month(
             self.business_month,
@@ -854,7 +836,7 @@ def hear(act: str, body: Mapping[str, Any], *, origin: str, place: Place) -> Don
     person = prove(
         name, code=SecretStr(code) if code else None, environment=environment, origin=origin
     )
-    done = act_of(model, fields).heard(person, place)
+    done = act_of(model, fields).heard(person, place.drawings)
     remember(environment)
     if not person.before:
         return done

@@ -28,8 +28,8 @@ from recon.model.uptime import Uptime
 from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.options import Profile
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment, environment_of
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import SheetTotals, Workbooks
 from recon.store.database.roles import Roles, statements
@@ -140,7 +140,7 @@ class Merchant:
         """The result of a run; without its name of the one that finished last."""
         with self.environment() as environment, environment.store.reading() as connection:
             name = run_id or runs.finished(connection)[-1].run_id
-            kept = kept_results.load(connection, name, environment=environment)
+            kept = KeptResult(connection, name, environment).whole()
         assert kept is not None
         return kept
 

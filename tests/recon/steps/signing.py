@@ -16,4 +16,4 @@ def sign_seen(
     path, digest = file_to_sign(run_id, environment=environment)
     copy: Any = signed_bytes if path and is_zipfile(path) else lambda content, **_: content
     wanted = NightToSign(run_id, role, seen or digest)
-    return sign(wanted, person=person, copy=copy, environment=environment)
+    return sign(wanted, person=person, copy=copy)

@@ -181,7 +181,7 @@ def test_a_yes_is_to_a_list_or_to_one_write_off(merchant: Any, body: dict[str, A
     with merchant.environment() as environment:
         jo = identify("jo", code=None, environment=environment)
         with pytest.raises(UsageError, match="name the list that you looked at"):
-            Approve(**body).heard(jo, Place(environment, drawings))
+            Approve(**body).heard(jo, drawings)
 
 
 class Counted(OneName):

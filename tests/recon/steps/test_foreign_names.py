@@ -74,7 +74,6 @@ def test_a_file_of_an_unreadable_name_is_let_go_by_its_shown_one(
             account=(MERCHANT, ACCOUNT),
             person=speaker("Ann", code=None, environment=environment),
             reason="a stray file",
-            environment=environment,
         )
     merchant.night()
     assert f"{SHOWN[0]} was not read: somebody let it go" in merchant.told[0].sentence

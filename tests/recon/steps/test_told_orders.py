@@ -50,8 +50,8 @@ def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
     """No order file names it and no break keeps it: what the gateway shows of it later is seen."""
     test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
     merchant.wait(hours=24)
-    monkeypatch.setattr(query.kept_results, "orders_left_open", lambda *_, **__: ())
-    monkeypatch.setattr(query.shown_answers, "failed_keys", lambda *_, **__: ())
+    monkeypatch.setattr(query.KeptResult, "orders_left_open", lambda _: ())
+    monkeypatch.setattr(query.ShownAnswers, "failed_keys", lambda _: ())
     merchant.move_money(date="2026-11-21")
     (asked,) = (summary for summary in merchant.told if summary.step == "query")
 

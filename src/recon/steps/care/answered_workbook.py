@@ -14,8 +14,8 @@ from recon.model.resolutions import (
     BreakAnswer,
     KeptAnswer,
 )
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.night.report import Workbooks, figures_of
 from recon.steps.people.sign_off import not_looked_after
 from recon.store.nights import runs
@@ -50,7 +50,7 @@ def answered_workbook(
     _refuse_wrong(wanted)
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = kept_results.load(connection, run_id, environment=environment)
+        result = KeptResult(connection, run_id, environment).whole()
     if result is None:
         msg = f"run {run_id} has no result, so no break to answer; nothing was written"
         raise UsageError(msg)

@@ -33,8 +33,8 @@ from recon.model.errors import (
 from recon.model.nights import Mode
 from recon.privacy.shown_text import shown_name
 from recon.steps.care.verify import folder_problems, forgotten_folders
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import (
     RESULTS,
     folder_of,
@@ -297,9 +297,7 @@ class _Account:
     def _open(self) -> set[str]:
         """Breaks that are open today, what they open again, and the orders that they are of."""
         newest = self._live[max(self._live)].run_id
-        frames = kept_results.frames(
-            self.connection, newest, names=("breaks", "movements"), environment=self.environment
-        )
+        frames = KeptResult(self.connection, newest, self.environment).frames("breaks", "movements")
         breaks, reopened = frames["breaks"], frames["movements"]["reopens"]
         return {*breaks["break_id"], *breaks["order_no"], *reopened} - {""}
 
@@ -346,7 +344,7 @@ class _Account:
         try:
             if reason := self.unsettled(run):
                 return reason
-            own = kept_results.open_breaks(connection, run.run_id, environment=environment)
+            own = KeptResult(connection, run.run_id, environment).open_breaks()
             if own is not None and {*own["break_id"], *own["order_no"]} & self._open:
                 return "a break that it shows is still open"
             if many >= NIGHTS_AT_ONCE:

@@ -30,11 +30,10 @@ from recon.model.figures import NightFigures
 from recon.model.words import InstructionState
 from recon.steps.compare.rebuild import run_named
 from recon.steps.compare.second_proof import proven_again
-from recon.steps.files.file_endorsements import unendorsed_files
-from recon.steps.ground import kept_results
+from recon.steps.files.words_on_files import unendorsed_files
 from recon.steps.ground.desk import lost_word
-from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import (
     INPUTS,
     changed_summary,
@@ -292,7 +291,7 @@ def _night_of(environment: Environment, run: Run) -> NightFigures | Path | None:
     if run.workbook and written.is_file() and sha256_of(written) == run.workbook_sha256:
         return written
     with environment.store.reading() as connection:
-        result = kept_results.load(connection, run.run_id, environment=environment)
+        result = KeptResult(connection, run.run_id, environment).whole()
     return None if result is None else figures_of(run, result=result, environment=environment)
 
 
@@ -312,7 +311,7 @@ SENT = tuple(
 
 def unendorsed(connection: Connection, *, environment: Environment) -> list[str]:
     """What people did not agree to although the tables say so, in words; the first of each kind."""
-    words = endorsed(environment)
+    words = Endorsed(environment.desk)
     agreed = (override(what, subject=of) for what, of in decision_rows.complete(connection))
     kinds: tuple[Iterable[str], ...] = (
         filter(None, [lost_word(environment.desk, store=environment.store)]),

@@ -32,19 +32,17 @@ from recon.model.words import (
 from recon.privacy.shown_text import scrubbed
 from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import siblings_of
-from recon.steps.ground import kept_results, shown_answers
-from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import asked_keys, chargeback_codes
-from recon.steps.ground.kept_books import entries_of_types, entry_batches
+from recon.steps.ground.kept_books import KeptBooks
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import COMPARED, SealedNight, sealed_night
 from recon.steps.ground.predecessor import previous_night
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import input_rows, journal_rows, order_rows, results, runs
-from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
@@ -89,7 +87,7 @@ def vanished_entries(
             is_old = rows["booked_at"].lt(since)
             if is_old.any():
                 if asked is None:
-                    keys = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
+                    keys = ShownAnswers(connection, run, environment).asked_keys()
                     asked = keys.to_pylist()
                 rows = rows[~is_old | is_among(rows["order_no"], asked)]
             gone.append(rows[[*VANISHED_COLUMNS]])
@@ -137,7 +135,7 @@ def _entries(
     """Entries of the account in the books of a night, some at a time."""
     named = ("merchant_id", "account_id")
     columns = [*{**dict.fromkeys(named), **dict.fromkeys(columns)}]
-    for table in entry_batches(connection, night, columns=columns, environment=environment):
+    for table in KeptBooks(connection, night, environment).batches(columns):
         frame = frame_of_table(table)
         yield frame[frame[named[0]].eq(run.merchant_id) & frame[named[1]].eq(run.account_id)]
 
@@ -160,7 +158,7 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
             last_reject_end=order_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
             agreed_write_offs=_agreed_write_offs(
-                connection, run, words=endorsed(environment), environment=environment
+                connection, run, words=Endorsed(environment.desk), environment=environment
             ),
         )
 
@@ -178,12 +176,8 @@ def instructions_of(
     """
     doubtful = instruction_rows.find(connection, run, state=DOUBTFUL_STATES)
     captures = [item for item in doubtful if item.kind is InstructionKind.CAPTURE]
-    taken = shown_answers.first_taken(
-        connection,
-        run,
-        transactions={item.transaction_id for item in captures},
-        rules=environment.settings.rules,
-        environment=environment,
+    taken = ShownAnswers(connection, run, environment).first_taken(
+        {item.transaction_id for item in captures}
     )
     shown = {
         item.instruction_id: taken[item.transaction_id]
@@ -212,7 +206,7 @@ def _agreed_write_offs(
     entries = input_rows.first_write_offs(connection, run)
     books = None
     if entries is None:
-        books = entries_of_types(connection, run, types=TYPES, environment=environment)
+        books = KeptBooks(connection, run, environment).of_types(TYPES)
     if books is not None:
         write_offs = booked_write_offs(books)
         write_offs = write_offs[
@@ -245,7 +239,7 @@ def previous_of(
         return None
     with environment.store.reading() as connection:
         before = runs.get(connection, inputs.previous_run_id)
-        left_open = kept_results.open_breaks(connection, before.run_id, environment=environment)
+        left_open = KeptResult(connection, before.run_id, environment).open_breaks()
         if left_open is None:
             return None
         closed, away = split_ends(results.ends_until(connection, before), breaks=left_open)
@@ -254,12 +248,8 @@ def previous_of(
             breaks=left_open,
             closed=closed,
             away=away,
-            chargebacks=shown_answers.chargeback_keys(
-                connection,
-                run,
-                codes=chargeback_codes(rules),
-                until=inputs.last_observation,
-                environment=environment,
+            chargebacks=ShownAnswers(connection, run, environment).chargeback_keys(
+                rules, until=inputs.last_observation
             ),
             vanished=vanished_entries(
                 connection, run, before=before, rules=rules, environment=environment

@@ -22,12 +22,13 @@ from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import KeyAnswer
 from recon.proof.engine import reconcile as compare
+from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.kept_books import KeptBooks
 from recon.steps.ground.night_folder import storages_of
-from recon.steps.ground.shown_answers import gateway_frame
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.window import BEFORE_ALL
 from recon.store import Connection
 from recon.store.nights import input_rows, runs
@@ -236,7 +237,7 @@ def _payments(
     connection: Connection, run: Run, *, used: Sources, environment: Environment
 ) -> pd.DataFrame:
     rules = environment.settings.rules
-    every = gateway_frame(connection, run, environment=environment)
+    every = ShownAnswers(connection, run, environment).gateway_frame()
     every = every[every["answer"].eq(KeyAnswer.FOUND.value)]
     known = _ours(used.gateway, run=run)["order_no"]
     old = every[~is_among(every["order_no"], known)].reset_index(drop=True)
@@ -247,11 +248,10 @@ def _payments(
 def _entries(
     connection: Connection, run: Run, *, used: Sources, environment: Environment
 ) -> pd.DataFrame:
-    books = books_of_run(connection, run, environment=environment)
-    if books is None or used.ledger is None:
+    books = KeptBooks(connection, run, environment)
+    if books.source is None or used.ledger is None:
         return pd.DataFrame(columns=[*COLUMNS])
-    entries, _ = books.extract()
-    every = _ours(entries, run=run)
+    every = _ours(frame_of_table(books.entries()), run=run)
     old = every[~is_among(every["entry_id"], used.ledger["entry_id"])].reset_index(drop=True)
     currency, _, net = left_behind(old)
     named = old.assign(currency=currency)

@@ -38,15 +38,14 @@ from recon.steps.files.incomplete import (
     why_incomplete,
 )
 from recon.steps.files.lost_facts import reading_lost_facts
-from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import not_verified
 from recon.steps.ground.night_folder import bind, rows_of
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import SUMMARY
 from recon.store.nights import input_rows, journal_rows, results, runs
-from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
@@ -201,7 +200,7 @@ def _lacking(
     if NO_ANSWER not in lacking:
         return lacking
     with environment.store.reading() as connection:
-        _, causes = shown_answers.failures(connection, run, phase=BASELINE, environment=environment)
+        _, causes = ShownAnswers(connection, run, environment).failures()
     caused = " ".join([NO_ANSWER, *(f"({cause})" for cause in causes[:1])])
     return tuple(caused if sentence == NO_ANSWER else sentence for sentence in lacking)
 

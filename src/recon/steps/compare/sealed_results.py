@@ -5,7 +5,17 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from recon.archive.step_folder import About, BegunStep, Manifest, Part, Parts, Rows, Sealed
+from recon.archive.step_folder import (
+    About,
+    BegunStep,
+    Manifest,
+    Part,
+    Parts,
+    Rows,
+    Sealed,
+    begin_step,
+    end_step,
+)
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.books_bridge import Books
 from recon.proof.night_tables import compared_tables
@@ -24,13 +34,13 @@ from recon.steps.ground.night_folder import (
     about_of,
     answer_steps,
     before,
-    begin,
-    end,
+    folder_of,
     links,
     newest,
     rows_of,
     sealed_night,
     write,
+    writing,
 )
 from recon.store.nights.runs import Run
 
@@ -91,7 +101,9 @@ def begin_compared(
     def first() -> Iterator[Rows]:
         return changed_inputs(run, tables=tables(), environment=environment)
 
-    begun = begin(run, COMPARED, parts=first, environment=environment)
+    folder, crash_point = f"{folder_of(run)}/{COMPARED}", environment.crash_point
+    with writing(run, COMPARED, environment=environment) as storage:
+        begun = begin_step(storage, folder=folder, parts=first, crash_point=crash_point)
     terms = Terms(
         predecessor,
         environment.settings.rules.digest,
@@ -134,14 +146,15 @@ def end_compared(
         account=(run.merchant_id, run.account_id),
         is_carried=bool(begun.terms.predecessor),
     )
-    compared = end(
-        run,
-        begun.begun,
-        first=begun.first,
-        rest=[*rows_of(small.items())],
-        about=_about(run, terms=begun.terms, bound=begun.bound, environment=environment),
-        environment=environment,
-    )
+    with writing(run, COMPARED, environment=environment) as storage:
+        compared = end_step(
+            storage,
+            begun.begun,
+            about=_about(run, terms=begun.terms, bound=begun.bound, environment=environment),
+            first=begun.first,
+            rest=[*rows_of(small.items())],
+            crash_point=environment.crash_point,
+        )
     return WrittenInputs(compared, begun.terms, begun.bound)
 
 

@@ -26,7 +26,7 @@ from recon.proof.books_bridge import FileMoney, rejected_sums
 from recon.proof.night_tables import frame_of_table, table_of
 from recon.steps.files.arrived_rows import ArrivedBooks, BookRows
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import LEDGER, entry_batches, sums_of_entries
+from recon.steps.ground.kept_books import LEDGER, KeptBooks, sums_of_entries
 from recon.steps.ground.window import (
     ENTRIES,
     OF_WINDOW,
@@ -118,7 +118,7 @@ def _frames(
     connection: Connection, run: Run, *, columns: Sequence[str], environment: Environment
 ) -> Iterator[pd.DataFrame]:
     """Entries of the account with the number of each row, some at a time."""
-    batches = entry_batches(connection, run, columns=columns, environment=environment)
+    batches = KeptBooks(connection, run, environment).batches(columns)
     for at, table in _placed(batches):
         frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
         yield frame[_is_of(run, frame)]
@@ -137,7 +137,7 @@ def ledger_table(
     """
     schema, kept = SCHEMAS[LEDGER].columns, np.sort(rows)
     with environment.store.reading() as connection:
-        batches = entry_batches(connection, run, columns=schema.names, environment=environment)
+        batches = KeptBooks(connection, run, environment).batches(schema.names)
         tables = [
             table.take(pa.array(_within(kept, at=at, size=len(table)))).cast(schema)
             for at, table in _placed(batches)
@@ -178,7 +178,7 @@ def arrived_ledger(
     every = ours = recent = compared = BookRows(0, {})
     # Refused entries count on both sides: here as the database adds them up.
     in_file = Counter(journal_rows.rejected_sums(connection, run.run_id))
-    batches = entry_batches(connection, run, columns=_IN_MONEY, environment=environment)
+    batches = KeptBooks(connection, run, environment).batches(_IN_MONEY)
     for at, table in _placed(batches):
         frame = frame_of_table(table)
         in_file.update(sums_of_entries(table))

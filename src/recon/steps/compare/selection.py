@@ -71,7 +71,6 @@ from recon.steps.files.arrived_rows import (
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import asked_keys, newest_of_run
 from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.night_folder import (
     BOOKS,
@@ -82,6 +81,7 @@ from recon.steps.ground.night_folder import (
     sealed_night,
     storages_of,
 )
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.window import (
     NOTHING_BEFORE,
     PAYMENTS,
@@ -99,7 +99,6 @@ from recon.store.nights import (
     order_rows,
     settlement_rows,
 )
-from recon.store.nights.answer_parts import OWN_PHASES
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import (
@@ -237,7 +236,7 @@ def selected_inputs(
     """
     rules = environment.settings.rules
     with environment.store.reading() as connection:
-        keys = asked_keys(connection, run, phases=OWN_PHASES, environment=environment)
+        keys = ShownAnswers(connection, run, environment).asked_keys()
         asked = keys.take(pc.sort_indices(keys))
         read: _Orders = partial(_own_orders, run, asked=asked, inputs=inputs)
         joined = _joined(connection, run, inputs=inputs, orders=read, environment=environment)
@@ -397,7 +396,7 @@ def _asked_for(
     """Orders and transactions whose settlement lines count one by one, where there may be any."""
     if not inputs.settlement:
         return AskedFor.of()
-    table = newest_of_run(connection, run, environment=environment, columns=["transaction_id"])
+    table = ShownAnswers(connection, run, environment).newest(["transaction_id"])
     return AskedFor(asked, pc.unique(table["transaction_id"]))
 
 
@@ -479,7 +478,7 @@ def _joined(
 
 def _paid(connection: Connection, run: Run, *, environment: Environment) -> pa.Array:
     """The orders of which the gateway showed a payment."""
-    shown = newest_of_run(connection, run, environment=environment, columns=["answer"])
+    shown = ShownAnswers(connection, run, environment).newest(["answer"])
     is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
     return pc.unique(shown["order_no"].filter(is_found))
 
@@ -497,12 +496,12 @@ def _before_opening(
     start = opening(environment.settings.rules)
     if start is None:
         return NOTHING_BEFORE
-    read = partial(newest_of_run, connection, run, environment=environment)
-    oldest = pc.min(read(columns=["transaction_date"])["transaction_date"]).as_py()
+    read = ShownAnswers(connection, run, environment).newest
+    oldest = pc.min(read(["transaction_date"])["transaction_date"]).as_py()
     if not (joined.gateway["transaction_date"] < start).any() and (oldest or start) >= start:
         return NOTHING_BEFORE
     names = ["order_no", "transaction_id", "answer", "transaction_date"]
-    own = read(columns=names).select(names)
+    own = read(names).select(names)
     shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
     is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
     ordered = orders(connection, environment=environment)["order_no"].cast(pa.large_string())
@@ -588,7 +587,7 @@ def _answers(
 
     As columns: frames would hold each text of a large night twice more.
     """
-    newest = newest_of_run(connection, run, environment=environment, columns=_SHARED)
+    newest = ShownAnswers(connection, run, environment).newest(_SHARED)
     columns = [_of_replies(newest, field=field) for field in _ANSWERS]
     joined = table_of(chosen.joined.gateway, name=ANSWERS)
     return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()

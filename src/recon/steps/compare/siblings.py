@@ -21,20 +21,18 @@ from recon.matching.frames.sources import SettledDays, Sources
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
 from recon.steps.files.incomplete import WHOLE_FILE
-from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment, seconds_left
 from recon.steps.ground.kept_answers import (
     OrderNumbers,
-    Replies,
     keep,
     order_numbers,
     reply_rows,
-    table_of_run,
     this_moment,
 )
 from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.window import ledger_start, window_start
-from recon.store.nights.answer_parts import BASELINE, sibling_phase
+from recon.store.nights.answer_parts import sibling_phase
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import AskedFor, NightLines, Settlements
 from recon.store.nights.stored_orders import StoredOrders
@@ -101,9 +99,7 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
     with environment.store.reading() as connection:
         ordered = StoredOrders(connection, run, storages_of(environment))
         orders = order_numbers(ordered.numbers(spans=[(since, None)])).column
-        answered = table_of_run(
-            connection, run, phases=[BASELINE], environment=environment, columns=["answer"]
-        )
+        answered = ShownAnswers(connection, run, environment).rows(columns=["answer"])
     lonely = _lonely(answered, orders=orders)
     if not 0 < len(lonely) <= SIBLING_KEYS_MAX:
         return 0
@@ -128,15 +124,9 @@ def ask_siblings(run: Run, *, environment: Environment) -> int:
         except ConfigurationError:
             # The other account's trouble is its own night's to tell, not this one's.
             continue
-        of_sibling = Replies(
-            sibling_phase(account_id),
-            account_id,
-            replies.answers,
-            replies.observations,
-            asked,
-            replies.gateway_at,
-        )
-        keep(run, reply_rows(run, of_sibling), environment=environment)
+        phase = sibling_phase(account_id)
+        rows = reply_rows(run, replies, asked=asked, phase=phase, account_id=account_id)
+        keep(run, rows, environment=environment)
         count += len(replies.observations)
     return count
 
@@ -166,7 +156,7 @@ def with_siblings(
     if len(own_payments ^ own_orders) > SIBLING_KEYS_MAX:
         return sources
     with environment.store.reading() as connection:
-        frame = shown_answers.sibling_frame(connection, run, environment=environment)
+        frame = ShownAnswers(connection, run, environment).sibling_frame()
         known = StoredOrders(connection, run, storages_of(environment), last_file)
         orders = known.of_keys(siblings, order_nos=sorted(own_payments ^ own_orders))
     paid_there = frame["answer"] == KeyAnswer.FOUND.value

@@ -35,8 +35,8 @@ from recon.steps.compare.rules_change import (
     tried,
     unverified_sets,
 )
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_results import KeptResult
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -68,8 +68,7 @@ def difference(first: str, second: str, *, environment: Environment) -> Differen
     with environment.store.reading() as connection:
         earlier, other = (run_named(connection, name) for name in (first, second))
         before, after = (
-            kept_results.load(connection, run.run_id, environment=environment)
-            for run in (earlier, other)
+            KeptResult(connection, run.run_id, environment).whole() for run in (earlier, other)
         )
     if (earlier.merchant_id, earlier.account_id) != (other.merchant_id, other.account_id):
         msg = f"{first} and {second} are nights of two accounts"
@@ -313,7 +312,7 @@ def _judged(
     inputs, _, _ = kept_inputs(run, environment=environment)
     with environment.store.reading() as connection:
         kept = kept_sources(connection, run, environment=environment)
-        then = kept_results.load(connection, run.run_id, environment=environment)
+        then = KeptResult(connection, run.run_id, environment).whole()
         stop = runs.stop_of(connection, run.run_id)
     if kept is None or then is None:
         raise InputsGoneError(NOT_KEPT.format(run.run_id))

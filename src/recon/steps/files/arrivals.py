@@ -10,29 +10,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Generic, TypeVar
 
 from recon.config.file_layouts import FileLayout, layout_of
-from recon.config.file_sources import S3, ExpectedFile, RemoteSource, moment_after
+from recon.config.file_sources import (
+    S3,
+    BankFolder,
+    ExpectedFile,
+    RemoteSource,
+    SettlementFolder,
+    moment_after,
+)
 from recon.config.settings import AccountSettings
 from recon.files.formats.raw_reader import SUFFIXES
+from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import LOOKS_MAX, NOT_TOLD, WAITS_FOR, inbox, unsettled
 from recon.files.inbox.arrived_files import Inbox as Waiting
-from recon.files.inbox.fetching import Fetched, RemoteFolder, fetch
-from recon.files.kinds.bank_file import ENDINGS
-from recon.model.errors import SourceUnreadableError
+from recon.files.inbox.fetching import RemoteFolder, fetch
+from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
-from recon.steps.files.file_endorsements import counting
-from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256
+from recon.privacy.shown_text import shown_name
+from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256, unread
+from recon.steps.files.words_on_files import counting
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
 from recon.store.nights import bank_rows, file_words, order_rows
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import Settlements
 
 
 def still_written(
@@ -70,132 +76,241 @@ WAIT_HOURS_MAX = 12
 Sleep = Callable[[float], None]
 
 
-class DeclaredInbox(Protocol):
-    """An inbox as it is declared: of order files, or of settlement files."""
-
-    @property
-    def inbox(self) -> Path:
-        """The folder."""
-
-    @property
-    def layouts(self) -> tuple[FileLayout, ...]:
-        """How its files are written."""
-
-    @property
-    def sources(self) -> tuple[RemoteSource, ...]:
-        """Folders elsewhere whose files are fetched into it."""
-
-    @property
-    def expected(self) -> tuple[ExpectedFile, ...]:
-        """Files that must be there for a night."""
+Taken = TypeVar("Taken")
 
 
-@dataclass(slots=True)
-class Arrivals:
-    """What came and what did not."""
+@dataclass
+class DeclaredInbox(Generic[Taken]):
+    """An inbox as the night of one account reads it: each file whole, or not at all.
 
-    fetched: list[str] = field(default_factory=list)
-    left: dict[str, str] = field(default_factory=dict)
+    Raises:
+        SourceMissingError: its folder does not exist.
+    """
+
+    run: Run
+    environment: Environment
+    folder: AccountSettings | SettlementFolder | BankFolder
+    called: str = "the inbox"
+    """By merchants.toml, for sentences."""
+    prefix: str = ""
+    """Stands before the names under which its files are noted."""
+    waiting: Waiting = field(init=False)
+    growing: Mapping[Path, str] = field(init=False)
+    """Why files that somebody writes are not read."""
+    fetched: list[str] = field(default_factory=list, init=False)
+    left: dict[str, str] = field(default_factory=dict, init=False)
     """File elsewhere -> why it was not fetched."""
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict, init=False)
     """Folder elsewhere -> why it could not be read."""
-    late: dict[str, str] = field(default_factory=dict)
+    late: dict[str, str] = field(default_factory=dict, init=False)
     """Name of an expected file -> who is late with it, in a sentence."""
+    kind: ClassVar[SourceKind] = SourceKind.ORDERS
+    endings: ClassVar[tuple[str, ...]] = SUFFIXES
+
+    def __post_init__(self) -> None:
+        if not self.folder.inbox.is_dir():
+            msg = (
+                f"{self.called} {self.folder.inbox} does not exist; create it or correct "
+                "merchants.toml"
+            )
+            raise SourceMissingError(msg)
+
+    @cached_property
+    def account(self) -> AccountSettings:
+        """Whose night reads it."""
+        settings, run = self.environment.settings, self.run
+        return settings.account(run.merchant_id, account_id=run.account_id)
+
+    def take(self, path: Path) -> Taken:
+        """Store one file that `refuse_growing` lets pass; what became of it.
+
+        Raises:
+            SourceMissingError: it is gone.
+            SourceUnreadableError: it is not what its name says.
+        """
+        raise NotImplementedError
+
+    def is_noted(self, connection: Connection, source: SourceFile) -> bool:
+        """Whether what stands for a file that cannot be read stands there already."""
+        noted = bank_rows.newest_of(connection, self.run, name=source.name)
+        return noted is not None and noted.sha256 == source.sha256
+
+    def missed(self, _connection: Connection) -> set[str]:
+        """What any night missed of files that tell of days: till then, nobody knows those."""
+        return set()
+
+    def name_of(self, path: Path) -> str:
+        """Under which the database knows a file."""
+        return f"{self.prefix}{shown_name(path.name)}"
+
+    def layout_of(self, path: Path) -> FileLayout:
+        """How a file is written."""
+        return layout_of(path.name, layouts=self.folder.layouts)
+
+    def refuse_growing(self, path: Path) -> None:
+        """Refuse a file that somebody writes.
+
+        Raises:
+            SourceUnreadableError: it kept changing.
+        """
+        if problem := self.growing.get(path, ""):
+            refuse(shown_name(path.name), problem)
+
+    def each(
+        self, *, sleep: Sleep
+    ) -> Iterator[tuple[str, Taken | None, SourceMissingError | SourceUnreadableError | None]]:
+        """Fetch and wait for what is to come, then take what is there, file by file.
+
+        Of each its name for people and what became of it, or why it cannot be read: that stands
+        among the sources as one rejected row, so that no total forgets it.
+        """
+        self._arrive(sleep)
+        self.waiting = self._looked()
+        self.growing = still_written(
+            self.waiting.files,
+            account=self.account,
+            layouts=self.folder.layouts,
+            environment=self.environment,
+        )
+        for path in self.waiting.files:
+            taken: Taken | None = None
+            problem: SourceMissingError | SourceUnreadableError | None = None
+            try:
+                taken = self.take(path)
+            except SourceMissingError as error:
+                problem = error
+            except SourceUnreadableError as error:
+                problem = error
+                self._note_unreadable(path, problem=str(error))
+            yield shown_name(path.name), taken, problem
 
     def sentence(self) -> str:
-        """All of it; "" when there is nothing to tell."""
+        """What was fetched, what waits, and what did not come; "" when there is nothing to tell."""
         sentences = [f"{len(self.fetched)} files were fetched."] if self.fetched else []
         sentences += [f"{name} was not fetched: {why}." for name, why in self.left.items()]
         sentences += [f"{why}." for why in (*self.failed.values(), *self.late.values())]
-        return "".join(f" {sentence}" for sentence in sentences)
+        return left(self.waiting) + "".join(f" {sentence}" for sentence in sentences)
 
+    def _looked(self) -> Waiting:
+        return inbox(self.folder.inbox, layouts=self.folder.layouts, endings=self.endings)
 
-def arrivals(
-    run: Run,
-    *,
-    account: DeclaredInbox,
-    environment: Environment,
-    sleep: Sleep,
-    kind: SourceKind = SourceKind.ORDERS,
-    prefix: str = "",
-) -> Arrivals:
-    """Fetch what is new, wait for what is expected, and note what did not come.
-
-    `prefix` stands before the names under which it is noted.
-    """
-    arrivals = Arrivals()
-    missing: list[tuple[ExpectedFile, datetime]] = []
-    for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
-        _fetch_all(arrivals, run, account=account, environment=environment)
-        missing = list(_missing(run, account=account, environment=environment, kind=kind))
-        now = environment.clock()
-        ends = [until for _, until in missing if until > now]
-        if not ends:
-            break
-        sleep(min(LOOK_AGAIN_SECONDS, max(1.0, (max(ends) - now).total_seconds())))
-    for expected, _ in missing:
-        name = expected.name(run.business_date)
-        waited = f", and was waited for until {expected.wait_until}" if expected.wait_until else ""
-        arrivals.late[name] = (
-            f"{name} of {expected.sender} is not there: it was expected by "
-            f"{expected.expected_by}{waited}; ask {expected.sender} for it"
-        )
-    if kind is SourceKind.ORDERS:
-        _let_go(arrivals, run, environment=environment)
-    noted_as = partial(_note_all, kind=kind, prefix=prefix)
-    noted_as(arrivals, run, account=account, environment=environment)
-    return arrivals
-
-
-def _let_go(arrivals: Arrivals, run: Run, *, environment: Environment) -> None:
-    """Files that were expected and that somebody let go, for the night that lacked them."""
-    with environment.store.reading() as connection:
-        counts = counting(connection, environment=environment)
-        gone = [
-            name
-            for name in arrivals.late
-            if file_words.dismissed(connection, run, name=name, counts=counts)
-        ]
-    for name in gone:
-        del arrivals.late[name]
-
-
-def _fetch_all(
-    arrivals: Arrivals, run: Run, *, account: DeclaredInbox, environment: Environment
-) -> None:
-    of_orders = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    settle = timedelta(seconds=of_orders.settle_seconds)
-    arrivals.left.clear()
-    arrivals.failed.clear()
-    for source in account.sources:
-        try:
-            came = _fetch(source, account=account, settle=settle, environment=environment)
-        except SourceUnreadableError as error:
-            arrivals.failed[source.shown] = str(error)
-            continue
-        arrivals.fetched += came.names
-        arrivals.left |= dict(came.left)
-        for name, why in came.misnamed.items():
-            arrivals.failed[source.shown] = f"{source.shown} holds {name}, which {why}"
-        if came.unfinished:
-            arrivals.failed[source.shown] = (
-                f"{source.shown} did not give {', '.join(came.unfinished)}, which somebody was "
-                "writing; run the night again when it is complete"
+    def _arrive(self, sleep: Sleep) -> None:
+        """Fetch what is new, wait for what is expected, and note what did not come."""
+        missing: list[tuple[ExpectedFile, datetime]] = []
+        for _ in range(WAIT_HOURS_MAX * 3600 // LOOK_AGAIN_SECONDS):
+            self._fetch_all()
+            missing = list(self._missing())
+            now = self.environment.clock()
+            ends = [until for _, until in missing if until > now]
+            if not ends:
+                break
+            sleep(min(LOOK_AGAIN_SECONDS, max(1.0, (max(ends) - now).total_seconds())))
+        for expected, _ in missing:
+            name, until = expected.name(self.run.business_date), expected.wait_until
+            waited = f", and was waited for until {until}" if until else ""
+            self.late[name] = (
+                f"{name} of {expected.sender} is not there: it was expected by "
+                f"{expected.expected_by}{waited}; ask {expected.sender} for it"
             )
+        if self.kind is SourceKind.ORDERS:
+            # Somebody may have let one go, for the night that lacked it.
+            with self.environment.store.reading() as connection:
+                counts = counting(connection, environment=self.environment)
+                for name in [*self.late]:
+                    if file_words.dismissed(connection, self.run, name=name, counts=counts):
+                        del self.late[name]
+        self._note_all()
 
+    def _fetch_all(self) -> None:
+        settle = timedelta(seconds=self.account.settle_seconds)
+        self.left.clear()
+        self.failed.clear()
+        for source in self.folder.sources:
+            try:
+                with _opened(source, environment=self.environment.variables) as folder:
+                    came = fetch(
+                        folder,
+                        inbox=self.folder.inbox,
+                        patterns=source.files,
+                        layouts=self.folder.layouts,
+                        crash_point=self.environment.crash_point,
+                        settle=partial(self.environment.pause, settle) if settle else None,
+                    )
+            except SourceUnreadableError as error:
+                self.failed[source.shown] = str(error)
+                continue
+            self.fetched += came.names
+            self.left |= dict(came.left)
+            for name, why in came.misnamed.items():
+                self.failed[source.shown] = f"{source.shown} holds {name}, which {why}"
+            if came.unfinished:
+                self.failed[source.shown] = (
+                    f"{source.shown} did not give {', '.join(came.unfinished)}, which somebody was "
+                    "writing; run the night again when it is complete"
+                )
 
-def _fetch(
-    source: RemoteSource, *, account: DeclaredInbox, settle: timedelta, environment: Environment
-) -> Fetched:
-    with _opened(source, environment=environment.variables) as folder:
-        return fetch(
-            folder,
-            inbox=account.inbox,
-            patterns=source.files,
-            layouts=account.layouts,
-            crash_point=environment.crash_point,
-            settle=partial(environment.pause, settle) if settle else None,
+    def _missing(self) -> Iterator[tuple[ExpectedFile, datetime]]:
+        """Expected files that are not there, and until when each is waited for."""
+        here = {path.name for path in self._looked().files}
+        calendar = self.environment.settings.rules.business_calendar
+        closes = calendar.closes_at(self.run.business_date)
+        for expected in self.folder.expected:
+            if expected.name(self.run.business_date) not in here:
+                clock_time = expected.wait_until
+                yield (
+                    expected,
+                    moment_after(closes, clock_time=clock_time, zone=calendar.zone)
+                    if clock_time
+                    else closes,
+                )
+
+    @property
+    def watched(self) -> list[str]:
+        """What is to come: folders elsewhere, and expected files."""
+        expected = [each.name(self.run.business_date) for each in self.folder.expected]
+        return [*dict.fromkeys([*(source.shown for source in self.folder.sources), *expected])]
+
+    def _note_all(self) -> None:
+        problems = self.failed | self.late
+        if not self.watched:
+            return
+        with self.environment.store.reading() as connection:
+            noted = {
+                source.name: source.rows_rejected > 0
+                for source, _ in order_rows.files_of_night(connection, self.run)
+                if source.sha256.startswith(ABSENT)
+            }
+            missed = self.missed(connection)
+        for name in self.watched:
+            stored = self.prefix + name
+            if name in problems and not noted.get(stored, False):
+                self.note_absent(stored, problem=problems[name])
+            elif name not in problems and (noted.get(stored, False) or stored in missed):
+                self.note_absent(stored)
+
+    def note_absent(self, name: str, *, problem: str = "") -> None:
+        """Put something that is not there among the sources; no problem: it is there now."""
+        with self.environment.store.writing(turn=Turn.ORDERS) as connection:
+            at = self.environment.clock()
+            sha256 = absent_sha256(name, problem, self.run.run_id, str(at))
+            rejected = [Reject(self.kind, name, 0, WHOLE_FILE, problem, "")] if problem else []
+            source = unread(self.kind, name, sha256=sha256, rejected=len(rejected))
+            order_rows.insert_file(connection, self.run, rejects=rejected, source=source, at=at)
+
+    def _note_unreadable(self, path: Path, *, problem: str) -> None:
+        """Note a file that could not be read as one rejected row."""
+        name = self.name_of(path)
+        source = unread(
+            self.kind,
+            name,
+            sha256=unreadable_identity(path, name=name),
+            size_bytes=path.lstat().st_size,
         )
+        rejects = [Reject(self.kind, name, 0, WHOLE_FILE, problem, "")]
+        with self.environment.store.writing(turn=Turn.ORDERS) as connection:
+            if not self.is_noted(connection, source):
+                at = self.environment.clock()
+                order_rows.insert_file(connection, self.run, rejects=rejects, source=source, at=at)
 
 
 def _opened(
@@ -211,122 +326,11 @@ def _opened(
     return sftp_folder(source, environment=environment)
 
 
-def _missing(
-    run: Run, *, account: DeclaredInbox, environment: Environment, kind: SourceKind
-) -> Iterator[tuple[ExpectedFile, datetime]]:
-    """Expected files that are not there, and until when each is waited for."""
-    endings = ENDINGS if kind is SourceKind.BANK else SUFFIXES
-    waiting = inbox(account.inbox, layouts=account.layouts, endings=endings)
-    here = {path.name for path in waiting.files}
-    calendar = environment.settings.rules.business_calendar
-    closes = calendar.closes_at(run.business_date)
-    for expected in account.expected:
-        if expected.name(run.business_date) not in here:
-            until = expected.wait_until
-            yield (
-                expected,
-                moment_after(closes, clock_time=until, zone=calendar.zone) if until else closes,
-            )
-
-
-def _note_all(
-    arrivals: Arrivals,
-    run: Run,
-    *,
-    account: DeclaredInbox,
-    kind: SourceKind,
-    prefix: str,
-    environment: Environment,
-) -> None:
-    watched = [source.shown for source in account.sources]
-    watched += [expected.name(run.business_date) for expected in account.expected]
-    problems = arrivals.failed | arrivals.late
-    if not watched:
-        return
-    with environment.store.reading() as connection:
-        noted = {
-            source.name: source.rows_rejected > 0
-            for source, _ in order_rows.files_of_night(connection, run)
-            if source.sha256.startswith(ABSENT)
-        }
-        missed = _missed(connection, run, kind=kind, environment=environment)
-    note = partial(note_absent, run=run, environment=environment, kind=kind)
-    for name in dict.fromkeys(watched):
-        stored = prefix + name
-        if name in problems and not noted.get(stored, False):
-            note(stored, problem=problems[name])
-        elif name not in problems and (noted.get(stored, False) or stored in missed):
-            note(stored, problem="")
-
-
-def _missed(
-    connection: Connection, run: Run, *, kind: SourceKind, environment: Environment
-) -> set[str]:
-    """What any night missed of files that tell of days: until it is there, nobody knows those."""
-    if kind is SourceKind.BANK:
-        return bank_rows.not_right(connection, run)
-    if kind is not SourceKind.SETTLEMENT:
-        return set()
-    settled = Settlements(connection, run, storages_of(environment))
-    return {name for _, name in settled.missing(whole_file=WHOLE_FILE)}
-
-
-def note_absent(
-    name: str,
-    *,
-    problem: str,
-    run: Run,
-    environment: Environment,
-    kind: SourceKind = SourceKind.ORDERS,
-) -> None:
-    """Put something that is not there among the sources; no problem: it is there now."""
-    rejected = int(bool(problem))
-    with environment.store.writing(turn=Turn.ORDERS) as connection:
-        at = environment.clock()
-        source = SourceFile(
-            kind=kind,
-            name=name,
-            sha256=absent_sha256(name, problem, run.run_id, str(at)),
-            size_bytes=0,
-            rows_read=rejected,
-            rows_accepted=0,
-            rows_rejected=rejected,
-            rows_skipped=0,
-            rows_unassigned=rejected,
-        )
-        order_rows.insert_file(
-            connection,
-            run,
-            rejects=[Reject(kind, name, 0, WHOLE_FILE, problem, "")][:rejected],
-            source=source,
-            at=at,
-        )
-
-
 def unreadable_identity(path: Path, *, name: str) -> str:
     """What tells versions of a file apart whose bytes are not trusted: name, size and time."""
     status = path.lstat()
     identity = f"unreadable\x1f{name}\x1f{status.st_size}\x1f{status.st_mtime_ns}"
     return hashlib.sha256(identity.encode()).hexdigest()
-
-
-def unreadable(
-    path: Path, *, problem: str, kind: SourceKind, name: str
-) -> tuple[SourceFile, Reject]:
-    """A file that could not be read, as one rejected row of a source."""
-    status = path.lstat()
-    source = SourceFile(
-        kind=kind,
-        name=name,
-        sha256=unreadable_identity(path, name=name),
-        size_bytes=status.st_size,
-        rows_read=1,
-        rows_accepted=0,
-        rows_rejected=1,
-        rows_skipped=0,
-        rows_unassigned=1,
-    )
-    return source, Reject(kind, name, 0, WHOLE_FILE, problem, "")
 
 
 def left(waiting: Waiting) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from statistics import median
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from recon.proof.books_bridge import (
     sums_by_type,
 )
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
-from recon.steps.ground.environment import Environment
+from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.nights import file_words, order_rows
@@ -37,26 +37,10 @@ USUAL_FILES_MIN = 3
 """With fewer nobody knows what is usual."""
 UNJUDGED_SHOWN_MAX = 3
 """Senders that a sentence names."""
+UNDECLARED_SHOWN_MAX = 3
 SHORT_SHARE = 0.5
 """Fewer rows than this share of the usual number are told."""
 _DIGITS = re.compile(r"[0-9]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Short:
-    """A file with fewer rows than its sender's last ones had."""
-
-    name: str
-    rows: int
-    usual: tuple[int, ...]
-    """Rows of the sender's last files, each of another night."""
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name} has {self.rows:,} rows; its sender's last {len(self.usual)} files had "
-            f"{min(self.usual):,} to {max(self.usual):,}, and neither a trailer nor a control or "
-            "done file says that it is whole: ask the sender whether it was cut"
-        )
 
 
 def short_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
@@ -65,15 +49,8 @@ def short_files_told(run: Run, *, until: int | None, environment: Environment) -
     return _short(files, earlier=earlier)
 
 
-def cut_files_told(run: Run, *, until: int | None, environment: Environment) -> list[str]:
-    """The same, and which senders nobody can judge yet."""
-    files, earlier = _without_an_end(run, until=until, environment=environment)
-    return [*_short(files, earlier=earlier), *_unjudged(files, earlier=earlier)]
-
-
 def _short(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
-    shorts = (short_of(file, earlier=earlier) for file in files)
-    return [f"{short}." for short in shorts if short is not None]
+    return [*filter(None, (short_of(file, earlier=earlier) for file in files))]
 
 
 def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
@@ -104,8 +81,8 @@ def _without_an_end(
     return [file for file in orders if not _says_its_end(file.name, account.layouts)], earlier
 
 
-def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> Short | None:
-    """What a file lacks beside its sender's last ones; None where it is as usual.
+def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> str:
+    """What a file lacks beside its sender's last ones, in a sentence; "" where it is as usual.
 
     Args:
         file: The file.
@@ -113,8 +90,12 @@ def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> Short |
     """
     usual = _usual(file.name, earlier=earlier)
     if len(usual) < USUAL_FILES_MIN or file.rows_read >= SHORT_SHARE * median(usual):
-        return None
-    return Short(file.name, file.rows_read, usual)
+        return ""
+    return (
+        f"{file.name} has {file.rows_read:,} rows; its sender's last {len(usual)} files had "
+        f"{min(usual):,} to {max(usual):,}, and neither a trailer nor a control or done file says "
+        "that it is whole: ask the sender whether it was cut."
+    )
 
 
 def _usual(name: str, *, earlier: Sequence[tuple[str, int]]) -> tuple[int, ...]:
@@ -175,8 +156,7 @@ def with_taken(
 
 def declared_accounts(environment: Environment) -> frozenset[Account]:
     """Every account that has a night of its own."""
-    pairs = (name.split("/", 1) for name in environment.settings.accounts)
-    return frozenset((merchant_id, account_id) for merchant_id, account_id in pairs)
+    return frozenset(map(account_of, environment.settings.accounts))
 
 
 class BookRows(NamedTuple):
@@ -230,21 +210,21 @@ def with_steps(
 
 
 def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
-    """What page one says of the files: accounts that nobody declared, and files that look cut."""
-    undeclared = undeclared_told(run, until=until, environment=environment)
-    return [*undeclared, *cut_files_told(run, until=until, environment=environment)]
+    """What page one says of the files.
 
-
-def undeclared_told(run: Run, *, until: int, environment: Environment) -> list[str]:
-    """A sentence when order rows name accounts that nobody declared: no night compares them."""
+    Accounts that order rows name and nobody declared, for no night compares them; files that look
+    cut; and of which senders nobody can judge that yet.
+    """
     with environment.store.reading() as connection:
         orders = StoredOrders(connection, run, storages_of(environment), until)
         undeclared = orders.undeclared_accounts(declared_accounts(environment))
-    if not undeclared:
-        return []
-    named = ", ".join(undeclared[:_SHOWN_MAX])
-    sentence = f"Order rows name accounts that nobody declared ({named}): no night compares them."
-    return [f"{sentence} Declare them in merchants.toml, or have the file corrected."]
-
-
-_SHOWN_MAX = 3
+    files, earlier = _without_an_end(run, until=until, environment=environment)
+    sentences = [*_short(files, earlier=earlier), *_unjudged(files, earlier=earlier)]
+    if undeclared:
+        named = ", ".join(undeclared[:UNDECLARED_SHOWN_MAX])
+        sentence = (
+            f"Order rows name accounts that nobody declared ({named}): no night compares them. "
+            "Declare them in merchants.toml, or have the file corrected."
+        )
+        sentences.insert(0, sentence)
+    return sentences

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
-from recon.model.words import KeyAnswer, SetState, SourceKind, Verdict
+from recon.model.words import KeyAnswer, SetState, SourceFile, SourceKind, Verdict
 from recon.proof.verdict import allowance
 
 WHOLE_FILE = "(whole file)"
@@ -20,6 +20,23 @@ ABSENT = "00000000"
 def absent_sha256(*identity: str) -> str:
     """What stands as the hash of something that was never read."""
     return ABSENT + hashlib.sha256("\x1f".join(identity).encode()).hexdigest()[len(ABSENT) :]
+
+
+def unread(
+    kind: SourceKind, name: str, *, sha256: str, size_bytes: int = 0, rejected: int = 1
+) -> SourceFile:
+    """What stands for something of which nothing was read: as a source with one rejected row."""
+    return SourceFile(
+        kind=kind,
+        name=name,
+        sha256=sha256,
+        size_bytes=size_bytes,
+        rows_read=rejected,
+        rows_accepted=0,
+        rows_rejected=rejected,
+        rows_skipped=0,
+        rows_unassigned=rejected,
+    )
 
 
 NO_ORDER_FILE = "no order file has arrived for this business date"

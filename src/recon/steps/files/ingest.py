@@ -1,58 +1,315 @@
-"""Step 1: order files, and settlement files, into tables, each file whole or not at all.
+"""Step 1: order files, settlement files and statements of banks into tables, each whole or not.
 
 The same content again is a no-op with a clear line; a file that is not what its name says stays in
-the inbox, is reported, and the night goes on without it (its verdict is INCOMPLETE then).
+the inbox, is reported, and the night goes on without it (its verdict is INCOMPLETE then). Until a
+settlement file that could not be read, or did not come, is there, no payment of its days is called
+unsettled.
+
+A bank may serve several accounts: whose night comes first reads a file, the others note that it is
+known. Of the entries only those are kept that may be ours; a file is read again when a batch, or a
+list of payments, became known since that may name one of its entries.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 
-from recon.config.file_layouts import FileLayout, layout_of
+from recon.config.file_sources import BankFolder, SettlementFolder
 from recon.files.formats.named_bytes import sha256_of
-from recon.files.formats.raw_table import refuse
-from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.archive import is_kept, keep_read
+from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.instruction_file import is_instruction_file
-from recon.files.reader import OrderRead, SpooledRows, instruction_file, order_file
+from recon.files.reader import (
+    OrderRead,
+    SpooledRows,
+    bank_file,
+    instruction_file,
+    order_file,
+    settlement_file,
+)
+from recon.files.reader.files import BankRead
 from recon.instructions.sealing import Seal
+from recon.matching.bank.receipts import kept_of_parts, lists_of_ours
+from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.headway import Way
 from recon.model.nights import Mode, StepSummary
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
-from recon.steps.files.arrivals import (
-    arrivals,
-    left,
-    still_written,
-    unreadable,
-    unreadable_identity,
-)
+from recon.steps.files.arrivals import DeclaredInbox, Sleep, unreadable_identity
 from recon.steps.files.arrived_rows import short_files_told
-from recon.steps.files.bank_statements import ingest_banks
-from recon.steps.files.file_endorsements import counting
+from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.order_files import refused_actions
-from recon.steps.files.settlement_files import ingest_settlement
-from recon.steps.files.words_on_files import guarded
+from recon.steps.files.words_on_files import counting, guarded
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.night_folder import storage_of, storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import file_words, order_rows, runs
+from recon.store.nights import bank_rows, file_words, order_rows, runs, settlement_rows
 from recon.store.nights.facts_rows import Account
 from recon.store.nights.runs import Run
+from recon.store.nights.settlement_rows import Settlements
 
 AFTER_CUT_OFF = timedelta(hours=6)
 """Rows of the first hours after the cut-off belong to the day that closed: files are made then."""
 STRAY_ROWS_SHARE = 0.01
 """Of the rows with the newest times so many may be wrong; they say nothing of the file."""
+STEP = "ingest"
+NAMED_MAX = 3
+"""Refused instructions that the step names; `recon order-file check` shows more."""
+LET_GO = "was not read: somebody let it go (`recon file list`)"
+
+
+@reading_lost_facts
+def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) -> StepSummary:
+    """Read what is new in the account's inboxes, after what is elsewhere was fetched into them.
+
+    Raises:
+        SourceMissingError: the folder of an inbox does not exist.
+    """
+    with environment.store.reading() as connection:
+        run = runs.get(connection, run_id)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    orders = OrderInbox(run, environment, account)
+    lost = [*missing_read_again((run.merchant_id, run.account_id), environment=environment)]
+    figures = dict.fromkeys(("files", "known_files", "rows", "rejected", "refused"), 0)
+    refused: list[str] = []
+    copies: list[str] = []
+    for name, source, problem in orders.each(sleep=sleep):
+        if problem is not None:
+            is_gone = isinstance(problem, SourceMissingError)
+            why = "was gone when it was to be read" if is_gone else problem
+            refused.append(f"{name}: {why}")
+            continue
+        if source is None:
+            figures["known_files"] += name not in orders.later
+            continue
+        if order_rows.is_copy(source):
+            copies.append(f"{shown_name(source.name)} ({source.rows_read} rows)")
+        counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
+        figures |= {name: figures[name] + more for name, more in counted.items()}
+    figures["refused"] = len(refused)
+    figures["refused_instructions"] = len(orders.against)
+    sentence = _sentence(figures, refused=refused, later=orders.later)
+    sentence += _against_told(orders.against)
+    sentence += f" Told before, and counted once: {', '.join(copies)}." if copies else ""
+    sentence += orders.sentence()
+    sentence += f" Not archived: {'; '.join(orders.private)}." if orders.private else ""
+    short = short_files_told(run, until=None, environment=environment)
+    figures["short_files"] = len(short)
+    sentence += "".join(f" {each}" for each in (*short, *lost))
+    if account.settlement is not None:
+        settlement = SettlementInbox(run, environment, account.settlement)
+        sentence += settlement.read(figures, sleep=sleep)
+    for name, folder in environment.settings.banks.items():
+        if (run.merchant_id, run.account_id) in environment.settings.rules.bank[name].served:
+            bank = BankInbox.of(name, folder=folder, run=run, environment=environment)
+            sentence += bank.read(figures, sleep=sleep)
+    with environment.store.writing() as connection:
+        runs.note_step(connection, run_id, step=STEP)
+    return StepSummary(STEP, sentence, figures)
+
+
+def _against_told(against: Sequence[str]) -> str:
+    if not against:
+        return ""
+    more = f"; and {len(against) - NAMED_MAX} more" if len(against) > NAMED_MAX else ""
+    return (
+        f" {len(against)} instructions refused; their rows are compared, and two people approve "
+        f"what is meant so: {'; '.join(against[:NAMED_MAX])}{more}."
+    )
+
+
+def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping[str, str]) -> str:
+    if not figures["files"] and not figures["known_files"] and not refused and not later:
+        return "The inbox is empty: no order file has arrived."
+    sentence = (
+        f"{figures['files']} new order files with {figures['rows']} rows accepted and "
+        f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
+    )
+    for name, why in later.items():
+        sentence += f" {name} {why}." if why == LET_GO else f" {name} was left: {why}."
+    if refused:
+        sentence += (
+            f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
+        )
+    return sentence
+
+
+@dataclass
+class OrderInbox(DeclaredInbox[SourceFile | None]):
+    """The inbox of order files and of files of instructions."""
+
+    private: list[str] = field(default_factory=list, init=False)
+    """Files that are not archived, and why."""
+    later: dict[str, str] = field(default_factory=dict, init=False)
+    """Files that are left for a later night, and why."""
+    against: list[str] = field(default_factory=list, init=False)
+    """Instructions that their own rows contradict."""
+
+    def take(self, path: Path) -> SourceFile | None:
+        """Nothing when its content was read before, or when it is left."""
+        shown, environment = shown_name(path.name), self.environment
+        if self._is_let_go(path):
+            self.later[shown] = LET_GO
+            return None
+        self.refuse_growing(path)
+        sha256 = sha256_of(path)
+        is_known, copy = self._taken_before(path, sha256=sha256)
+        if is_known:
+            return copy
+        with guarded(path, run=self.run, environment=environment, sha256=sha256):
+            if is_instruction_file(path):
+                return self._take_instructions(path)
+            archive, rules = self.account.archive, environment.settings.rules
+            layout, keep = self.layout_of(path), archive is not None
+            with order_file(path, rules=rules, layout=layout, keep=keep) as read:
+                if why := left_for_later(read, run=self.run, environment=environment):
+                    self.later[shown] = why
+                    return None
+                self._archive(path, read.facts.source_file, why=read.facts.private)
+                return self._save(read)
+
+    def is_noted(self, connection: Connection, source: SourceFile) -> bool:
+        """Whether that is what stands now, or was said to be read again."""
+        return self._known(connection, source.name, sha256=source.sha256) is not None
+
+    def _is_let_go(self, path: Path) -> bool:
+        """Whether somebody let go of this very version of a file that could not be read."""
+        name = shown_name(path.name)
+        with self.environment.store.reading() as connection:
+            counts = counting(connection, environment=self.environment)
+            identity = file_words.dismissed(connection, self.run, name=name, counts=counts)
+        return identity != "" and identity == unreadable_identity(path, name=name)
+
+    def _taken_before(self, path: Path, *, sha256: str) -> tuple[bool, SourceFile | None]:
+        """Whether this very content was read whole in an earlier night, and is kept if it is to be.
+
+        And what was noted of it where it was read under another name. Files that stay in an inbox
+        would otherwise cost each night what they cost the first.
+        """
+        with self.environment.store.reading() as connection:
+            known = self._known(connection, path.name, sha256=sha256)
+        if known is None:  # nor is what was refused known by its content: it is told each night
+            return False, None
+        archive = self.account.archive
+        if archive is not None and not is_kept(path, sha256=sha256, archive=archive):
+            return False, None
+        if known.name == path.name:
+            return True, None
+        with self.environment.store.writing(turn=Turn.ORDERS) as connection:
+            return self._stands(connection, path.name, sha256=sha256)
+
+    def _known(self, connection: Connection, name: str, *, sha256: str) -> SourceFile | None:
+        counts = counting(connection, environment=self.environment)
+        return file_words.known_file(connection, self.run, name=name, sha256=sha256, counts=counts)
+
+    def _stands(
+        self, connection: Connection, name: str, *, sha256: str
+    ) -> tuple[bool, SourceFile | None]:
+        """Whether content is known; of what is so under another name it is noted, and what."""
+        known = self._known(connection, name, sha256=sha256)
+        if known is None or known.name == name:
+            return known is not None, None
+        at = self.environment.clock()
+        return True, order_rows.save_copy(connection, self.run, of=known, name=name, at=at)
+
+    def _archive(self, path: Path, source: SourceFile, *, why: str) -> None:
+        """Keep what was read before anything of it is stored, unless it is private."""
+        archive = self.account.archive
+        if archive is not None and (
+            why := keep_read(path, sha256=source.sha256, private=why, archive=archive)
+        ):
+            self.private.append(f"{shown_name(path.name)}: {why}")
+
+    def _save(self, read: OrderRead) -> SourceFile | None:
+        """Store a file that was read whole; nothing when its content was read before.
+
+        Its rows are written before anybody waits for it.
+        """
+        store, run, source = self.environment.store, self.run, read.facts.source_file
+        account = (run.merchant_id, run.account_id)
+        orders = order_rows.written(
+            run,
+            source=source,
+            parts=lambda: _counted(read),
+            sender=_sender_of(account, environment=self.environment),
+            storage=storage_of(run, environment=self.environment),
+        )
+        self.environment.crash_point("archived the orders")
+        found: dict[int, str] = {}
+
+        def looked_through() -> Iterator[SpooledRows]:
+            """The rows; what contradicts itself in them is noted as they pass."""
+            for part in read.parts():
+                found.update(refused_actions(part.actions))
+                yield part
+
+        with store.writing(turn=Turn.ORDERS) as connection:
+            is_known, copy = self._stands(connection, source.name, sha256=source.sha256)
+            if is_known:
+                return copy
+            order_rows.save_file(
+                connection,
+                run,
+                orders=orders,
+                parts=looked_through,
+                rejects=read.facts.rejects,
+                at=self.environment.clock(),
+            )
+        name = shown_name(source.name)
+        self.against += [f"{name} line {line}: {why}" for line, why in found.items()]
+        return source
+
+    def _take_instructions(self, path: Path) -> SourceFile | None:
+        settings = self.environment.settings
+        read, why = instruction_file(
+            path,
+            rules=settings.rules,
+            seal=Seal(settings.seal_key) if settings.seal_key else None,
+            review_flags=settings.gateway.review_flags,
+            interface=settings.interface,
+            layout=self.layout_of(path),
+            keep=self.account.archive is not None,
+        )
+        source = read.source_file
+        self._archive(path, source, why=why)
+        with self.environment.store.writing(turn=Turn.ORDERS) as connection:
+            is_known, copy = self._stands(connection, source.name, sha256=source.sha256)
+            if is_known:
+                return copy
+            order_rows.save_instruction_file(
+                connection,
+                self.run,
+                actions=read.actions,
+                rejects=read.rejects,
+                source=source,
+                at=self.environment.clock(),
+            )
+        return source
+
+
+def _sender_of(account: Account, *, environment: Environment) -> str:
+    """Whose inbox it is: the first of the accounts that share it, for they have one sender."""
+    every = environment.settings.accounts
+    own = "/".join(account)
+    return min(name for name, each in every.items() if each.inbox == every[own].inbox)
+
+
+def _counted(read: OrderRead) -> Iterator[SpooledRows]:
+    """The rows of a file, told as they are stored."""
+    source = read.facts.source_file
+    way = Way(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
+    for part in read.parts():
+        yield part
+        way.more(len(part.orders))
 
 
 def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> str:
@@ -91,18 +348,16 @@ def _known_of_night(run: Run, *, name: str, environment: Environment) -> tuple[b
 
 def _reach(read: OrderRead) -> datetime | None:
     """Up to when its rows go, without the few newest that may be mistakes; None without rows."""
-    instants = [_newest_of_rows(part.orders) for part in read.parts()]
+    instants = []
+    for part in read.parts():
+        times = part.orders[["ordered_at", "updated_at"]].max(axis=1).dropna()
+        microseconds = times.astype("datetime64[us, UTC]").to_numpy("datetime64[us]")
+        instants.append(microseconds.astype(np.int64))
     every = np.sort(np.concatenate(instants)) if instants else np.array([], dtype=np.int64)
     if not every.size:
         return None
     rank = every.size - 1 - int(every.size * STRAY_ROWS_SHARE)
     return datetime.fromtimestamp(int(every[rank]) / 1_000_000, UTC)
-
-
-def _newest_of_rows(orders: pd.DataFrame) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """Microseconds of each row's newest time; rows without one are left out."""
-    times = orders[["ordered_at", "updated_at"]].max(axis=1).dropna()
-    return times.astype("datetime64[us, UTC]").to_numpy("datetime64[us]").astype(np.int64)
 
 
 def _business_day(day: date, *, calendar: BusinessCalendar) -> date:
@@ -112,351 +367,195 @@ def _business_day(day: date, *, calendar: BusinessCalendar) -> date:
     return day
 
 
-STEP = "ingest"
-NAMED_MAX = 3
-"""Refused instructions that the step names; `recon order-file check` shows more."""
-LET_GO = "was not read: somebody let it go (`recon file list`)"
+@dataclass
+class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
+    """The inbox of an account's settlement files."""
 
+    folder: SettlementFolder
+    called: str = "settlement.inbox"
+    prefix: str = settlement_rows.NAME_PREFIX
+    kind: ClassVar[SourceKind] = SourceKind.SETTLEMENT
 
-@reading_lost_facts
-def ingest(
-    run_id: str, *, environment: Environment, sleep: Callable[[float], None] = time.sleep
-) -> StepSummary:
-    """Read what is new in the account's inbox, after what is elsewhere was fetched into it.
+    def read(self, figures: dict[str, int], *, sleep: Sleep) -> str:
+        """Read what is new of them; what happened, in sentences."""
+        new = rows = 0
+        words = ""
+        for name, taken, problem in self.each(sleep=sleep):
+            source, sentence = taken or (None, _not_taken(name, problem, figures=figures))
+            words += sentence
+            if source is not None:
+                new, rows = new + 1, rows + source.rows_accepted
+        figures["settlement_files"], figures["settlement_lines"] = new, rows
+        known = len(self.waiting.files) - new
+        what = f" {new} new settlement files with {rows} lines accepted; {known} known or refused."
+        if not self.waiting.files:
+            what = " No settlement file has arrived."
+        return what + words + self.sentence()
 
-    Raises:
-        SourceMissingError: the inbox folder does not exist.
-    """
-    with environment.store.reading() as connection:
-        run = runs.get(connection, run_id)
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    if not account.inbox.is_dir():
-        msg = f"the inbox {account.inbox} does not exist; create it or correct merchants.toml"
-        raise SourceMissingError(msg)
-    figures = dict.fromkeys(("files", "known_files", "rows", "rejected", "refused"), 0)
-    later: dict[str, str] = {}
-    refused: list[str] = []
-    against: list[str] = []
-    copies: list[str] = []
-    private: list[str] = []
-    inbox_of = (run.merchant_id, run.account_id)
-    lost = [*missing_read_again(inbox_of, environment=environment)]
-    came = arrivals(run, account=account, environment=environment, sleep=sleep)
-    waiting = inbox(account.inbox, layouts=account.layouts)
-    growing = still_written(
-        waiting.files, account=account, layouts=account.layouts, environment=environment
-    )
-    read = partial(
-        _ingest_file,
-        run=run,
-        environment=environment,
-        private=private,
-        later=later,
-        against=against,
-    )
-    for path in waiting.files:
-        source, problem = read(path, problem=growing.get(path, ""))
-        if problem:
-            refused.append(f"{shown_name(path.name)}: {problem}")
-            continue
-        if source is None:
-            figures["known_files"] += shown_name(path.name) not in later
-            continue
-        if order_rows.is_copy(source):
-            copies.append(f"{shown_name(source.name)} ({source.rows_read} rows)")
-        counted = {"files": 1, "rows": source.rows_accepted, "rejected": source.rows_rejected}
-        figures |= {name: figures[name] + more for name, more in counted.items()}
-    figures["refused"] = len(refused)
-    figures["refused_instructions"] = len(against)
-    sentence = _sentence(figures, refused=refused, later=later) + _against_told(against)
-    sentence += f" Told before, and counted once: {', '.join(copies)}." if copies else ""
-    sentence += left(waiting) + came.sentence()
-    sentence += _not_archived(private) + _short_told(run, figures=figures, environment=environment)
-    sentence += "".join(f" {each}" for each in lost)
-    for others in (ingest_settlement, ingest_banks):
-        sentence += others(run, figures=figures, environment=environment, sleep=sleep)
-    with environment.store.writing() as connection:
-        runs.note_step(connection, run_id, step=STEP)
-    return StepSummary(STEP, sentence, figures)
+    def take(self, path: Path) -> tuple[SourceFile | None, str]:
+        """Nothing when its content was read before; and what is to be told of it.
 
-
-def _against_told(against: Sequence[str]) -> str:
-    if not against:
-        return ""
-    more = f"; and {len(against) - NAMED_MAX} more" if len(against) > NAMED_MAX else ""
-    return (
-        f" {len(against)} instructions refused; their rows are compared, and two people approve "
-        f"what is meant so: {'; '.join(against[:NAMED_MAX])}{more}."
-    )
-
-
-def _not_archived(private: Sequence[str]) -> str:
-    return f" Not archived: {'; '.join(private)}." if private else ""
-
-
-def _short_told(run: Run, *, figures: dict[str, int], environment: Environment) -> str:
-    short = short_files_told(run, until=None, environment=environment)
-    figures["short_files"] = len(short)
-    return "".join(f" {sentence}" for sentence in short)
-
-
-def _ingest_file(
-    path: Path,
-    *,
-    problem: str,
-    run: Run,
-    environment: Environment,
-    private: list[str],
-    later: dict[str, str],
-    against: list[str],
-) -> tuple[SourceFile | None, str]:
-    """Store one file; nothing when its content was read before, and why it cannot be read.
-
-    `later` gets the files that are left for a later night, and why; `against` the instructions
-    that their own rows contradict.
-    """
-    try:
-        if _let_go(path, run=run, environment=environment):
-            later[shown_name(path.name)] = LET_GO
+        Its lines are written before anybody waits for it.
+        """
+        self.refuse_growing(path)
+        run, environment, name = self.run, self.environment, self.name_of(path)
+        sha256, archive = sha256_of(path), self.account.archive
+        with environment.store.reading() as connection:
+            noted = bank_rows.newest_of(connection, run, name=name)
+        is_known = noted is not None and noted.sha256 == sha256
+        if is_known and (archive is None or is_kept(path, sha256=sha256, archive=archive)):
             return None, ""
-        if problem:
-            refuse(shown_name(path.name), problem)
-        sha256 = sha256_of(path)
-        is_known, copy = _taken_before(path, sha256=sha256, run=run, environment=environment)
-        if is_known:
-            return copy, ""
+        rules, layout, keep = environment.settings.rules, self.layout_of(path), archive is not None
         with guarded(path, run=run, environment=environment, sha256=sha256):
-            if is_instruction_file(path):
-                return _ingest_instructions(path, run=run, environment=environment, private=private)
-            return _ingest_orders(
-                path,
-                run=run,
-                environment=environment,
-                private=private,
-                later=later,
-                against=against,
-            )
-    except SourceMissingError:
-        return None, "was gone when it was to be read"
-    except SourceUnreadableError as error:
-        return None, _refused(path, str(error), run=run, environment=environment)
-
-
-def _taken_before(
-    path: Path, *, sha256: str, run: Run, environment: Environment
-) -> tuple[bool, SourceFile | None]:
-    """Whether this very content was read whole in an earlier night, and is kept if it is to be.
-
-    And what was noted of it where it was read under another name. Files that stay in an inbox
-    would otherwise cost each night what they cost the first.
-    """
-    with environment.store.reading() as connection:
-        known = file_words.known_file(
-            connection,
-            run,
-            name=path.name,
-            sha256=sha256,
-            counts=counting(connection, environment=environment),
-        )
-    if known is None:  # nor is what was refused known by its content: it is told each night
-        return False, None
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    if account.archive is not None and not is_kept(path, sha256=sha256, archive=account.archive):
-        return False, None
-    if known.name == path.name:
-        return True, None
-    with environment.store.writing(turn=Turn.ORDERS) as connection:
-        return _known(connection, run, name=path.name, sha256=sha256, environment=environment)
-
-
-def _let_go(path: Path, *, run: Run, environment: Environment) -> bool:
-    """Whether somebody let go of this very version of a file that could not be read."""
-    name = shown_name(path.name)
-    with environment.store.reading() as connection:
-        identity = file_words.dismissed(
-            connection, run, name=name, counts=counting(connection, environment=environment)
-        )
-    return identity != "" and identity == unreadable_identity(path, name=name)
-
-
-def _ingest_orders(
-    path: Path,
-    *,
-    run: Run,
-    environment: Environment,
-    private: list[str],
-    later: dict[str, str],
-    against: list[str],
-) -> tuple[SourceFile | None, str]:
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    rules, layout = environment.settings.rules, _layout(path, run, environment)
-    archive = account.archive
-    with order_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
-        if why := left_for_later(read, run=run, environment=environment):
-            later[path.name] = why
-            return None, ""
-        _archive(
-            path, read.facts.source_file, why=read.facts.private, archive=archive, private=private
-        )
-        found: dict[int, str] = {}
-        source = _save(read, run=run, environment=environment, refused=found)
-        if source is not None:
-            name = shown_name(path.name)
-            against += [f"{name} line {line}: {why}" for line, why in found.items()]
-        return source, ""
-
-
-def _save(
-    read: OrderRead, *, run: Run, environment: Environment, refused: dict[int, str]
-) -> SourceFile | None:
-    """Store a file that was read whole; nothing when its content was read before.
-
-    Its rows are written before anybody waits for it. `refused` gets lines and why their
-    instructions wait for a person.
-    """
-    store, source = environment.store, read.facts.source_file
-    inbox_of = (run.merchant_id, run.account_id)
-    orders = order_rows.written(
-        run,
-        source=source,
-        parts=lambda: _counted(read),
-        sender=sender_of(inbox_of, environment=environment),
-        storage=storages_of(environment)(inbox_of),
-    )
-    environment.crash_point("archived the orders")
-    with store.writing(turn=Turn.ORDERS) as connection:
-        is_known, copy = _known(
-            connection, run, name=source.name, sha256=source.sha256, environment=environment
-        )
-        if is_known:
-            return copy
-        order_rows.save_file(
-            connection,
-            run,
-            orders=orders,
-            parts=lambda: _looked_through(read, refused=refused),
-            rejects=read.facts.rejects,
-            at=environment.clock(),
-        )
-        return source
-
-
-def sender_of(account: Account, *, environment: Environment) -> str:
-    """Whose inbox it is: the first of the accounts that share it, for they have one sender."""
-    every = environment.settings.accounts
-    own = "/".join(account)
-    return min(name for name, each in every.items() if each.inbox == every[own].inbox)
-
-
-def _looked_through(read: OrderRead, *, refused: dict[int, str]) -> Iterator[SpooledRows]:
-    """The rows of a file; what contradicts itself in them is noted as they pass."""
-    for part in read.parts():
-        refused.update(refused_actions(part.actions))
-        yield part
-
-
-def _counted(read: OrderRead) -> Iterator[SpooledRows]:
-    """The rows of a file, told as they are stored."""
-    source = read.facts.source_file
-    way = Way(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
-    for part in read.parts():
-        yield part
-        way.more(len(part.orders))
-
-
-def _layout(path: Path, run: Run, environment: Environment) -> FileLayout:
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    return layout_of(path.name, layouts=account.layouts)
-
-
-def _archive(
-    path: Path, source: SourceFile, *, why: str, archive: Path | None, private: list[str]
-) -> None:
-    """Keep what was read before anything of it is stored, unless it is private."""
-    if archive is None:
-        return
-    if why := keep_read(path, sha256=source.sha256, private=why, archive=archive):
-        private.append(f"{shown_name(path.name)}: {why}")
-
-
-def _ingest_instructions(
-    path: Path, *, run: Run, environment: Environment, private: list[str]
-) -> tuple[SourceFile | None, str]:
-    settings = environment.settings
-    archive = settings.account(run.merchant_id, account_id=run.account_id).archive
-    read, why = instruction_file(
-        path,
-        rules=settings.rules,
-        seal=Seal(settings.seal_key) if settings.seal_key else None,
-        review_flags=settings.gateway.review_flags,
-        interface=settings.interface,
-        layout=_layout(path, run, environment),
-        keep=archive is not None,
-    )
-    _archive(path, read.source_file, why=why, archive=archive, private=private)
-    with environment.store.writing(turn=Turn.ORDERS) as connection:
-        name, sha256 = read.source_file.name, read.source_file.sha256
-        is_known, copy = _known(connection, run, name=name, sha256=sha256, environment=environment)
-        if is_known:
-            return copy, ""
-        order_rows.save_instruction_file(
-            connection,
-            run,
-            actions=read.actions,
-            rejects=read.rejects,
-            source=read.source_file,
-            at=environment.clock(),
-        )
-    return read.source_file, ""
-
-
-def _refused(path: Path, problem: str, *, run: Run, environment: Environment) -> str:
-    """Note a file that could not be read as one rejected row, so that no total forgets it."""
-    source, reject = unreadable(
-        path, problem=problem, kind=SourceKind.ORDERS, name=shown_name(path.name)
-    )
-    with environment.store.writing(turn=Turn.ORDERS) as connection:
-        is_known, _ = _known(
-            connection, run, name=source.name, sha256=source.sha256, environment=environment
-        )
-        if not is_known:
-            order_rows.insert_file(
+            lines, facts = settlement_file(path, rules=rules, layout=layout, keep=keep)
+        source, words = replace(facts.source_file, name=name), ""
+        if archive is not None and (
+            why := keep_read(path, sha256=source.sha256, private=facts.private, archive=archive)
+        ):
+            words = f" Not archived: {shown_name(path.name)}: {why}."
+        if noted is not None and noted.sha256 == source.sha256:
+            return None, words
+        storage = storage_of(run, environment=environment)
+        settled = settlement_rows.written(lines, run=run, storage=storage)
+        environment.crash_point("archived the lines")
+        with environment.store.writing(turn=Turn.ORDERS) as connection:
+            settlement_rows.save_file(
                 connection,
                 run,
-                rejects=[reject],
                 source=source,
+                settled=settled,
+                rejects=[replace(reject, source=name) for reject in facts.rejects],
                 at=environment.clock(),
             )
-    return problem
+        return source, words
+
+    def missed(self, connection: Connection) -> set[str]:
+        """Until they are there, nobody knows what was settled on their days."""
+        settled = Settlements(connection, self.run, storages_of(self.environment))
+        return {name for _, name in settled.missing(whole_file=WHOLE_FILE)}
 
 
-def _known(
-    connection: Connection, run: Run, *, name: str, sha256: str, environment: Environment
-) -> tuple[bool, SourceFile | None]:
-    """Whether content is known, and what was noted of it where that is so under another name."""
-    known = file_words.known_file(
-        connection,
-        run,
-        name=name,
-        sha256=sha256,
-        counts=counting(connection, environment=environment),
-    )
-    if known is None or known.name == name:
-        return known is not None, None
-    return True, order_rows.save_copy(connection, run, of=known, name=name, at=environment.clock())
+@dataclass
+class BankInbox(DeclaredInbox[str | None]):
+    """The inbox of one bank's statements."""
+
+    folder: BankFolder
+    bank: str = ""
+    kind: ClassVar[SourceKind] = SourceKind.BANK
+    endings: ClassVar = ENDINGS
+
+    @classmethod
+    def of(
+        cls, name: str, *, folder: BankFolder, run: Run, environment: Environment
+    ) -> "BankInbox":
+        """That of a bank, as merchants.toml names it."""
+        prefix = bank_rows.name_of(name, "")
+        return cls(run, environment, folder, f"bank.{name}.inbox", prefix, name)
+
+    @property
+    def served(self) -> frozenset[Account]:
+        """All accounts that are paid out there."""
+        return self.environment.settings.rules.bank[self.bank].served
+
+    def read(self, figures: dict[str, int], *, sleep: Sleep) -> str:
+        """Read what is new of them; in sentences."""
+        new, sentences, here = 0, "", set[str]()
+        for name, notes, problem in self.each(sleep=sleep):
+            here.add(name)
+            new += notes is not None
+            sentences += notes or _not_taken(name, problem, figures=figures)
+        # What was refused and was taken away since: nobody waits for it any more.
+        with self.environment.store.reading() as connection:
+            noted = self.missed(connection)
+        for name in sorted(noted):
+            own = name.removeprefix(self.prefix)
+            if name.startswith(self.prefix) and own not in here | {*self.watched}:
+                self.note_absent(name)
+        figures["bank_files"] = figures.get("bank_files", 0) + new
+        known = len(self.waiting.files) - new
+        words = f" {new} new files of the bank {self.bank}; {known} known or refused."
+        if not self.waiting.files:
+            words = f" No file of the bank {self.bank} has arrived."
+        return words + sentences + self.sentence()
+
+    def take(self, path: Path) -> str | None:
+        """What is to be told of a new file; None of one that is known."""
+        self.refuse_growing(path)
+        name, sha256 = self.name_of(path), sha256_of(path)
+        if self._is_known(name, sha256=sha256):
+            return None
+        rules = self.environment.settings.rules
+        with (
+            guarded(path, run=self.run, environment=self.environment, sha256=sha256),
+            bank_file(path, rules=rules, layout=self.layout_of(path)) as read,
+        ):
+            self._save(read, name=name)
+            return "".join(f" {note}" for note in read.facts.notes)
+
+    def missed(self, connection: Connection) -> set[str]:
+        """Until they are there, nobody knows what came in on their days."""
+        return bank_rows.not_right(connection, self.run)
+
+    def _is_known(self, name: str, *, sha256: str) -> bool:
+        """Whether any night read this content, and nothing came since that names it."""
+        of_bank = {"bank": self.bank, "sha256": sha256}
+        with self.environment.store.writing(turn=Turn.ORDERS) as connection:
+            before = bank_rows.read_before(connection, name=name, sha256=sha256)
+            if before is None:
+                return False
+            if bank_rows.told_since(connection, **of_bank, accounts=self.served):
+                return False
+            if not self.is_noted(connection, before):
+                at = self.environment.clock()
+                bank_rows.note_known(connection, self.run, source=before, at=at)
+        return True
+
+    def _save(self, read: BankRead, *, name: str) -> None:
+        """Keep the facts of the statements, and of the entries those in scope."""
+        environment, facts = self.environment, read.facts
+        with environment.store.writing(turn=Turn.ORDERS) as connection:
+            batches = bank_rows.batch_ids(
+                connection, accounts=self.served, storages=storages_of(environment)
+            )
+            known = bank_rows.source_of(connection, self.run, banks=[self.bank], until=None)
+            kept = kept_of_parts(
+                BankSource(no_entries(), facts.statements, notes=facts.notes),
+                parts=read.parts,
+                batches=batches,
+                listed=lists_of_ours(_details(known)) if known else (),
+                rules=environment.settings.rules,
+            )
+            ours = int(kept.entries["part"].eq(0).sum())
+            # Entries of other people are left out by a rule: only their sum is kept.
+            skipped = facts.source_file.rows_read - ours
+            source = replace(facts.source_file, rows_accepted=ours, rows_skipped=skipped, name=name)
+            statements = tuple(replace(statement, source=name) for statement in kept.statements)
+            bank_rows.save_file(
+                connection,
+                self.run,
+                read=replace(kept, statements=statements),
+                source=source,
+                bank=self.bank,
+                at=environment.clock(),
+            )
 
 
-def _sentence(figures: dict[str, int], *, refused: Sequence[str], later: Mapping[str, str]) -> str:
-    if not figures["files"] and not figures["known_files"] and not refused and not later:
-        return "The inbox is empty: no order file has arrived."
-    sentence = (
-        f"{figures['files']} new order files with {figures['rows']} rows accepted and "
-        f"{figures['rejected']} rejected; {figures['known_files']} files were known already."
-    )
-    for name, why in later.items():
-        sentence += f" {name} {why}." if why == LET_GO else f" {name} was left: {why}."
-    if refused:
-        sentence += (
-            f" {len(refused)} refused as a whole and left in the inbox: {'; '.join(refused)}."
-        )
-    return sentence
+def _details(source: BankSource) -> BankSource:
+    """Only the lists of payments."""
+    lists = [at for at, statement in enumerate(source.statements) if statement.form == DETAILS]
+    return replace(source, entries=source.entries[source.entries["statement"].isin(lists)])
+
+
+def _not_taken(
+    name: str,
+    problem: SourceMissingError | SourceUnreadableError | None,
+    *,
+    figures: dict[str, int],
+) -> str:
+    """Why a file of days was not read, in a sentence; "" of one that was, or is known."""
+    if problem is None:
+        return ""
+    if isinstance(problem, SourceMissingError):
+        return f" {name} was gone when it was to be read."
+    figures["refused"] += 1
+    return f" {name} was refused as a whole and left where it is: {problem}."

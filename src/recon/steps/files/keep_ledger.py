@@ -11,13 +11,13 @@ from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.kinds.archive import keep, keep_read
-from recon.files.kinds.ledger_file import Ledger, read_ledger
+from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import ledger_file
-from recon.model.errors import ReconError, SourceMissingError, SourceUnreadableError
+from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of, table_of_parts
 from recon.steps.files.arrivals import still_written
-from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
+from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
 from recon.steps.files.words_on_files import guarded
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER, write_books
@@ -57,7 +57,10 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
         books = _read(source, run=run, account=account, environment=environment)
     except (SourceMissingError, SourceUnreadableError) as error:
         name = source.path.name if source.path else "database"
-        _note_unread(run, name=name, error=error, environment=environment)
+        # One rejected row stands for the books, so that no total and no reader forgets them.
+        reject = Reject(SourceKind.LEDGER, name, 0, WHOLE_FILE, str(error), "")
+        with environment.store.writing() as connection:
+            order_rows.insert_rejects(connection, [reject], run_id=run.run_id, file_id=None)
         return f" The ledger could not be read: {error}."
     sealed = write_books(run, entries=books.entries, environment=environment)
     with environment.store.writing() as connection:
@@ -74,7 +77,11 @@ def _read(
     rules, archive = environment.settings.rules, account.archive
     if source.path is None:
         ledger = read_ledger(source, environment=environment.variables, rules=rules)
-        private = _keep_extract(ledger, archive=archive)
+        private = ""
+        if archive is not None and ledger.extract:  # what a query gave is kept by its hash
+            sha256 = ledger.source_file.sha256
+            extract = FileBytes(Path(EXTRACT_NAME), ledger.extract, sha256)
+            private = keep(extract, archive=archive, layout=STANDARD)
         entries = table_of(ledger.entries, name=LEDGER)
         return _Books(entries, ledger.rejects, ledger.source_file, private)
     growing = still_written([source.path], account=account, environment=environment)
@@ -93,27 +100,10 @@ def _read(
     return _Books(entries, facts.rejects, facts.source_file, private)
 
 
-def _note_unread(run: Run, *, name: str, error: ReconError, environment: Environment) -> None:
-    """One rejected row stands for the books, so that no total and no reader forgets them."""
-    reject = Reject(SourceKind.LEDGER, name, 0, WHOLE_FILE, str(error), "")
-    with environment.store.writing() as connection:
-        order_rows.insert_rejects(connection, [reject], run_id=run.run_id, file_id=None)
-
-
 def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
     """The books that could not be read, as sources of one rejected row."""
     return tuple(
-        SourceFile(
-            kind=SourceKind.LEDGER,
-            name=reject.source,
-            sha256=absent_sha256(reject.source, reject.reason),
-            size_bytes=0,
-            rows_read=1,
-            rows_accepted=0,
-            rows_rejected=1,
-            rows_skipped=0,
-            rows_unassigned=1,
-        )
+        unread(SourceKind.LEDGER, reject.source, sha256=absent_sha256(reject.source, reject.reason))
         for reject in rejects
         if reject.kind is SourceKind.LEDGER and reject.column == WHOLE_FILE
     )
@@ -128,11 +118,3 @@ def _refused_told(books: _Books) -> str:
         f" Of {file.rows_read} rows of {file.name} {file.rows_rejected} were refused, the first in "
         f"line {first.line}, {first.column}: {first.reason}."
     )
-
-
-def _keep_extract(ledger: Ledger, *, archive: Path | None) -> str:
-    """Keep by its hash what a query gave; why it was not kept, or ""."""
-    if archive is None or not ledger.extract:
-        return ""
-    extract = FileBytes(Path(EXTRACT_NAME), ledger.extract, ledger.source_file.sha256)
-    return keep(extract, archive=archive, layout=STANDARD)

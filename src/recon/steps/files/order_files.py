@@ -4,7 +4,7 @@ Both read one file and store nothing; neither needs a database or a gateway.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,14 +62,13 @@ def outstanding_rows(environment: Environment) -> list[tuple[Run, tuple[Quaranti
         ]
 
 
-def dismiss_row(
-    reject_id: int, *, person: Person, why: str, environment: Environment
-) -> Quarantined:
+def dismiss_row(reject_id: int, *, person: Person, why: str) -> Quarantined:
     """Decide that a row stands for no order: the next night judges its order without it.
 
     Raises:
         UsageError: no such row stands for an order now, or the reason says nothing.
     """
+    environment = person.environment
     if len(why.strip()) < WHY_CHARACTERS_MIN:
         msg = f"say why the row stands for no order, in {WHY_CHARACTERS_MIN} characters or more"
         raise UsageError(msg)
@@ -96,17 +95,14 @@ def nameless_told(rows: Iterable[Quarantined], *, breaks: pd.DataFrame) -> list[
     orphans = int(breaks["code"].eq(BreakCode.MISSING_IN_ORDERS.value).sum())
     if not nameless or not orphans:
         return []
+    places = [f"{row.source} line {row.line}" for row in nameless[:PLACES_TOLD]]
+    places += ["…"] if len(nameless) > PLACES_TOLD else []
     sentence = (
-        f"{len(nameless):,} order rows could not be read and name no order ({_places(nameless)}): "
+        f"{len(nameless):,} order rows could not be read and name no order ({', '.join(places)}): "
         f"the {orphans:,} payments without an order may be theirs. Look there before anything is "
         "refunded."
     )
     return [sentence]
-
-
-def _places(rows: Sequence[Quarantined]) -> str:
-    places = [f"{row.source} line {row.line}" for row in rows[:PLACES_TOLD]]
-    return ", ".join([*places, "…"] if len(rows) > PLACES_TOLD else places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,29 +120,6 @@ class CheckedFile:
     ignored_columns: tuple[str, ...]
     refused_actions: tuple[tuple[int, str], ...] = ()
     """Line and why the instruction of an accepted row is not carried out by itself."""
-
-
-def the_account(
-    settings: FileSettings, *, merchant_id: str, account_id: str | None
-) -> AccountSettings:
-    """The account named, or the only one that fits.
-
-    Raises:
-        UsageError: there is no such account, or the merchant has several.
-    """
-    keys = [key for key in settings.accounts if merchant_id in {"", key.partition("/")[0]}]
-    if account_id is not None:
-        keys = [key for key in keys if key.partition("/")[2] == account_id]
-    if len(keys) == 1:
-        return settings.accounts[keys[0]]
-    if not keys:
-        named = merchant_id if account_id is None else f"{merchant_id}/{account_id}"
-        known = ", ".join(sorted(settings.accounts)) or "none"
-        msg = f"merchants.toml declares no account {named} (declared: {known})"
-        raise UsageError(msg)
-    accounts = ", ".join(sorted(keys))
-    msg = f"several accounts fit; name one with --merchant and --account: {accounts}"
-    raise UsageError(msg)
 
 
 def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) -> CheckedFile:

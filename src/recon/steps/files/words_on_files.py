@@ -4,23 +4,55 @@ A file whose layout was corrected is the same bytes, so a night would call it kn
 that cannot be read would make its night INCOMPLETE for ever. Name and reason stand in the history.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError, UsageError
-from recon.model.words import SourceFile, SourceKind
+from recon.model.words import SourceKind
 from recon.privacy.shown_text import shown_name
-from recon.steps.files.file_endorsements import counting, note_file_word
-from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
+from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256, unread
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
+from recon.store import Connection
 from recon.store.database.engine import Turn
+from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import file_words
-from recon.store.nights.file_words import KnownFile
+from recon.store.nights.file_words import FileWord, KnownFile
 from recon.store.nights.runs import Run
 from recon.store.schema.columns import REASON_CHARACTERS
+
+
+def _note(connection: Connection, word: FileWord, *, person: Person) -> None:
+    """Sign what one person says of a file, in the transaction that notes it.
+
+    Bound to the file's hash, its account and name, what was said and why, and to the very version:
+    a word that was used, or of another file, is good for nothing.
+    """
+    person.endorse(connection, Kind.FILE, word.sha256, says=word.says)
+
+
+def counting(connection: Connection, *, environment: Environment) -> Callable[[FileWord], bool]:
+    """Whether a word that the history has is one that the desk signed."""
+    return partial(_is_endorsed, connection, Endorsed(environment.desk))
+
+
+def _is_endorsed(connection: Connection, words: Endorsed, word: FileWord) -> bool:
+    return words.is_said(connection, Kind.FILE, subject=word.sha256, says=word.says)
+
+
+def unendorsed_files(connection: Connection, words: Endorsed) -> Iterator[str]:
+    """Words about files that nobody said at the desk."""
+    for word in file_words.all_words(connection):
+        if not _is_endorsed(connection, words, word):
+            yield (
+                f"file {word.name} counts as {word.said} by {word.by}, but the desk did not "
+                "endorse it"
+            )
+
 
 UNTIL = "no night tries it again, under whatever name, until somebody says `recon file again`"
 
@@ -69,21 +101,15 @@ def files_of(account: tuple[str, str], *, environment: Environment) -> list[Know
         return file_words.newest_files(connection, account, whole_file=WHOLE_FILE)
 
 
-def read_again(
-    name: str,
-    *,
-    account: tuple[str, str],
-    person: Person,
-    reason: str,
-    environment: Environment,
-) -> None:
+def read_again(name: str, *, account: tuple[str, str], person: Person, reason: str) -> None:
     """Let the next night read a file once more, though its content is known or was set aside.
 
     Raises:
         UsageError: there is no such file, or the reason is missing.
     """
+    environment = person.environment
     _refuse_unsaid(reason=reason)
-    known = {file.source.name: file for file in files_of(account, environment=environment)}
+    known = _known(account, environment=environment)
     with environment.store.reading() as connection:
         set_aside = file_words.contents_of(connection, (*account, name))
     if name not in known and not set_aside:
@@ -101,23 +127,21 @@ def read_again(
                 )
             )
         for word in words:
-            note_file_word(connection, word, person=person, environment=environment)
+            _note(connection, word, person=person)
 
 
-def dismiss(
-    name: str,
-    *,
-    account: tuple[str, str],
-    person: Person,
-    reason: str,
-    environment: Environment,
-) -> KnownFile:
+def dismiss(name: str, *, account: tuple[str, str], person: Person, reason: str) -> KnownFile:
     """Let go of a file that could not be read, or that was expected and never came.
 
     Raises:
         UsageError: there is no such file, rows of it were taken, or the reason is missing.
     """
-    file = _found(name, account=account, reason=reason, environment=environment)
+    environment = person.environment
+    _refuse_unsaid(reason=reason)
+    known = _known(account, environment=environment)
+    if name not in known:
+        raise _unknown(name, account=account)
+    file = known[name]
     if file.source.kind is SourceKind.SETTLEMENT:
         msg = (
             f"{name} is a settlement file: without it nobody knows what was settled on its days; "
@@ -134,31 +158,15 @@ def dismiss(
     details = {"by": person.declared.name, "reason": reason.strip()}
     with environment.store.writing(turn=Turn.ORDERS) as connection:
         at = environment.clock()
-        nothing = SourceFile(
-            kind=file.source.kind,
-            name=name,
-            sha256=absent_sha256(name, str(at), *details.values()),
-            size_bytes=0,
-            rows_read=0,
-            rows_accepted=0,
-            rows_rejected=0,
-            rows_skipped=0,
-            rows_unassigned=0,
-        )
+        sha256 = absent_sha256(name, str(at), *details.values())
+        nothing = unread(file.source.kind, name, sha256=sha256, rejected=0)
         word = file_words.dismiss(connection, file, nothing=nothing, at=at, **details)
-        note_file_word(connection, word, person=person, environment=environment)
+        _note(connection, word, person=person)
     return file
 
 
-def _found(
-    name: str, *, account: tuple[str, str], reason: str, environment: Environment
-) -> KnownFile:
-    """The newest version of a file, once it is said who speaks and why."""
-    _refuse_unsaid(reason=reason)
-    known = {file.source.name: file for file in files_of(account, environment=environment)}
-    if name not in known:
-        raise _unknown(name, account=account)
-    return known[name]
+def _known(account: tuple[str, str], *, environment: Environment) -> dict[str, KnownFile]:
+    return {file.source.name: file for file in files_of(account, environment=environment)}
 
 
 def _unknown(name: str, *, account: tuple[str, str]) -> UsageError:

@@ -44,13 +44,8 @@ def refuse_lost(environment: Environment) -> None:
     Raises:
         UsageError: the newest word that the desk remembers is not in the database.
     """
-    memory, database = _memory(environment), name_of(environment.store)
-    known = None if memory is None else memory.newest(database)
-    if known is None:
-        return
-    with environment.store.reading() as connection:
-        stored = endorsement_rows.signature_of(connection, known.sequence)
-    if not hmac.compare_digest(stored, known.signature):
+    known = _lost(_memory(environment), store=environment.store)
+    if known is not None:
         msg = (
             f"this desk signed word {known.sequence}, and the database lacks it: words of people "
             "were taken away, or an older backup is in use. Nobody is heard until whoever runs the "
@@ -73,17 +68,13 @@ def remember(environment: Environment) -> None:
 
 def go_on_restored(environment: Environment) -> int:
     """Go on with the words that the database has; the number of the newest that is lost, or 0."""
-    memory, database = _memory(environment), name_of(environment.store)
-    known = None if memory is None else memory.newest(database)
+    memory = _memory(environment)
+    known = _lost(memory, store=environment.store)
     if memory is None or known is None:
         return 0
-    try:
-        refuse_lost(environment)
-    except UsageError:
-        memory.forget(database)
-        remember(environment)
-        return known.sequence
-    return 0
+    memory.forget(name_of(environment.store))
+    remember(environment)
+    return known.sequence
 
 
 def lost_word(desk: HeldKeys, *, store: Store) -> str:
@@ -91,18 +82,24 @@ def lost_word(desk: HeldKeys, *, store: Store) -> str:
 
     For a night. What is published is read first: the snapshot taken afterwards must have it.
     """
-    known = None if desk.published is None else Memory(desk.published).newest(name_of(store))
+    known = _lost(None if desk.published is None else Memory(desk.published), store=store)
     if known is None:
-        return ""
-    with store.reading() as connection:
-        signature = endorsement_rows.signature_of(connection, known.sequence)
-    if hmac.compare_digest(signature, known.signature):
         return ""
     return (
         f"the desk said at {desk.published} that it signed word {known.sequence}, and the database "
         "lacks it: words of people were taken away, or an older backup is in use (`recon verify`, "
         "then `recon desk restored` as the desk's login)"
     )
+
+
+def _lost(memory: Memory | None, *, store: Store) -> Spoken | None:
+    """The newest word that was remembered, where the database lacks it."""
+    known = None if memory is None else memory.newest(name_of(store))
+    if known is None:
+        return None
+    with store.reading() as connection:
+        stored = endorsement_rows.signature_of(connection, known.sequence)
+    return None if hmac.compare_digest(stored, known.signature) else known
 
 
 def _memory(environment: Environment) -> Memory | None:

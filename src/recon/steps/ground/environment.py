@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from recon.archive.storage import Patience
 from recon.config.cluster import IN_PROCESS, Workers
-from recon.config.settings import ADDRESS, Settings, load_settings
+from recon.config.settings import ADDRESS, FileSettings, Settings, load_settings
 from recon.desk.held_keys import NO_KEYS, HeldKeys, held_keys
 from recon.files.kinds.layouts import refuse_wrong_layouts
 from recon.files.kinds.ledger_file import refuse_wrong_mapping
@@ -43,6 +43,11 @@ have their own dates. Above 0 is later."""
 CLOCK_SHIFT_SECONDS_MAX = 20 * 366 * 86_400
 CRASH_VARIABLE = "RECON_CRASH_AT"
 """`<point>:<count>` ends the process with SIGKILL at that pass of a point; for tests of crashes."""
+
+
+def machine_patience() -> Patience:
+    """With an archive elsewhere, by the machine's own time."""
+    return Patience(pause=time.sleep, elapsed=time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +73,7 @@ class Environment:
     """Who does what can be done in parts."""
     desk: HeldKeys = NO_KEYS
     """The desk's keys as this process has them."""
-    archive_patience: Patience = field(
-        default_factory=lambda: Patience(pause=time.sleep, elapsed=time.monotonic)
-    )
+    archive_patience: Patience = field(default_factory=machine_patience)
     """How long an archive elsewhere is waited for while it is busy or fails."""
 
 
@@ -141,7 +144,7 @@ def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
     """
     if clock is not system_clock or not (shift := clock_shift(variables)):
         return clock
-    return partial(_moved_clock, shift)
+    return lambda: system_clock() + shift
 
 
 def clock_shift(variables: Mapping[str, str]) -> timedelta:
@@ -172,10 +175,6 @@ def clock_shift(variables: Mapping[str, str]) -> timedelta:
     return SECOND * shift
 
 
-def _moved_clock(shift: timedelta) -> datetime:
-    return system_clock() + shift
-
-
 def outside_heads(settings: Settings) -> OutsideHeads:
     """The head files of all accounts: what restricts money is noted for each of them."""
     declared = sorted(settings.accounts.items())
@@ -188,7 +187,9 @@ def account_of(name: str) -> tuple[str, str]:
     return merchant_id, account_id
 
 
-def named_accounts(settings: Settings, *, merchant: str, account: str) -> list[tuple[str, str]]:
+def named_accounts(
+    settings: Settings | FileSettings, *, merchant: str, account: str
+) -> list[tuple[str, str]]:
     """The accounts that are named, or all; `account` may be `merchant/account`, too.
 
     Raises:
@@ -208,7 +209,9 @@ def named_accounts(settings: Settings, *, merchant: str, account: str) -> list[t
     return chosen
 
 
-def one_account(settings: Settings, *, merchant: str, account: str) -> tuple[str, str]:
+def one_account(
+    settings: Settings | FileSettings, *, merchant: str, account: str
+) -> tuple[str, str]:
     """The one account that people speak about.
 
     Raises:
@@ -250,11 +253,6 @@ def machine_uptime() -> Uptime:
     except OSError:
         boot_id = UNKNOWN_BOOT
     return Uptime(boot_id, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000)
-
-
-def machine_patience() -> Patience:
-    """With an archive elsewhere, by the machine's own time."""
-    return Patience(pause=time.sleep, elapsed=time.monotonic)
 
 
 def id_source(randomness: random.Random) -> Callable[[], str]:

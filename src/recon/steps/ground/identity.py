@@ -1,14 +1,20 @@
-"""Who is it? A declared person, proven by a current one-time code where a secret is named.
+"""Who is it, and what did they agree to? A declared person, proven by a current one-time code.
 
 A code counts once, also within its thirty seconds; after some wrong ones whoever gave them waits,
 and nobody else. Secrets come from the environment or a file of mode 0600 and are never stored,
-printed or logged.
+printed or logged. A word gets the desk's signature in the transaction that notes it.
+
+Overrides of a stop: two different people say the same, in any order, one of them an approver.
+
+The first word holds until the end of the next business day, as an approval does, or as long as its
+caller says; until the second is said its person may take it back. Towards a gateway
+that moves real money each word needs a current one-time code.
 """
 
 import hmac
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
 import pyotp
@@ -16,12 +22,20 @@ from pydantic import SecretStr
 
 from recon.config.approvers import Approver, has_left, person_key
 from recon.config.keys import key_of_file
+from recon.desk.endorsement import Endorsement, Kind, endorse, instant, terms_digest
+from recon.desk.held_keys import SET_UP
+from recon.instructions.approval import Decides, problem_of_rest, problem_of_role, problem_of_two
+from recon.instructions.instruction import Instruction, terms_of
+from recon.instructions.money_requests import InstructionWords, WordsOf
+from recon.model.business_date import Grace
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.ground.environment import Environment, is_on_this_machine
 from recon.store import Connection
-from recon.store.people import decision_rows
+from recon.store.money import endorsement_rows
+from recon.store.money.endorsement_rows import Endorsed, override
+from recon.store.people import closed_months, decision_rows
 from recon.store.people.code_book import code_turn
-from recon.store.people.decision_rows import PersonsWord
+from recon.store.people.decision_rows import FirstWord, PersonsWord
 
 CODE_SECONDS = 30
 CODE_WINDOW_STEPS = 1
@@ -32,6 +46,12 @@ WRONG_CODES_WITHIN = timedelta(hours=1)
 WAIT_FIRST = timedelta(minutes=1)
 WAIT_MAX = timedelta(minutes=15)
 NAME_CHARACTERS_MAX = 100
+NONCE_BITS = 128
+VALID = Grace.parse("1bd")
+REASON_CHARACTERS_MIN = 10
+REASON_CHARACTERS_MAX = 300
+ACCEPT_RESTORE = "accept restore"
+SET_ASIDE = "set file aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +61,103 @@ class Person:
     short: str
     declared: Approver
     word: PersonsWord
+    environment: Environment = field(repr=False)
+    """Of the process that hears them."""
     before: str = ""
     """What wrong codes were given in this name since they last spoke; "" for none."""
+
+    def is_same(self, other: str) -> bool:
+        """Whether a name that was noted is that of this person."""
+        declared = self.environment.settings.approvers
+        own = person_key(self.declared.name, declared=declared)
+        return own == person_key(other, declared=declared)
+
+    def refuse_unproven(self) -> None:
+        """A name that no code proved decides nothing about real money.
+
+        Raises:
+            UsageError: the gateway is not on this machine, and no one-time code is set up for them.
+        """
+        if not self.word.authenticated and not is_on_this_machine(self.environment.settings):
+            msg = (
+                f"this counts with a current one-time code only, and none is set up for "
+                f"{self.short} (`recon approver enrol {self.short}`); nothing was changed"
+            )
+            raise UsageError(msg)
+
+    def refuse_second(self, first: str, *, decides: Decides = problem_of_role) -> None:
+        """Look at both people before the word of the second is noted.
+
+        Raises:
+            UsageError: they are one person, or neither is the approver whom it needs.
+        """
+        if self.is_same(first):
+            msg = f"{first} said so already; a second person must say the same"
+            raise UsageError(msg)
+        declared = self.environment.settings.approvers
+        other = declared.get(person_key(first, declared=declared)) or self.declared
+        if problem := problem_of_two((other, self.declared), decides=decides):
+            msg = f"{problem}; nothing was changed"
+            raise UsageError(msg)
+
+    def refuse_alone(self, *, decides: Decides = problem_of_role) -> None:
+        """Look who could say the same before the word of the first is noted.
+
+        Raises:
+            UsageError: nobody who is declared could.
+        """
+        declared = self.environment.settings.approvers.values()
+        if problem := problem_of_rest(self.declared, declared=declared, decides=decides):
+            msg = f"{problem}; nothing was changed"
+            raise UsageError(msg)
+
+    def endorse(
+        self,
+        connection: Connection,
+        kind: Kind,
+        subject: str,
+        *,
+        items: Iterable[Instruction] = (),
+        says: Mapping[str, str] | None = None,
+        valid_until: datetime | None = None,
+    ) -> None:
+        """Sign and store what they agree to now, as the desk.
+
+        Raises:
+            UsageError: this process is not the desk, so nobody's word counts here.
+        """
+        desk = self.environment.desk
+        if desk.private is None:
+            msg = (
+                "this process is not the desk, so nobody's word counts here: say it through "
+                "`recon desk` (RECON_DESK_SOCKET)"
+                if desk.public
+                else f"there is no desk, so nobody's word counts: {SET_UP}"
+            )
+            raise UsageError(f"{msg}; nothing was changed")
+        nonce, at = f"{self.environment.randomness.getrandbits(NONCE_BITS):032x}", self.word.at
+        word = Endorsement(
+            kind=kind,
+            subject=subject,
+            items={item.instruction_id: terms_digest(terms_of(item)) for item in items},
+            says=says or {},
+            person=self.short,
+            name=self.declared.name,
+            role=self.declared.role,
+            proven=self.word.authenticated,
+            at=instant(at),
+            valid_until=instant(valid_until) if valid_until else "",
+            sequence=endorsement_rows.next_sequence(connection),
+            nonce=nonce,
+            database=endorsement_rows.named_database(connection, chance=nonce, at=at),
+        )
+        endorsement_rows.save(connection, endorse(word, key=desk.private), word=word, at=at)
+
+    def endorse_taken_back(
+        self, connection: Connection, kind: Kind, subject: str, *, items: Iterable[Instruction] = ()
+    ) -> None:
+        """The desk's signature under one's word that what they said counts no more."""
+        self.endorse(connection, Kind.TAKEN_BACK, subject, items=items, says={"of": kind.value})
 
 
 def identify(
@@ -57,10 +172,11 @@ def identify(
             ones.
         ConfigurationError: the person's secret is named but not there, or also another person's.
     """
-    known_as = key_of(short, environment=environment)
-    declared = environment.settings.approvers.get(known_as)
+    every = environment.settings.approvers
+    known_as = person_key(short, declared=every)
+    declared = every.get(known_as)
     if declared is None:
-        known = ", ".join(sorted(environment.settings.approvers)) or "nobody"
+        known = ", ".join(sorted(every)) or "nobody"
         msg = f"approvers.toml declares no {short!r} (declared: {known}); nothing was changed"
         raise UsageError(msg)
     short = known_as
@@ -68,10 +184,10 @@ def identify(
     before = ""
     if secret is not None:
         _refuse_shared(secret, short=short, environment=environment)
-        who = (short, origin or own_login())
+        who = (short, origin or f"login {os.geteuid()}")
         before = _check_code(who, secret=secret, code=code, environment=environment)
     word = PersonsWord(declared.name, authenticated=secret is not None, at=environment.clock())
-    return Person(short, declared, word, before)
+    return Person(short, declared, word, environment, before)
 
 
 def speaker(
@@ -91,13 +207,8 @@ def speaker(
         raise UsageError(msg)
     if not environment.settings.approvers and is_on_this_machine(environment.settings):
         word = PersonsWord(free, authenticated=False, at=environment.clock())
-        return Person(free, Approver.model_construct(name=free), word)
+        return Person(free, Approver.model_construct(name=free), word, environment)
     return identify(name, code=code, environment=environment, origin=origin)
-
-
-def key_of(name: str, *, environment: Environment) -> str:
-    """Who a name means, however it was typed (`approvers.person_key`)."""
-    return person_key(name, declared=environment.settings.approvers)
 
 
 def why_ended(name: str, *, valid_until: datetime, environment: Environment) -> str:
@@ -107,27 +218,6 @@ def why_ended(name: str, *, valid_until: datetime, environment: Environment) -> 
     if has_left(name, declared=environment.settings.approvers):
         return f"approvers.toml does not declare {name} any more"
     return ""
-
-
-def is_same(person: Person, other: str, *, environment: Environment) -> bool:
-    """Whether a name that was noted is that of the person who speaks now."""
-    return key_of(person.declared.name, environment=environment) == key_of(
-        other, environment=environment
-    )
-
-
-def refuse_unproven(person: Person, *, environment: Environment) -> None:
-    """A name that no code proved decides nothing about real money.
-
-    Raises:
-        UsageError: the gateway is not on this machine, and no one-time code is set up for them.
-    """
-    if not person.word.authenticated and not is_on_this_machine(environment.settings):
-        msg = (
-            f"this counts with a current one-time code only, and none is set up for "
-            f"{person.short} (`recon approver enrol {person.short}`); nothing was changed"
-        )
-        raise UsageError(msg)
 
 
 def _secret_of(declared: Approver, *, short: str, environment: Environment) -> SecretStr | None:
@@ -229,11 +319,6 @@ def _told_before(connection: Connection, short: str) -> str:
     )
 
 
-def own_login() -> str:
-    """Whose login on this machine this process runs under."""
-    return f"login {os.geteuid()}"
-
-
 def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
     """The time step that a code belongs to; None when it is wrong."""
     try:
@@ -246,3 +331,97 @@ def _step_of(secret: SecretStr, *, code: str, at: int) -> int | None:
         msg = "the secret of the one-time codes is not base32 of 128 bits or more; enrol again"
         raise ConfigurationError(msg) from error
     return None
+
+
+def words_for_signer(environment: Environment) -> WordsOf:
+    """What a signing process is handed with a batch, so that it can check the rows by itself."""
+    known = Endorsed(environment.desk)
+
+    def words(instruction_ids: Sequence[str]) -> InstructionWords:
+        with environment.store.reading() as connection:
+            seen, signed = known.handed_on(connection, instruction_ids)
+        return InstructionWords(seen, [asdict(endorsement) for endorsement in signed])
+
+    return words
+
+
+def agreed(
+    connection: Connection,
+    what: str,
+    *,
+    subject: str,
+    reason: str,
+    person: Person,
+    says: Mapping[str, str] | None = None,
+    valid: Grace = VALID,
+) -> str:
+    """One person's word for an override; both names when it is the second, "" when the first.
+
+    `says` is what the desk signs beside the reason, `valid` how long the first word stands.
+
+    Raises:
+        UsageError: no reason, an identity that no code proves, the first person again, no approver
+            among them, or nobody who could be the second.
+    """
+    why = reason.strip()
+    if not REASON_CHARACTERS_MIN <= len(why) <= REASON_CHARACTERS_MAX:
+        msg = (
+            "say why (--reason), so that somebody can understand it next year: "
+            f"{REASON_CHARACTERS_MIN} to {REASON_CHARACTERS_MAX} characters; nothing was changed"
+        )
+        raise UsageError(msg)
+    person.refuse_unproven()
+    environment, now = person.environment, person.environment.clock()
+    first = decision_rows.open_word(connection, what, subject=subject)
+    if first is not None and (why_not := ended(first, environment=environment)):
+        decision_rows.void(connection, first, why=why_not, at=now)
+        first = None
+    if first is None:
+        person.refuse_alone()
+        until = environment.settings.rules.business_calendar.due_at(now, grace=valid)
+        decision_rows.save_first(
+            connection, what, subject=subject, reason=why, word=person.word, valid_until=until
+        )
+    else:
+        until = first.valid_until
+        person.refuse_second(first.by.by)
+        decision_rows.save_second(connection, first, reason=why, word=person.word)
+    meaning = override(what, subject=subject)
+    spoken = {"reason": why, **(says or {})}
+    person.endorse(connection, Kind.OVERRIDE, meaning, says=spoken, valid_until=until)
+    if first is None:
+        return ""
+    return f"{first.by.in_words} and {person.word.in_words}"
+
+
+def waiting_words(environment: Environment) -> list[FirstWord]:
+    """Overrides that wait for their second person, oldest first."""
+    with environment.store.reading() as connection:
+        words = decision_rows.open_words(connection)
+    return [word for word in words if not ended(word, environment=environment)]
+
+
+def ended(first: FirstWord, *, environment: Environment) -> str:
+    """Why a first word counts no more; "" while it does."""
+    return why_ended(first.by.by, valid_until=first.valid_until, environment=environment)
+
+
+def take_back(connection: Connection, subject: str, *, person: Person) -> str:
+    """Take back one's first words for an override; what they were, "" for none.
+
+    The subject is what was to be allowed, such as `allow-sending`, or what the word was about.
+    """
+    words = [
+        word
+        for word in decision_rows.open_words(connection)
+        if {subject, subject.replace("-", " ")} & {word.what, word.subject}
+        and person.is_same(word.by.by)
+    ]
+    for word in words:
+        why = f"{person.word.in_words} took it back"
+        decision_rows.void(connection, word, why=why, at=person.word.at)
+        if word.what == closed_months.CLOSE:
+            closed_months.note_taken_back(connection, word.subject, why=why, at=person.word.at)
+        meaning = override(word.what, subject=word.subject)
+        person.endorse_taken_back(connection, Kind.OVERRIDE, meaning)
+    return " and ".join(f"the word for {word.what!r}" for word in words)

@@ -5,9 +5,8 @@ shoppers' banks took back, is asked of the whole.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import pandas as pd
 import pyarrow as pa
@@ -18,15 +17,14 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed, opened_file, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
-from recon.model.errors import (
-    ArchiveBrokenError,
-)
+from recon.model.errors import ArchiveBrokenError
 from recon.model.words import REVERSAL_SUFFIX, EntryType, SourceFile
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     BOOKS,
     NOT_READ,
+    Link,
     Terms,
     bound_step,
     links,
@@ -47,37 +45,16 @@ _TAKEN_BACK = (
     *("currency", "amount", "transaction_currency", "transaction_amount"),
 )
 """What an entry says of a chargeback."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptBooks:
-    """What a run read of its books."""
-
-    table: pa.Table
-    """Columns of the schema `ledger`: every accepted entry, of any account and age."""
-    source: SourceFile
-
-    def extract(self) -> tuple[pd.DataFrame, SourceFile]:
-        """The entries as LEDGER_COLUMNS, sorted by key, and where they came from."""
-        return frame_of_table(self.table), self.source
-
-    def sums_by_type(self) -> dict[tuple[str, str], int]:
-        """See `sums_of_entries`."""
-        return sums_of_entries(self.table)
+_SCHEMAS = {LEDGER: SCHEMAS[LEDGER]}
 
 
 def sums_of_entries(table: pa.Table) -> dict[tuple[str, str], int]:
     """(entry type, currency) -> minor units, added up by Arrow and not by what is compared."""
     by = ["entry_type", "currency"]
-    plain = pa.table(
-        {
-            **{name: table[name].cast(pa.string()) for name in by},
-            "amount": table["amount"],
-        }
-    )
-    summed = plain.group_by(by).aggregate([("amount", "sum")])
-    columns = (summed[name].to_pylist() for name in (*by, "amount_sum"))
-    return {(kind, currency): total for kind, currency, total in zip(*columns, strict=True)}
+    plain = {name: table[name].cast(pa.string()) for name in by}
+    summed = pa.table({**plain, "amount": table["amount"]}).group_by(by)
+    rows = summed.aggregate([("amount", "sum")]).to_pylist()
+    return {(row["entry_type"], row["currency"]): row["amount_sum"] for row in rows}
 
 
 def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sealed:
@@ -98,129 +75,102 @@ def write_books(run: Run, *, entries: pa.Table, environment: Environment) -> Sea
     return sealed
 
 
-def books_of_run(connection: Connection, run: Run, *, environment: Environment) -> KeptBooks | None:
-    """The books as a run read them; None when it read none.
+@dataclass(frozen=True, slots=True)
+class KeptBooks:
+    """The books as a run read them.
 
-    Raises:
-        ArchiveError: the file cannot be reached, or is not the one that the history binds.
+    What is asked of them raises ArchiveError where the file cannot be reached, or is not the one
+    that the history binds.
     """
-    source = journal_rows.source_of(connection, run.run_id)
-    if source is None:
-        return None
-    return KeptBooks(entries_of_run(connection, run, environment=environment), source)
 
+    connection: Connection
+    run: Run
+    environment: Environment
 
-def charged_back(
-    connection: Connection, run: Run, *, environment: Environment
-) -> dict[tuple[str, str, str], int]:
-    """Order, transaction ("" where none is booked) and currency -> minor units charged back.
+    @property
+    def source(self) -> SourceFile | None:
+        """Where the entries came from; None when the run read none."""
+        return journal_rows.source_of(self.connection, self.run.run_id)
 
-    By the books that the run read itself, else by the newest that any run of the account read;
-    reversals count against it.
+    def entries(self) -> pa.Table:
+        """Columns of the schema `ledger`: every accepted entry, of any account and age."""
+        storage, sealed, name = self._place()
+        with reachable(storage, doing=UNREAD):
+            content = whole_file(storage, sealed, name=name)
+        return read_rows(content, name=f"{sealed.folder}/{name}", schemas=_SCHEMAS)
 
-    Raises:
-        ArchiveError: see `books_of_run`.
-    """
-    reader = _newest_reader(connection, run)
-    if reader is None:
-        return {}
-    kind = EntryType.CHARGEBACK.value
-    wanted: Mapping[str, list[str]] = {
-        "merchant_id": [run.merchant_id],
-        "account_id": [run.account_id],
-        "entry_type": [kind, kind + REVERSAL_SUFFIX],
-    }
-    sums: Counter[tuple[str, str, str]] = Counter()
-    for table in entry_batches(connection, reader, columns=_TAKEN_BACK, environment=environment):
-        rows = table
-        for name, words in wanted.items():
-            rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=pa.array(words)))
-        for row in rows.to_pylist():
-            amount, currency = row["transaction_amount"], row["transaction_currency"]
-            if amount is None:
-                amount, currency = row["amount"], row["currency"]
-            sign = 1 if row["entry_type"] == kind else -1
-            sums[row["order_no"], row["transaction_id"], currency] += sign * amount
-    return dict(sums)
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some columns of them in their order, some rows at a time."""
+        storage, sealed, name = self._place()
+        with reachable(storage, doing=UNREAD), opened_file(storage, sealed, name=name) as file:
+            path = f"{sealed.folder}/{name}"
+            yield from row_batches(file, name=path, schemas=_SCHEMAS, columns=columns)
 
+    def of_types(self, types: Collection[str]) -> pd.DataFrame | None:
+        """LEDGER_COLUMNS of the entries of some types, and of all that bear the id of one of them.
 
-def entries_of_run(connection: Connection, run: Run, *, environment: Environment) -> pa.Table:
-    """The entries that a run read, as the columns of the schema `ledger`.
-
-    Raises:
-        ArchiveError: see `books_of_run`.
-    """
-    content, name = _content_of(connection, run, environment=environment)
-    return read_rows(content, name=name, schemas={LEDGER: SCHEMAS[LEDGER]})
-
-
-def entry_batches(
-    connection: Connection, run: Run, *, columns: Sequence[str], environment: Environment
-) -> Iterator[pa.Table]:
-    """Some columns of them in their order, some rows at a time.
-
-    Raises:
-        ArchiveError: see `books_of_run`.
-    """
-    storage, sealed, name = _place_of(connection, run, environment=environment)
-    schemas = {LEDGER: SCHEMAS[LEDGER]}
-    with reachable(storage, doing=UNREAD), opened_file(storage, sealed, name=name) as file:
-        path = f"{sealed.folder}/{name}"
-        yield from row_batches(file, name=path, schemas=schemas, columns=columns)
-
-
-def entries_of_types(
-    connection: Connection, run: Run, *, types: Collection[str], environment: Environment
-) -> pd.DataFrame | None:
-    """LEDGER_COLUMNS of the entries of some types, and of all that bear the id of one of them.
-
-    None where the run read no books.
-
-    Raises:
-        ArchiveError: see `books_of_run`.
-    """
-    if journal_rows.source_of(connection, run.run_id) is None:
-        return None
-    read = partial(entry_batches, connection, run, environment=environment)
-    words, ids = pa.array([*types], pa.string()), set[str]()
-    for table in read(columns=("entry_id", "entry_type")):
-        of_type = pc.is_in(table["entry_type"].cast(pa.string()), value_set=words)
-        ids.update(table["entry_id"].filter(of_type).to_pylist())
-    columns, named = SCHEMAS[LEDGER].columns, pa.array(sorted(ids), pa.string())
-    rows = (
-        table.filter(pc.is_in(table["entry_id"], value_set=named)).cast(columns)
-        for table in (read(columns=columns.names) if ids else ())
-    )
-    whole = pa.concat_tables([columns.empty_table(), *rows])
-    return frame_of_table(whole)[[*LEDGER_COLUMNS]]
-
-
-def _content_of(connection: Connection, run: Run, *, environment: Environment) -> tuple[bytes, str]:
-    """The bytes of the books that a run read, and the file's name for sentences."""
-    storage, sealed, name = _place_of(connection, run, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        return whole_file(storage, sealed, name=name), f"{sealed.folder}/{name}"
-
-
-def _place_of(
-    connection: Connection, run: Run, *, environment: Environment
-) -> tuple[Storage, Sealed, str]:
-    """Where the books that a run read lie: archive, step and file."""
-    bound = [link for link in links(connection, run.run_id) if link.step == BOOKS]
-    if not bound:
-        msg = (
-            f"the history binds no books of run {run.run_id}, though its row says that it read "
-            "some: put back a backup of the database"
+        None where the run read no books.
+        """
+        if self.source is None:
+            return None
+        words, ids = pa.array([*types], pa.string()), set[str]()
+        for table in self.batches(("entry_id", "entry_type")):
+            of_type = pc.is_in(table["entry_type"].cast(pa.string()), value_set=words)
+            ids.update(table["entry_id"].filter(of_type).to_pylist())
+        columns, named = SCHEMAS[LEDGER].columns, pa.array(sorted(ids), pa.string())
+        rows = (
+            table.filter(pc.is_in(table["entry_id"], value_set=named)).cast(columns)
+            for table in (self.batches(columns.names) if ids else ())
         )
-        raise ArchiveBrokenError(msg)
-    refuse_let_go(connection, run.run_id)
-    storage = storage_of(run, environment=environment)
-    return storage, bound_step(storage, bound[-1], doing=UNREAD), f"{LEDGER}.parquet"
+        whole = pa.concat_tables([columns.empty_table(), *rows])
+        return frame_of_table(whole)[[*LEDGER_COLUMNS]]
 
+    def charged_back(self) -> dict[tuple[str, str, str], int]:
+        """Order, transaction ("" where none is booked) and currency -> minor units charged back.
 
-def _newest_reader(connection: Connection, run: Run) -> Run | None:
-    """The run whose books count: a row that hides that this very run read some changes nothing."""
-    if any(link.step == BOOKS for link in links(connection, run.run_id)):
-        return run
-    run_id = journal_rows.newest_reader(connection, run)
-    return None if run_id is None else runs.get(connection, run_id)
+        By the books that the run read itself, else by the newest that any run of the account read;
+        reversals count against it.
+        """
+        books, run = self, self.run
+        # A row that hides that this very run read some changes nothing.
+        if not self._bound():
+            run_id = journal_rows.newest_reader(self.connection, run)
+            if run_id is None:
+                return {}
+            books = replace(self, run=runs.get(self.connection, run_id))
+        kind = EntryType.CHARGEBACK.value
+        wanted = {
+            "merchant_id": [run.merchant_id],
+            "account_id": [run.account_id],
+            "entry_type": [kind, kind + REVERSAL_SUFFIX],
+        }
+        sums: Counter[tuple[str, str, str]] = Counter()
+        for table in books.batches(_TAKEN_BACK):
+            rows = table
+            for name, words in wanted.items():
+                among = pa.array(words)
+                rows = rows.filter(pc.is_in(rows[name].cast(pa.string()), value_set=among))
+            for row in rows.to_pylist():
+                amount, currency = row["transaction_amount"], row["transaction_currency"]
+                if amount is None:
+                    amount, currency = row["amount"], row["currency"]
+                sign = 1 if row["entry_type"] == kind else -1
+                sums[row["order_no"], row["transaction_id"], currency] += sign * amount
+        return dict(sums)
+
+    def _bound(self) -> list[Link]:
+        every = links(self.connection, self.run.run_id)
+        return [link for link in every if link.step == BOOKS]
+
+    def _place(self) -> tuple[Storage, Sealed, str]:
+        """Where they lie: archive, step and file."""
+        bound = self._bound()
+        if not bound:
+            msg = (
+                f"the history binds no books of run {self.run.run_id}, though its row says that it "
+                "read some: put back a backup of the database"
+            )
+            raise ArchiveBrokenError(msg)
+        refuse_let_go(self.connection, self.run.run_id)
+        storage = storage_of(self.run, environment=self.environment)
+        return storage, bound_step(storage, bound[-1], doing=UNREAD), f"{LEDGER}.parquet"

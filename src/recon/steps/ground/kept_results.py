@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -23,137 +24,103 @@ from recon.store.nights import results, runs
 from recon.store.nights.results import SECTIONS
 
 
-def load(connection: Connection, run_id: str, *, environment: Environment) -> Reconciliation | None:
-    """The result of a run; None when it never got that far.
+@dataclass(frozen=True)
+class KeptResult:
+    """What a run came to.
 
-    Its matches are read when they are first asked for; `match_batches` reads them in parts.
-
-    Raises:
-        ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
+    What is asked of it raises ArchiveError where the night's folder cannot be reached, or is not as
+    it was sealed.
     """
-    summary = results.load_summary(connection, run_id)
-    if summary is None:
-        return None
-    night = _night(connection, run_id, environment=environment)
-    journals = _in_pairs(night.frame("journals"))
-    kept = Reconciliation(
-        as_of=summary.as_of,
-        verdict=summary.verdict,
-        breaks=night.frame("breaks"),
-        effects=night.frame("effects"),
-        every_match=Deferred(lambda: night.frame("matches")),
-        pending=night.frame("pending"),
-        unverified=night.frame("unverified"),
-        control_totals=results.load_totals(connection, run_id),
-        sides=night.frame("sides"),
-        unmapped_codes=summary.unmapped_codes,
-        not_covered=summary.not_covered,
-        scope_of_assurance=summary.scope_of_assurance,
-        rules_digest=summary.rules_digest,
-        digest_of_all=Deferred(lambda: summary.digest),
-        movements=night.frame("movements"),
-        journals=journals,
-        bank={name: night.frame(name) for name in (*BANK_TABLES, BANKED) if night.has(name)},
-    )
-    return replace(kept, held=night.frame("held")) if night.has("held") else kept
 
+    connection: Connection
+    run_id: str
+    environment: Environment
 
-def frames(
-    connection: Connection, run_id: str, *, names: Iterable[str], environment: Environment
-) -> dict[str, pd.DataFrame]:
-    """Some files of a run's results, by name.
+    @cached_property
+    def _night(self) -> SealedNight:
+        run = runs.get(self.connection, self.run_id)
+        return sealed_night(self.connection, run, environment=self.environment)
 
-    Raises:
-        ArchiveError: see `load`.
-    """
-    night = _night(connection, run_id, environment=environment)
-    return {name: night.frame(name) for name in names}
+    @property
+    def _is_there(self) -> bool:
+        return results.load_summary(self.connection, self.run_id) is not None
 
+    def whole(self) -> Reconciliation | None:
+        """All of it; None when the run never got that far.
 
-def list_files(
-    connection: Connection, run_id: str, *, environment: Environment
-) -> dict[str, ListFile]:
-    """Each of LISTS_IN_FILES -> its file, as the manifest has it.
+        Its matches are read when they are first asked for; `match_batches` reads them in parts.
+        """
+        summary = results.load_summary(self.connection, self.run_id)
+        if summary is None:
+            return None
+        night = self._night
+        kept = Reconciliation(
+            as_of=summary.as_of,
+            verdict=summary.verdict,
+            breaks=night.frame("breaks"),
+            effects=night.frame("effects"),
+            every_match=Deferred(lambda: night.frame("matches")),
+            pending=night.frame("pending"),
+            unverified=night.frame("unverified"),
+            control_totals=results.load_totals(self.connection, self.run_id),
+            sides=night.frame("sides"),
+            unmapped_codes=summary.unmapped_codes,
+            not_covered=summary.not_covered,
+            scope_of_assurance=summary.scope_of_assurance,
+            rules_digest=summary.rules_digest,
+            digest_of_all=Deferred(lambda: summary.digest),
+            movements=night.frame("movements"),
+            journals=_in_pairs(night.frame("journals")),
+            bank={name: night.frame(name) for name in (*BANK_TABLES, BANKED) if night.has(name)},
+        )
+        return replace(kept, held=night.frame("held")) if night.has("held") else kept
 
-    Raises:
-        ArchiveError: see `load`.
-    """
-    night = _night(connection, run_id, environment=environment)
-    entries = ((section, night.entry(SECTIONS[section])) for section in LISTS_IN_FILES)
-    return {
-        section: ListFile(f"{step}/{entry.name}", entry.rows, entry.bytes, entry.sha256)
-        for section, (step, entry) in entries
-    }
+    def frames(self, *names: str) -> dict[str, pd.DataFrame]:
+        """Some of its files, by name."""
+        return {name: self._night.frame(name) for name in names}
 
+    def list_files(self) -> dict[str, ListFile]:
+        """Each of LISTS_IN_FILES -> its file, as the manifest has it."""
+        entries = ((section, self._night.entry(SECTIONS[section])) for section in LISTS_IN_FILES)
+        return {
+            section: ListFile(f"{step}/{entry.name}", entry.rows, entry.bytes, entry.sha256)
+            for section, (step, entry) in entries
+        }
 
-def open_breaks(
-    connection: Connection, run_id: str, *, environment: Environment
-) -> pd.DataFrame | None:
-    """The open breaks of a run, BREAK_COLUMNS; None when it never came to a result.
+    def open_breaks(self) -> pd.DataFrame | None:
+        """The open breaks of the run, BREAK_COLUMNS; None when it never came to a result."""
+        return self._night.frame("breaks") if self._is_there else None
 
-    Raises:
-        ArchiveError: see `load`.
-    """
-    if results.load_summary(connection, run_id) is None:
-        return None
-    return _night(connection, run_id, environment=environment).frame("breaks")
+    def orders_left_open(self) -> set[str]:
+        """The orders of the run's open breaks and of what waits within grace."""
+        names = ("breaks", "pending") if self._is_there else ()
+        return {
+            order_no
+            for name in names
+            for order_no in self._night.table(name)["order_no"].to_pylist()
+        }
 
+    def match_batches(self, *, rows_max: int) -> Iterator[pd.DataFrame]:
+        """The matches of the run in order, so many at a time."""
+        content, name = self._night.content("matches")
+        for table in row_batches(content, name=name, rows_max=rows_max):
+            yield frame_of_table(plain_table(table, name="matches"))
 
-def orders_left_open(connection: Connection, run_id: str, *, environment: Environment) -> set[str]:
-    """The orders of a run's open breaks and of what waits within grace.
+    def section_sums(self) -> dict[str, tuple[int, dict[str, int]]]:
+        """Section -> its rows, and the sum of effect_orders by currency: the other side of T13.
 
-    Raises:
-        ArchiveError: see `load`.
-    """
-    if results.load_summary(connection, run_id) is None:
-        return set()
-    night = _night(connection, run_id, environment=environment)
-    return {
-        order_no
-        for name in ("breaks", "pending")
-        for order_no in night.table(name)["order_no"].to_pylist()
-    }
-
-
-def match_batches(
-    connection: Connection, run_id: str, *, rows_max: int, environment: Environment
-) -> Iterator[pd.DataFrame]:
-    """The matches of a run in order, so many at a time.
-
-    Raises:
-        ArchiveError: see `load`.
-    """
-    content, name = _night(connection, run_id, environment=environment).content("matches")
-    for table in row_batches(content, name=name, rows_max=rows_max):
-        yield frame_of_table(plain_table(table, name="matches"))
-
-
-def section_sums(
-    connection: Connection, run_id: str, *, environment: Environment
-) -> dict[str, tuple[int, dict[str, int]]]:
-    """Section -> its rows, and the sum of effect_orders by currency: the independent side of T13.
-
-    Of matches once more by their rule.
-
-    Raises:
-        ArchiveError: see `load`.
-    """
-    night = _night(connection, run_id, environment=environment)
-    sums: dict[str, tuple[int, dict[str, int]]] = {}
-    for section, name in SECTIONS.items():
-        by_rule = ("rule",) if section == "match" else ()
-        of_batches = [
-            *map(_summed, night.batches(name, columns=["currency", "effect_orders", *by_rule]))
-        ]
-        sums[section] = _added(of_batches)
-        for rule in sorted({row["rule"] for rows in of_batches for row in rows if by_rule}):
-            of_rule = ([row for row in rows if row["rule"] == rule] for rows in of_batches)
-            sums[f"{BY_RULE}{rule}"] = _added(of_rule)
-    return sums
-
-
-def _night(connection: Connection, run_id: str, *, environment: Environment) -> SealedNight:
-    return sealed_night(connection, runs.get(connection, run_id), environment=environment)
+        Of matches once more by their rule.
+        """
+        sums: dict[str, tuple[int, dict[str, int]]] = {}
+        for section, name in SECTIONS.items():
+            by_rule = ("rule",) if section == "match" else ()
+            columns = ["currency", "effect_orders", *by_rule]
+            of_batches = [*map(_summed, self._night.batches(name, columns=columns))]
+            sums[section] = _added(of_batches)
+            for rule in sorted({row["rule"] for rows in of_batches for row in rows if by_rule}):
+                of_rule = ([row for row in rows if row["rule"] == rule] for rows in of_batches)
+                sums[f"{BY_RULE}{rule}"] = _added(of_rule)
+        return sums
 
 
 def _in_pairs(journals: pd.DataFrame) -> pd.DataFrame:

@@ -59,8 +59,11 @@ def permissions_told(store: Store, *, config_dir: Path | None, variables: Mappin
     Raises:
         ReconError: naming what is open to others, and the command that closes it.
     """
-    database = _database_file(store)
-    config = tuple(_with_files(config_dir)) if config_dir else ()
+    path = store.path
+    config = [config_dir, *sorted(config_dir.glob("*.toml"))] if config_dir else []
+    # Where others reach the folder of a SQLite database; the neighbours of its file are alike.
+    is_reached = path is not None and path.parent.stat().st_mode & stat.S_IXOTH
+    database = [path] if path is not None and is_reached else []
     cures = [
         *(f"chmod o-w {path}" for path in _open_to_others(config, mode=stat.S_IWOTH)),
         *(f"chmod o-rwx {path}" for path in _open_to_others(database, mode=stat.S_IRWXO)),
@@ -73,19 +76,6 @@ def permissions_told(store: Store, *, config_dir: Path | None, variables: Mappin
     return f"user {os.geteuid()}; others change nothing; " + (
         f"nights are logged in {log}" if log else f"no log for machines ({LOG_VARIABLE})"
     )
-
-
-def _database_file(store: Store) -> tuple[Path, ...]:
-    """The file of a SQLite database, where others reach its folder; its neighbours are alike."""
-    path = store.path
-    if path is None or not path.parent.stat().st_mode & stat.S_IXOTH:
-        return ()
-    return (path,)
-
-
-def _with_files(folder: Path) -> Iterator[Path]:
-    yield folder
-    yield from sorted(folder.glob("*.toml"))
 
 
 def _open_to_others(paths: Iterable[Path], *, mode: int) -> Iterator[Path]:

@@ -7,7 +7,7 @@ the history, in the transaction that ends the step. A step without its link coun
 import gzip
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import BinaryIO
@@ -22,14 +22,10 @@ from recon.archive.step_folder import (
     ASIDE,
     MANIFEST,
     About,
-    BegunStep,
     FileEntry,
     Part,
-    Parts,
     Rows,
     Sealed,
-    begin_step,
-    end_step,
     find_sealed,
     opened_file,
     whole_file,
@@ -104,11 +100,7 @@ class Terms:
 
 
 def storage_of(run: Run, *, environment: Environment) -> Storage:
-    """The archive in which a run's night lies.
-
-    Raises:
-        ConfigurationError: the account is not declared, or a key of the storage is missing.
-    """
+    """The archive in which a run's night lies; see `storage_at`."""
     return storage_at((run.merchant_id, run.account_id), environment=environment)
 
 
@@ -152,13 +144,24 @@ def folder_of(run: Run) -> str:
 
 def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
     """Tables by the names of their schemas as the files of a step, each made when it is asked."""
+
+    def as_rows(named: tuple[str, pa.Table]) -> Rows:
+        return Rows.of(named[1], schema=SCHEMAS[named[0]])
+
     # A map holds no table while its rows are written, as a loop would.
-    return map(_sorted, tables)
+    return map(as_rows, tables)
 
 
-def _sorted(named: tuple[str, pa.Table]) -> Rows:
-    name, table = named
-    return Rows.of(table, schema=SCHEMAS[name])
+@contextmanager
+def writing(run: Run, step: str, *, environment: Environment) -> Iterator[Storage]:
+    """The archive of a run's night, for a block that writes a step of it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+    """
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=_not_done(run, step=step)):
+        yield storage
 
 
 def write(
@@ -173,58 +176,15 @@ def write(
     """Write a step of a run's night; `after` has the manifests of the steps before it.
 
     Raises:
-        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
+        ArchiveError: see `writing`.
     """
-    storage = storage_of(run, environment=environment)
     about = about_of(run, step, terms=terms, after=after, environment=environment)
-    with reachable(storage, doing=_not_done(run, step=step)):
+    with writing(run, step, environment=environment) as storage:
         return write_step(
             storage,
             night=folder_of(run),
             about=about,
             parts=parts,
-            crash_point=environment.crash_point,
-        )
-
-
-def begin(run: Run, step: str, *, parts: Parts, environment: Environment) -> BegunStep:
-    """Write the first files of a step of a run's night; see `end`.
-
-    Raises:
-        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
-    """
-    storage = storage_of(run, environment=environment)
-    with reachable(storage, doing=_not_done(run, step=step)):
-        return begin_step(
-            storage,
-            folder=f"{folder_of(run)}/{step}",
-            parts=parts,
-            crash_point=environment.crash_point,
-        )
-
-
-def end(
-    run: Run,
-    begun: BegunStep,
-    *,
-    first: Parts,
-    rest: Sequence[Part],
-    about: About,
-    environment: Environment,
-) -> Sealed:
-    """Write the rest of a step that was begun with its first files; see `step_folder.end_step`.
-
-    Raises:
-        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
-    """
-    storage = storage_of(run, environment=environment)
-    with reachable(storage, doing=_not_done(run, step=about.step)):
-        return end_step(
-            storage,
-            begun,
-            about=about,
-            first=first,
-            rest=rest,
             crash_point=environment.crash_point,
         )
 
@@ -372,7 +332,11 @@ UNREAD = "the folder of a night could not be read"
 
 @dataclass(frozen=True, slots=True)
 class SealedNight:
-    """The steps of one run that the history binds, each by its newest link."""
+    """The steps of one run that the history binds, each by its newest link.
+
+    What is asked of it raises ArchiveError where the archive cannot be reached, lacks a step, or
+    has a file otherwise than it was sealed.
+    """
 
     run_id: str
     storage: Storage
@@ -397,29 +361,17 @@ class SealedNight:
         return self._elsewhere(self._compared)
 
     def has(self, name: str) -> bool:
-        """Whether the night sealed such a table; not every night has every one.
-
-        Raises:
-            ArchiveBrokenError: its step is not in the archive.
-        """
+        """Whether the night sealed such a table; not every night has every one."""
         sealed, file = self._place(name)
         return any(entry.name == file for entry in sealed.manifest.files)
 
     def rows(self, name: str) -> int:
-        """How many rows a table has, by its manifest alone; 0 for one that was not sealed.
-
-        Raises:
-            ArchiveBrokenError: its step is not in the archive.
-        """
+        """How many rows a table has, by its manifest alone; 0 for one that was not sealed."""
         sealed, file = self._place(name)
         return sum(entry.rows for entry in sealed.manifest.files if entry.name == file)
 
     def entry(self, name: str) -> tuple[str, FileEntry]:
-        """The step of a table that was sealed, and what its manifest says of it.
-
-        Raises:
-            ArchiveBrokenError: its step is not in the archive.
-        """
+        """The step of a table that was sealed, and what its manifest says of it."""
         sealed, file = self._place(name)
         entry = next(entry for entry in sealed.manifest.files if entry.name == file)
         return sealed.manifest.about.step, entry
@@ -428,22 +380,20 @@ class SealedNight:
         """The bytes of a table as they were sealed, and the file's name for sentences.
 
         Raises:
-            ArchiveError: it cannot be reached, is not as it was sealed, or was let go.
+            NightLetGoError: it was let go.
         """
-        sealed, file = self._place(name)
-        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
-            raise NightLetGoError(str(self.let_go))
+        sealed, file = self._kept(name)
         with reachable(self.storage, doing=UNREAD):
             return whole_file(self.storage, sealed, name=file), f"{sealed.folder}/{file}"
 
     @contextmanager
     def opened(self, name: str) -> Iterator[tuple[BinaryIO, str]]:
         """As `content`, of a table of which only parts are read."""
-        sealed, file = self._place(name)
-        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
-            raise NightLetGoError(str(self.let_go))
-        with reachable(self.storage, doing=UNREAD), ExitStack() as stack:
-            opened = stack.enter_context(opened_file(self.storage, sealed, name=file))
+        sealed, file = self._kept(name)
+        with (
+            reachable(self.storage, doing=UNREAD),
+            opened_file(self.storage, sealed, name=file) as opened,
+        ):
             yield opened, f"{sealed.folder}/{file}"
 
     def table(self, name: str) -> pa.Table:
@@ -468,11 +418,7 @@ class SealedNight:
         return frame_of_table(self.table(name))
 
     def statements(self) -> dict[str, str]:
-        """The SQL that was sealed with the night, by name, byte for byte as it was.
-
-        Raises:
-            ArchiveError: it cannot be reached, or is not as it was sealed.
-        """
+        """The SQL that was sealed with the night, by name, byte for byte as it was."""
         sealed = self.steps[PROOF]
         names = [entry.name for entry in sealed.manifest.files if entry.name.endswith(".sql")]
         with reachable(self.storage, doing=UNREAD):
@@ -481,6 +427,12 @@ class SealedNight:
     def _place(self, name: str) -> tuple[Sealed, str]:
         step, _, file = self._compared(SCHEMAS[name].path).partition("/")
         return self._step(step), file
+
+    def _kept(self, name: str) -> tuple[Sealed, str]:
+        sealed, file = self._place(name)
+        if self.let_go is not None and not is_kept(f"{sealed.manifest.about.step}/{file}"):
+            raise NightLetGoError(str(self.let_go))
+        return sealed, file
 
     def _step(self, step: str) -> Sealed:
         if step not in self.steps:

@@ -23,12 +23,7 @@ from recon.store.schema.columns import REASON_CHARACTERS
 
 
 def refuse_closed(
-    connection: Connection,
-    account: tuple[str, str],
-    *,
-    business_date: date,
-    kept: str,
-    environment: Environment,
+    connection: Connection, night: Run | NightRequest, *, kept: str, now: datetime
 ) -> None:
     """Refuse what would change a closed month, or one before it; `kept` says what was not done.
 
@@ -36,14 +31,14 @@ def refuse_closed(
         UsageError: the month of the date, or a later one, is closed; the sentence says by whom,
             when, and what to do.
     """
-    month = month_of(business_date)
-    today = environment.clock().date()
-    closed = closed_months.closed_since(connection, account, month=month, until=today)
+    day, account = night.business_date, (night.merchant_id, night.account_id)
+    month = month_of(day)
+    closed = closed_months.closed_since(connection, account, month=month, until=now.date())
     if closed is None:
         return
     lies = "in" if closed.month == month else "before"
     msg = (
-        f"{business_date} lies {lies} {closed.month}, which is CLOSED ({closed.by}, "
+        f"{day} lies {lies} {closed.month}, which is CLOSED ({closed.by}, "
         f"{closed.at:%Y-%m-%d %H:%M} UTC); {kept}: what came since stands in the open month; to "
         f"change {closed.month}, two people say `recon reopen {closed.month} --reason WHY`"
     )

@@ -1,18 +1,19 @@
 """What the gateway's answers show, question by question, read from the files that hold them."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import FileEntry
 from recon.config.rules import Rules
 from recon.instructions.resolution import TAKEN, Seen
 from recon.matching.frames.sorting import LEADING, many_in_order
@@ -22,19 +23,18 @@ from recon.model.words import GatewayState, KeyAnswer
 from recon.proof.night_tables import frame_of_table
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import (
+    EVERY_COLUMN,
     answers_in,
-    files_of_run,
-    newest_of_run,
-    parts_table,
-    rows_where,
-    still_kept,
-    table_of_run,
+    bound_entries,
+    chargeback_codes,
+    keys_in,
+    read_part,
 )
+from recon.steps.ground.night_folder import storage_at
 from recon.store import Connection
 from recon.store.nights import answer_parts
-from recon.store.nights.answer_parts import BASELINE, OF_ACCOUNT, OWN_PHASES
-from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import hashes_of
+from recon.store.nights.answer_parts import AFTER, BASELINE, OF_ACCOUNT, OWN_PHASES, AnswerPart
+from recon.store.nights.runs import Run, let_go_of
 
 RUNS_LOOKED_BACK_MAX = 40
 """So many runs are looked through for an order of which the newest answers say nothing."""
@@ -43,219 +43,258 @@ _RISK = '"risk": {"'
 """So begins what an answer says of risk, where it says anything."""
 
 
-def failures(
-    connection: Connection, run: Run, *, phase: str, environment: Environment
-) -> tuple[dict[str, int], list[str]]:
-    """How many keys have which answer, and why some have none, the most frequent first."""
-    asked: dict[str, Any] = {"phases": [phase], "columns": ["answer", "reason"]}
-    files = files_of_run(connection, run, environment=environment, **asked)
-    outcome, different = _told(files)
-    if different < sum(outcome.answers.values()):
-        # A later file answers some keys again: then only all of them together say what counts.
-        whole = table_of_run(connection, run, environment=environment, **asked)
-        outcome, _ = _told([whole])
-    by_number = sorted(outcome.reasons.items(), key=lambda it: (-it[1], it[0]))
-    return dict(outcome.answers), [why for why, _ in by_number]
+@dataclass(frozen=True, slots=True)
+class ShownAnswers:
+    """What a run's answers say, and the earlier ones of its account.
 
-
-class _Told(NamedTuple):
-    """What answers say."""
-
-    answers: Counter[str]
-    """Answer -> keys."""
-    reasons: Counter[str]
-    """Why a key has no answer -> keys."""
-
-
-def _told(tables: Iterable[pa.Table]) -> tuple[_Told, int]:
-    """What some files say, each by itself, and how many keys they name in all."""
-    outcome, hashes = _Told(Counter(), Counter()), [np.zeros(0, np.int64)]
-    for table in tables:
-        outcome.answers.update(_counted(table))
-        failed = _where(table, answer=KeyAnswer.FAILED.value)
-        outcome.reasons.update(failed["reason"].cast(pa.string()).to_pylist())
-        hashes.append(np.unique(hashes_of(table)))
-    return outcome, len(np.unique(np.concatenate(hashes)))
-
-
-def _counted(table: pa.Table) -> Counter[str]:
-    """Answer -> keys; those that were found, as nearly all are, without an object for each."""
-    is_found = pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
-    others = pc.unique(table["order_no"].filter(pc.invert(is_found)))
-    other_answers = answers_in(table.filter(pc.is_in(table["order_no"], value_set=others)))
-    counts = Counter(other_answers.values())
-    if rest := pc.count_distinct(table["order_no"]).as_py() - len(other_answers):
-        counts[KeyAnswer.FOUND.value] += rest
-    return counts
-
-
-def failed_keys(connection: Connection, run: Run, *, environment: Environment) -> set[str]:
-    """Keys of the run's own account that got no usable answer before or after money moved."""
-    table = table_of_run(
-        connection, run, phases=OWN_PHASES, environment=environment, columns=["answer"]
-    )
-    return set(_where(table, answer=KeyAnswer.FAILED.value)["order_no"].to_pylist())
-
-
-def gateway_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
-    """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as a row of their own.
-
-    Many are in the order of their numbers, in which orders are, too: where each order has its one
-    answer, what both name is then held once.
+    Every question raises ArchiveError where a file of answers cannot be read, or is not the one
+    whose hash the database has.
     """
-    frame = _frame(
-        newest_of_run(connection, run, environment=environment, columns=[*GATEWAY_COLUMNS])
-    )
-    return many_in_order(frame, by=[*LEADING, "transaction_id", "reference_no"])
 
+    connection: Connection
+    run: Run
+    environment: Environment
 
-def sibling_frame(connection: Connection, run: Run, *, environment: Environment) -> pd.DataFrame:
-    """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""
-    parts = answer_parts.of_run(connection, run.run_id)
-    phases = {part.phase for part in parts if part.phase.startswith(OF_ACCOUNT)}
-    table = table_of_run(connection, run, phases=phases, environment=environment)
-    is_shown = pc.is_valid(table["queried_at"])
-    answer = table["answer"].cast(pa.string())
-    is_absent = pc.and_(pc.invert(is_shown), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
-    words = pc.if_else(is_shown, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
-    judged = table.set_column(table.schema.get_field_index("answer"), "answer", words)
-    return _frame(judged.filter(pc.or_(is_shown, is_absent)))
+    def rows(
+        self,
+        phases: Collection[str] = (BASELINE,),
+        *,
+        columns: Collection[str] = EVERY_COLUMN,
+        among: tuple[str, Collection[str]] | None = None,
+    ) -> pa.Table:
+        """REPLIES of some phases of the run; of a key that was answered twice the newest.
 
-
-def baseline_answers(
-    connection: Connection,
-    run: Run,
-    *,
-    order_nos: Collection[str],
-    environment: Environment,
-) -> dict[str, str]:
-    """Key -> final answer of some orders before money moved."""
-    return answers_in(
-        rows_where(
-            connection,
-            run,
-            phases=[BASELINE],
-            wanted=_among("order_no", order_nos),
-            columns=["answer"],
-            environment=environment,
-        )
-    )
-
-
-def baseline_payments(
-    connection: Connection, run: Run, *, order_nos: Collection[str], environment: Environment
-) -> list[Mapping[str, Any]]:
-    """Payments of some orders before money moved, also where other orders' answers show them."""
-    columns = [*_PAYMENT, "transaction_date"]
-    named = _among("order_no", order_nos)
-    asked: dict[str, Any] = {"columns": columns, "environment": environment}
-    own = _baseline(connection, run, wanted=named, **asked)
-    paid = _among("transaction_id", {*own["transaction_id"].to_pylist()})
-    return list(_baseline(connection, run, wanted=paid, **asked).select(columns).to_pylist())
-
-
-def only_payments(
-    connection: Connection, run: Run, *, order_nos: Collection[str], environment: Environment
-) -> dict[str, str]:
-    """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
-    if not order_nos:
-        return {}
-    columns = ["transaction_id"]
-    named = _among("order_no", order_nos)
-    shown = _baseline(connection, run, wanted=named, columns=columns, environment=environment)
-    grouped = shown.group_by("order_no").aggregate(
-        [("transaction_id", "count_distinct"), ("transaction_id", "min")]
-    )
-    return {
-        row["order_no"]: row["transaction_id_min"]
-        for row in grouped.to_pylist()
-        if row["transaction_id_count_distinct"] == 1
-    }
-
-
-def statuses_shown(
-    connection: Connection, run: Run, *, transactions: Collection[str], environment: Environment
-) -> dict[str, list[str]]:
-    """Transaction -> the statuses that the baseline shows of it, of those that it shows."""
-    if not transactions:
-        return {}
-    asked = ["transaction_id", "payment_status"]
-    paid = _among("transaction_id", transactions)
-    table = _baseline(connection, run, wanted=paid, columns=asked, environment=environment)
-    columns = (table["transaction_id"], table["payment_status"].cast(pa.string()))
-    statuses: dict[str, list[str]] = {}
-    for payment, status in zip(*(column.to_pylist() for column in columns), strict=True):
-        statuses.setdefault(payment, []).append(status)
-    return statuses
-
-
-def _baseline(
-    connection: Connection,
-    run: Run,
-    *,
-    wanted: Callable[[pa.Table], pa.ChunkedArray],
-    columns: Collection[str],
-    environment: Environment,
-) -> pa.Table:
-    """Some columns of the wanted payments among those that were shown before money moved."""
-    return _shown(
-        rows_where(
-            connection,
-            run,
-            phases=[BASELINE],
-            wanted=wanted,
-            columns=[*columns, "queried_at"],
-            environment=environment,
-        )
-    )
-
-
-def risks_shown(
-    connection: Connection, run: Run, *, transactions: Collection[str], environment: Environment
-) -> list[Mapping[str, Any]]:
-    """Transaction, time and detail of some payments of whose risk the answers say something."""
-    if not transactions:
-        return []
-    columns = ["transaction_id", "queried_at", "detail"]
-    table = _shown(
-        rows_where(
-            connection,
-            run,
-            phases=OWN_PHASES,
-            wanted=_among("transaction_id", transactions),
+        Args:
+            phases: Of which.
+            columns: Those that are asked for; the key and the phase are there in any case.
+            among: A column and some words: only rows that have one of them there.
+        """
+        parts = answer_parts.of_run(self.connection, self.run.run_id)
+        files = [part for part in parts if part.phase in phases and part.answered]
+        if among is None:
+            return answers_in(files, environment=self.environment, columns=columns)
+        name, words = among
+        any_of = pa.array([*words], pa.string())
+        return answers_in(
+            files if words else (),
+            environment=self.environment,
             columns=columns,
-            environment=environment,
+            wanted=lambda table: pc.is_in(table[name], value_set=any_of),
         )
-    )
-    says = pc.match_substring(table["detail"], _RISK)
-    return list(table.filter(says).select(columns).to_pylist())
+
+    def newest(self, columns: Collection[str] = EVERY_COLUMN) -> pa.Table:
+        """REPLIES of the run's own account, the `after` phase taking the place of the baseline."""
+        table = self.rows(OWN_PHASES, columns=columns)
+        is_after = pc.equal(table["phase"].cast(pa.string()), AFTER)
+        again = table.filter(is_after)["order_no"].combine_chunks()
+        is_replaced = pc.and_(pc.invert(is_after), pc.is_in(table["order_no"], value_set=again))
+        return table.filter(pc.invert(is_replaced))
+
+    def asked_keys(self) -> pa.Array:
+        """All keys that the run asked for of its own account, each once."""
+        parts = answer_parts.of_run(self.connection, self.run.run_id)
+        own = [part for part in parts if part.phase in OWN_PHASES]
+        return keys_in(own, environment=self.environment)
+
+    def failures(self, phase: str = BASELINE) -> tuple[dict[str, int], list[str]]:
+        """How many keys have which answer, and why some have none, the most frequent first."""
+        table = self.rows([phase], columns=["answer", "reason"])
+        # Those that were found, as nearly all are, are counted without an object for each.
+        is_found = pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
+        others = pc.unique(table["order_no"].filter(pc.invert(is_found)))
+        other_answers = _by_key(table.filter(pc.is_in(table["order_no"], value_set=others)))
+        counts = Counter(other_answers.values())
+        if rest := pc.count_distinct(table["order_no"]).as_py() - len(other_answers):
+            counts[KeyAnswer.FOUND.value] += rest
+        reasons = Counter(_failed(table)["reason"].cast(pa.string()).to_pylist())
+        return dict(counts), sorted(reasons, key=lambda why: (-reasons[why], why))
+
+    def failed_keys(self) -> set[str]:
+        """Keys of the run's own account that got no usable answer before or after money moved."""
+        return set(_failed(self.rows(OWN_PHASES, columns=["answer"]))["order_no"].to_pylist())
+
+    def gateway_frame(self) -> pd.DataFrame:
+        """GATEWAY_COLUMNS of the newest answers; keys without a payment stand as rows of their own.
+
+        Many are in the order of their numbers, in which orders are, too: where each order has its
+        one answer, what both name is then held once.
+        """
+        frame = _frame(self.newest(GATEWAY_COLUMNS))
+        return many_in_order(frame, by=[*LEADING, "transaction_id", "reference_no"])
+
+    def sibling_frame(self) -> pd.DataFrame:
+        """GATEWAY_COLUMNS of what the merchant's other accounts showed, "not found" included."""
+        parts = answer_parts.of_run(self.connection, self.run.run_id)
+        table = self.rows({part.phase for part in parts if part.phase.startswith(OF_ACCOUNT)})
+        is_shown = pc.is_valid(table["queried_at"])
+        answer = table["answer"].cast(pa.string())
+        is_absent = pc.and_(pc.invert(is_shown), pc.equal(answer, KeyAnswer.NOT_FOUND.value))
+        words = pc.if_else(is_shown, KeyAnswer.FOUND.value, KeyAnswer.NOT_FOUND.value)
+        judged = table.set_column(table.schema.get_field_index("answer"), "answer", words)
+        return _frame(judged.filter(pc.or_(is_shown, is_absent)))
+
+    def before_money(self, order_nos: Collection[str]) -> dict[str, str]:
+        """Key -> final answer of some orders before money moved."""
+        return _by_key(self.rows(columns=["answer"], among=("order_no", order_nos)))
+
+    def payments(self, order_nos: Collection[str]) -> list[Mapping[str, Any]]:
+        """Payments of some orders before money moved, also where others' answers show them."""
+        columns = [*_PAYMENT, "transaction_date"]
+        own = self._shown("order_no", order_nos, columns=columns)
+        paid = {*own["transaction_id"].to_pylist()}
+        return list(
+            self._shown("transaction_id", paid, columns=columns).select(columns).to_pylist()
+        )
+
+    def only_payments(self, order_nos: Collection[str]) -> dict[str, str]:
+        """Order -> its transaction, for those orders whose baseline answer shows exactly one."""
+        shown = self._shown("order_no", order_nos, columns=["transaction_id"])
+        grouped = shown.group_by("order_no").aggregate(
+            [("transaction_id", "count_distinct"), ("transaction_id", "min")]
+        )
+        return {
+            row["order_no"]: row["transaction_id_min"]
+            for row in grouped.to_pylist()
+            if row["transaction_id_count_distinct"] == 1
+        }
+
+    def statuses_shown(self, transactions: Collection[str]) -> dict[str, list[str]]:
+        """Transaction -> the statuses that the baseline shows of it, of those that it shows."""
+        names = ["transaction_id", "payment_status"]
+        table = self._shown("transaction_id", transactions, columns=names)
+        statuses: dict[str, list[str]] = {}
+        for row in table.select(names).to_pylist():
+            statuses.setdefault(row["transaction_id"], []).append(row["payment_status"])
+        return statuses
+
+    def risks_shown(self, transactions: Collection[str]) -> list[Mapping[str, Any]]:
+        """Transaction, time and detail of some payments of whose risk the answers say something."""
+        columns = ["transaction_id", "queried_at", "detail"]
+        table = self._shown("transaction_id", transactions, columns=columns, phases=OWN_PHASES)
+        says = pc.match_substring(table["detail"], _RISK)
+        return list(table.filter(says).select(columns).to_pylist())
+
+    def first_taken(self, transactions: Collection[str]) -> dict[str, datetime]:
+        """Transaction -> when the run first showed its money as taken, of those shown so."""
+        names = ["transaction_id", "payment_status", "queried_at"]
+        rules = self.environment.settings.rules
+        taken: dict[str, datetime] = {}
+        table = self.rows(OWN_PHASES, columns=names, among=("transaction_id", transactions))
+        for row in table.to_pylist():
+            if rules.state_of(row["payment_status"]) in TAKEN:
+                known = taken.get(row["transaction_id"], row["queried_at"])
+                taken[row["transaction_id"]] = min(known, row["queried_at"])
+        return taken
+
+    def evidence(self, order_no: str, *, after: int) -> list[Mapping[str, Any]]:
+        """What sealed answers of all runs, asked after a link of the history, say of an order.
+
+        They are in the order of coming; no clock was asked.
+
+        Answers that no history binds are no evidence; of nights that were let go nothing is known
+        here, and no night goes while money of before it is in doubt.
+        """
+        rows: list[Mapping[str, Any]] = []
+        bound: dict[str, Mapping[str, FileEntry]] = {}
+        known = answer_parts.of_account(self.connection, self.run, after=after)
+        for part in still_kept(self.connection, known):
+            writer = _writer_id(part)
+            if writer not in bound:
+                _, merchant_id, account_id, *_ = part.path.split("/")
+                storage = storage_at((merchant_id, account_id), environment=self.environment)
+                bound[writer] = bound_entries(self.connection, writer, storage=storage)
+            if bound[writer].get(part.path) != part.entry:
+                continue
+            table = read_part(part, environment=self.environment)
+            about = pc.and_(
+                pc.equal(table["order_no"], order_no), pc.greater_equal(table["asked_after"], after)
+            )
+            shown = table.filter(about).to_pylist()
+            rows += [{**row, "is_of_run": part.is_of_run} for row in shown]
+        return rows
+
+    def authorised_at(self, order_nos: Collection[str]) -> dict[str, datetime]:
+        """When the newest answers date the payment of each order, the first of several."""
+        missing = {order_no for order_no in order_nos if order_no}
+        dates: dict[str, datetime] = {}
+        for table in self._newest_first(missing):
+            shown = table.filter(_is_in(table["order_no"], missing))
+            shown = shown.filter(pc.is_valid(shown["transaction_date"]))
+            oldest = shown.group_by("order_no").aggregate([("transaction_date", "min")])
+            dates |= {row["order_no"]: row["transaction_date_min"] for row in oldest.to_pylist()}
+            missing -= set(dates)
+        return dates
+
+    def orders_of(self, transactions: Collection[str]) -> set[str]:
+        """The orders for which the newest answers show some transactions."""
+        missing, orders = set(transactions), set[str]()
+        for table in self._newest_first(missing):
+            shown = table.filter(_is_in(table["transaction_id"], missing))
+            orders.update(shown["order_no"].to_pylist())
+            missing -= set(shown["transaction_id"].to_pylist())
+        return orders - {""}
+
+    def chargeback_keys(self, rules: Rules, *, until: int) -> pd.DataFrame:
+        """KEY_COLUMNS of orders that any earlier answer showed as charged back.
+
+        `until` is the last file of answers that counts.
+        """
+        asked: dict[str, Any] = {"codes": chargeback_codes(rules), "until": until}
+        known = answer_parts.charged_back_keys(self.connection, self.run, **asked)
+        parts = answer_parts.judged_otherwise(self.connection, self.run, **asked)
+        kept = still_kept(self.connection, parts)
+        if not kept:
+            return known
+        table = answers_in(kept, environment=self.environment)
+        shown = table.filter(_is_in(table["payment_status"].cast(pa.string()), asked["codes"]))
+        keys = {*known["order_no"], *shown["order_no"].to_pylist()}
+        cells = {"merchant_id": self.run.merchant_id, "account_id": self.run.account_id}
+        return pd.DataFrame(
+            {
+                name: pd.Series([cells.get(name, key) for key in sorted(keys)], dtype="str")
+                for name in KEY_COLUMNS
+            }
+        )
+
+    def _shown(
+        self,
+        name: str,
+        words: Collection[str],
+        *,
+        columns: Collection[str],
+        phases: Collection[str] = (BASELINE,),
+    ) -> pa.Table:
+        """Some columns of the payments that have one of these words in a column."""
+        named = (name, words)
+        return _payments(self.rows(phases, columns=[*columns, "queried_at"], among=named))
+
+    def _newest_first(self, missing: set[str]) -> Iterator[pa.Table]:
+        """The payments of each run's answers about an account, as long as something is missing.
+
+        Whoever reads them takes out of `missing` what was shown.
+        """
+        if not missing:
+            return
+        every = answer_parts.of_account(self.connection, self.run)
+        by_run = groupby(reversed(every), key=attrgetter("run_id"))
+        for number, (_, parts) in enumerate(by_run):
+            if number == RUNS_LOOKED_BACK_MAX or not missing:
+                return
+            kept = still_kept(self.connection, parts)[::-1]
+            yield _payments(answers_in(kept, environment=self.environment))
 
 
-def first_taken(
-    connection: Connection,
-    run: Run,
-    *,
-    transactions: Collection[str],
-    rules: Rules,
-    environment: Environment,
-) -> dict[str, datetime]:
-    """Transaction -> when this run's answers first showed its money as taken, of those shown so."""
-    if not transactions:
-        return {}
-    rows = rows_where(
-        connection,
-        run,
-        phases=OWN_PHASES,
-        wanted=_among("transaction_id", transactions),
-        columns=["transaction_id", "payment_status", "queried_at"],
-        environment=environment,
-    ).to_pylist()
-    taken: dict[str, datetime] = {}
-    for row in rows:
-        if rules.state_of(row["payment_status"]) in TAKEN:
-            known = taken.get(row["transaction_id"], row["queried_at"])
-            taken[row["transaction_id"]] = min(known, row["queried_at"])
-    return taken
+def still_kept(connection: Connection, parts: Iterable[AnswerPart]) -> list[AnswerPart]:
+    """The files of nights whose folder was not let go, in their order."""
+    known = [*parts]
+    writers = {_writer_id(part) for part in known}
+    gone = {run_id for run_id in writers if let_go_of(connection, run_id) is not None}
+    return [part for part in known if _writer_id(part) not in gone]
+
+
+def _writer_id(part: AnswerPart) -> str:
+    """The run in whose folder a file lies."""
+    return part.path.split("/")[4]
 
 
 def seen_of(
@@ -263,7 +302,7 @@ def seen_of(
 ) -> Iterator[Seen]:
     """What answers said of a payment, in the order of coming: its state, or that it was not shown.
 
-    `rows`: see `kept_answers.evidence`.
+    `rows`: see `ShownAnswers.evidence`.
     """
     for row in rows:
         if row["queried_at"] is not None and row["transaction_id"] == transaction_id:
@@ -277,118 +316,36 @@ def uptime_in(row: Mapping[str, Any]) -> Uptime:
     return Uptime(row["boot_id"], row["uptime_ms"], row["gateway_at"])
 
 
-def authorised_at(
-    connection: Connection, run: Run, *, order_nos: Collection[str], environment: Environment
-) -> dict[str, datetime]:
-    """When the newest answers date the payment of each order, the first where it has several."""
-    missing = {order_no for order_no in order_nos if order_no}
-    dates: dict[str, datetime] = {}
-    for table in _newest_first(connection, run, missing=missing, environment=environment):
-        shown = table.filter(_is_in(table["order_no"], missing))
-        shown = shown.filter(pc.is_valid(shown["transaction_date"]))
-        oldest = shown.group_by("order_no").aggregate([("transaction_date", "min")])
-        dates |= {row["order_no"]: row["transaction_date_min"] for row in oldest.to_pylist()}
-        missing -= set(dates)
-    return dates
-
-
-def orders_of_transactions(
-    connection: Connection, run: Run, *, transactions: Collection[str], environment: Environment
-) -> set[str]:
-    """The orders for which the newest answers show some transactions."""
-    missing, orders = set(transactions), set[str]()
-    for table in _newest_first(connection, run, missing=missing, environment=environment):
-        shown = table.filter(_is_in(table["transaction_id"], missing))
-        orders.update(shown["order_no"].to_pylist())
-        missing -= set(shown["transaction_id"].to_pylist())
-    return orders - {""}
-
-
-def chargeback_keys(
-    connection: Connection,
-    run: Run,
-    *,
-    codes: Collection[str],
-    until: int,
-    environment: Environment,
-) -> pd.DataFrame:
-    """KEY_COLUMNS of orders that any earlier answer showed with one of these codes.
-
-    `until` is the last file of answers that counts.
-    """
-    known = answer_parts.charged_back_keys(connection, run, codes=codes, until=until)
-    parts = answer_parts.judged_otherwise(connection, run, codes=codes, until=until)
-    kept = still_kept(connection, parts)
-    if not kept:
-        return known
-    table = parts_table(kept, environment=environment)
-    shown = table.filter(_is_in(table["payment_status"].cast(pa.string()), codes))
-    keys = {*known["order_no"], *shown["order_no"].to_pylist()}
-    cells = {"merchant_id": run.merchant_id, "account_id": run.account_id}
-    return pd.DataFrame(
-        {
-            name: pd.Series([cells.get(name, key) for key in sorted(keys)], dtype="str")
-            for name in KEY_COLUMNS
-        }
-    )
-
-
-def _newest_first(
-    connection: Connection, run: Run, *, missing: set[str], environment: Environment
-) -> Iterator[pa.Table]:
-    """The payments of each run's answers about an account, as long as something is missing.
-
-    Whoever reads them takes out of `missing` what was shown.
-    """
-    if not missing:
-        return
-    by_run = groupby(reversed(answer_parts.of_account(connection, run)), key=attrgetter("run_id"))
-    for number, (_, parts) in enumerate(by_run):
-        if number == RUNS_LOOKED_BACK_MAX or not missing:
-            return
-        kept = still_kept(connection, parts)
-        yield _shown(parts_table(kept[::-1], environment=environment))
-
-
 def _frame(table: pa.Table) -> pd.DataFrame:
     rows = table.num_rows
     constant = {"source": pa.repeat("gateway", rows), "line": pa.repeat(0, rows)}
-    columns = [
-        (
-            table[field.name]
-            if field.name in table.column_names
-            else constant.get(field.name, pa.nulls(rows))
-        ).cast(_plain(field.type))
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in SCHEMAS["answers"].columns
     ]
-    schema = pa.schema(
-        [
-            pa.field(field.name, _plain(field.type), nullable=field.nullable)
-            for field in SCHEMAS["answers"].columns
-        ]
-    )
-    return frame_of_table(pa.table(columns, schema=schema))[[*GATEWAY_COLUMNS]]
+    named = {*table.column_names}
+    columns = [
+        (table[name] if name in named else constant.get(name, pa.nulls(rows))).cast(field.type)
+        for field in fields
+        for name in [field.name]
+    ]
+    return frame_of_table(pa.table(columns, schema=pa.schema(fields)))[[*GATEWAY_COLUMNS]]
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _shown(table: pa.Table) -> pa.Table:
+def _payments(table: pa.Table) -> pa.Table:
     """The rows that are payments."""
     return table.filter(pc.is_valid(table["queried_at"]))
 
 
-def _where(table: pa.Table, **words: str) -> pa.Table:
-    for name, word in words.items():
-        table = table.filter(pc.equal(table[name].cast(pa.string()), word))
-    return table
+def _failed(table: pa.Table) -> pa.Table:
+    """The rows of keys without a usable answer."""
+    return table.filter(pc.equal(table["answer"].cast(pa.string()), KeyAnswer.FAILED.value))
 
 
-def _among(name: str, words: Iterable[str]) -> Callable[[pa.Table], pa.ChunkedArray]:
-    """Says which rows have one of these words in a column."""
-    among = pa.array([*words], pa.string())
-    return lambda table: pc.is_in(table[name], value_set=among)
+def _by_key(table: pa.Table) -> dict[str, str]:
+    """Key -> answer of some rows."""
+    columns = (table[name].cast(pa.string()).to_pylist() for name in ("order_no", "answer"))
+    return dict(zip(*columns, strict=True))
 
 
 def _is_in(column: pa.ChunkedArray, wanted: Iterable[str]) -> pa.ChunkedArray:

@@ -20,7 +20,6 @@ from recon.privacy.own_files import make_folder, replace_result, tell_kernel
 from recon.privacy.shown_text import for_people
 from recon.steps.ground.environment import Environment
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
 from recon.telling.night_log import note
 
 FOLDER = "metrics"
@@ -88,14 +87,8 @@ def _keep(run_id: str, *, figures: dict[str, Any], sentence: str, environment: E
         "mode": run.mode.value,
     }
     note(sentence, fields={**of_run, **figures})
-    _write(run, of_run=of_run, figures=figures, environment=environment)
-
-
-def _write(
-    run: Run, *, of_run: Mapping[str, str], figures: dict[str, Any], environment: Environment
-) -> None:
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    path = metrics_path(account.reports, run_id=run.run_id)
+    path = metrics_path(account.reports, run_id=run_id)
     make_folder(path.parent)
     document = {**of_run, "stages": [*_stages(path), figures]}
     replace_result(path, json.dumps(document, indent=2) + "\n")

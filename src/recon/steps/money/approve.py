@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+from recon.config.approvers import person_key
 from recon.desk.endorsement import Kind
 from recon.instructions.approval import (
     ApprovalList,
@@ -24,10 +25,11 @@ from recon.instructions.instruction import Instruction, terms_of
 from recon.model.business_date import Grace
 from recon.model.errors import UsageError
 from recon.model.words import InstructionState
-from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
-from recon.steps.ground.two_words import ended, note_taken_back, refuse_alone, refuse_two
+from recon.steps.ground.identity import (
+    Person,
+    ended,
+)
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.database.record import ROW
@@ -85,7 +87,7 @@ def approve(
     Raises:
         UsageError: the list is another one by now, nothing waits, or the person may not.
     """
-    refuse_unproven(person, environment=environment)
+    person.refuse_unproven()
     with environment.store.writing() as connection:
         now = environment.clock()
         first = decision_rows.open_word(connection, APPROVE, subject=digest)
@@ -96,7 +98,7 @@ def approve(
             wanted = _meant(connection, digest, only=only or Narrowing())
             refuse_changed(connection, wanted.items)
             decides = _decides(connection, wanted, environment=environment)
-            refuse_alone(person, environment=environment, decides=decides)
+            person.refuse_alone(decides=decides)
             valid_until = environment.settings.rules.business_calendar.due_at(now, grace=VALID)
             decision_rows.save_first(
                 connection,
@@ -106,8 +108,8 @@ def approve(
                 word=person.word,
                 valid_until=valid_until,
             )
-            yes = Said(Kind.APPROVAL, digest, items=wanted.items, valid_until=valid_until)
-            note_endorsed(connection, yes, person=person, environment=environment)
+            items = wanted.items
+            person.endorse(connection, Kind.APPROVAL, digest, items=items, valid_until=valid_until)
             return wanted, False
         wanted = _of_ids(connection, first.instruction_ids)
         if wanted.digest != digest:
@@ -132,10 +134,10 @@ def _second(
 ) -> None:
     refuse_changed(connection, wanted.items)
     decides = _decides(connection, wanted, environment=environment)
-    refuse_two(person, first=first.by.by, environment=environment, decides=decides)
+    person.refuse_second(first.by.by, decides=decides)
     both = f"{first.by.by}, {person.word.in_words}"
-    yes = Said(Kind.APPROVAL, wanted.digest, items=wanted.items, valid_until=first.valid_until)
-    note_endorsed(connection, yes, person=person, environment=environment)
+    digest, items, until = wanted.digest, wanted.items, first.valid_until
+    person.endorse(connection, Kind.APPROVAL, digest, items=items, valid_until=until)
     values = {"approved_by": both[:255], "approved_at": person.word.at, "hold": ""}
     moved = [
         (item, move(connection, item, to=InstructionState.APPROVED, values=values))
@@ -150,23 +152,19 @@ def _second(
 def _decides(connection: Connection, wanted: ApprovalList, *, environment: Environment) -> Decides:
     """Who is the approver that the list needs among its two people."""
     holds = holds_of(connection, [item.instruction_id for item in wanted.items])
-    key = partial(key_of, environment=environment)
+    key = partial(person_key, declared=environment.settings.approvers)
     return decides_on(wanted, asked_by=requesters_of(holds), key=key)
 
 
-def take_back(
-    connection: Connection, digest: str, *, person: Person, environment: Environment
-) -> str:
+def take_back(connection: Connection, digest: str, *, person: Person) -> str:
     """Take back one's yes to a list that waits for its second person; what it was, "" for none."""
     first = decision_rows.open_word(connection, APPROVE, subject=digest)
-    if first is None or not is_same(person, first.by.by, environment=environment):
+    if first is None or not person.is_same(first.by.by):
         return ""
     why = f"{person.word.in_words} took it back"
     decision_rows.void(connection, first, why=why, at=person.word.at)
     items = _of_ids(connection, first.instruction_ids).items
-    note_taken_back(
-        connection, Kind.APPROVAL, digest, items=items, person=person, environment=environment
-    )
+    person.endorse_taken_back(connection, Kind.APPROVAL, digest, items=items)
     return f"the yes to list {digest}"
 
 
@@ -197,12 +195,7 @@ def reject(
                 )
                 raise UsageError(msg)
             items.append(item)
-        note_endorsed(
-            connection,
-            Said(Kind.REJECTION, list_of(items).digest, items=items),
-            person=person,
-            environment=environment,
-        )
+        person.endorse(connection, Kind.REJECTION, list_of(items).digest, items=items)
         values = {"hold": "", "message": sentence}
         events = [
             move(connection, item, to=InstructionState.WITHDRAWN, values=values) for item in items
@@ -217,11 +210,7 @@ def reject(
         for first in overruled:
             why = f"{person.word.in_words} rejected some of it"
             decision_rows.void(connection, first, why=why, at=person.word.at)
-    said_yes = {
-        first.by.by
-        for first in overruled
-        if not is_same(person, first.by.by, environment=environment)
-    }
+    said_yes = {first.by.by for first in overruled if not person.is_same(first.by.by)}
     return len(items), tuple(sorted(said_yes))
 
 

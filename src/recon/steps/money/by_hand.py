@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
+from recon.config.approvers import person_key
 from recon.files.typing.table_schema import Grammar
 from recon.files.typing.text_cells import is_fit
 from recon.instructions.eligibility import Baseline, Cleared, ShownPayment
@@ -23,8 +24,7 @@ from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.privacy.own_files import make_folder
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import key_of
-from recon.steps.ground.kept_answers import Replies, keep, note_asked, reply_rows, seal, this_moment
+from recon.steps.ground.kept_answers import keep, note_asked, reply_rows, seal, this_moment
 from recon.steps.money.doubt import note_refund_numbers
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
@@ -117,7 +117,8 @@ def _asker(name: str, *, environment: Environment) -> str:
     Raises:
         UsageError: nobody of that name is declared.
     """
-    declared = environment.settings.approvers.get(key_of(name, environment=environment))
+    every = environment.settings.approvers
+    declared = every.get(person_key(name, declared=every))
     if declared is not None:
         return declared.name
     if environment.settings.is_sandbox:
@@ -214,13 +215,11 @@ def _ask(
             randomness=environment.randomness,
         )
     )
-    shown, dated = replies.observations, replies.gateway_at
-    kept = Replies(BASELINE, run.account_id, replies.answers, shown, asked, dated)
     note_asked(run, phase=BASELINE, keys=[order_no], environment=environment)
-    keep(run, reply_rows(run, kept), environment=environment)
+    keep(run, reply_rows(run, replies, asked=asked), environment=environment)
     seal(run, environment=environment)
     with environment.store.reading() as connection:
-        payments = money.payments(connection, shown)
+        payments = money.payments(connection, replies.observations)
     answer, reason = replies.answers[order_no]
     if answer is not KeyAnswer.FOUND:
         reasons = {

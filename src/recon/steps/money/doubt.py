@@ -43,10 +43,9 @@ from recon.model.errors import AmountError, Defect, SignerError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
-from recon.steps.ground import shown_answers
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import evidence
 from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.shown_answers import ShownAnswers, seen_of, uptime_in
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, instruction_rows
@@ -253,8 +252,8 @@ def _resolution_of(
     rules = environment.settings.rules
     deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
     doubted = case_rows.last_change(connection, item.instruction_id)
-    rows = evidence(connection, run, order_no=item.order_no, after=doubted, environment=environment)
-    seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
+    rows = ShownAnswers(connection, run, environment).evidence(item.order_no, after=doubted)
+    seen = seen_of(rows, transaction_id=item.transaction_id, rules=rules)
     noted = case_rows.readings(connection, item.instruction_id)
     return resolve(
         item,
@@ -263,7 +262,7 @@ def _resolution_of(
             refunds=_searches_until(connection, item, last=searched),
             messages=_told(connection, item, run=run),
             signed=signed,
-            readings=[*noted, *map(shown_answers.uptime_in, rows)],
+            readings=[*noted, *map(uptime_in, rows)],
             uptime=environment.uptime(),
         ),
         now=environment.clock(),
@@ -337,12 +336,8 @@ def note_contradictions(run: Run, *, environment: Environment) -> int:
     if run.mode is Mode.DRY_RUN:
         return 0
     with environment.store.writing() as connection:
-        shown = shown_answers.statuses_shown(
-            connection,
-            run,
-            transactions=case_rows.ended_payments(connection, run),
-            environment=environment,
-        )
+        answers = ShownAnswers(connection, run, environment)
+        shown = answers.statuses_shown(case_rows.ended_payments(connection, run))
         ended = case_rows.shown_ended(connection, run, shown=shown)
         others = instruction_rows.find_by(
             connection,
@@ -389,19 +384,13 @@ def _shown(
         if item.state not in CONFIRMED_STATES and status == item.baseline_status:
             continue  # it stood so before anything was sent
         end = case_rows.last_change(connection, item.instruction_id)
-        rows = evidence(
-            connection,
-            run,
-            order_no=item.order_no,
-            after=end,
-            environment=environment,
-        )
-        seen = shown_answers.seen_of(rows, transaction_id=item.transaction_id, rules=rules)
+        rows = ShownAnswers(connection, run, environment).evidence(item.order_no, after=end)
+        seen = seen_of(rows, transaction_id=item.transaction_id, rules=rules)
         noted = case_rows.readings(connection, item.instruction_id, after=end)
         if opposite := shown_against(
             item,
             seen=[one for one in seen if one.state is not GatewayState.NONE],
-            readings=[*noted, *map(shown_answers.uptime_in, rows)],
+            readings=[*noted, *map(uptime_in, rows)],
             others=beside,
             quarantined_for=quarantine(deadline),
         ):

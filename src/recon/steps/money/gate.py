@@ -28,13 +28,11 @@ from recon.model.words import ControlTotal, InstructionKind, InstructionState
 from recon.privacy.own_files import make_folder
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.ground.desk import lost_word
-from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person
+from recon.steps.ground.identity import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, Person, agreed
 from recon.steps.ground.kept_answers import unbound
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.predecessor import release_ended
-from recon.steps.ground.two_words import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, agreed
 from recon.store import Connection
 from recon.store.database import history, record
 from recon.store.database.engine import Store
@@ -110,7 +108,7 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
         return ""
     acceptance, before = accepted
     name = "/".join(account)
-    words = endorsed(environment)
+    words = Endorsed(environment.desk)
     with environment.store.reading() as connection:
         data = dict(_events(connection)).get(acceptance.head.sequence)
         if data is None:
@@ -238,7 +236,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         How many instructions now wait for people; None when a second person must say the same.
 
     Raises:
-        UsageError: the word does not count (`steps.agreement`).
+        UsageError: the word does not count (`identity.agreed`).
         HistoryBrokenError: the restored chain itself does not close.
     """
     with environment.store.writing() as connection:
@@ -258,7 +256,6 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
             subject=accepts.subject,
             reason=reason,
             person=person,
-            environment=environment,
             says={"head": noted(history.head(connection)), **accepts.says},
         )
         if not both:
@@ -349,7 +346,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         # A process ended between a note and the end of its commit. Its link is in this database:
         # noted for good, with the newest. It is not: it never happened.
         note_head(run, environment=environment)
-    words = endorsed(environment)
+    words = Endorsed(environment.desk)
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
         asked, _ = answer_parts.counted(connection, run.run_id, phase=BASELINE)
@@ -439,7 +436,7 @@ def allow_sending(*, person: Person, reason: str, environment: Environment) -> b
     """One person's word that money may be sent again; True when it is the second, and it may.
 
     Raises:
-        UsageError: sending is not stopped, or the word does not count (`steps.agreement`).
+        UsageError: sending is not stopped, or the word does not count (`identity.agreed`).
     """
     with environment.store.writing() as connection:
         stop = sending_rows.stopped(connection)
@@ -447,12 +444,7 @@ def allow_sending(*, person: Person, reason: str, environment: Environment) -> b
             msg = "sending is not stopped; nothing was changed"
             raise UsageError(msg)
         both = agreed(
-            connection,
-            ALLOW_SENDING,
-            subject=str(stop.turn),
-            reason=reason,
-            person=person,
-            environment=environment,
+            connection, ALLOW_SENDING, subject=str(stop.turn), reason=reason, person=person
         )
         if both:
             at = environment.clock()

@@ -36,10 +36,11 @@ from recon.instructions.sender import Sender, Sent
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode, Part, StepSummary
 from recon.model.words import InstructionKind, InstructionState, KeyAnswer, OrderStatus
-from recon.steps.ground import kept_books, shown_answers
-from recon.steps.ground.endorsed import words_for_signer
 from recon.steps.ground.environment import Environment, held_back, seconds_left
+from recon.steps.ground.identity import words_for_signer
+from recon.steps.ground.kept_books import KeptBooks
 from recon.steps.ground.night_folder import storages_of
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.money import doubt
 from recon.steps.money.approve import lapse
 from recon.steps.money.doubt import note_contradictions, note_refund_numbers
@@ -215,9 +216,7 @@ class MoneyOfRun:
             if actions:
                 # Where an instruction names no payment, the gateway's answer may.
                 unnamed = instruction_rows.unnamed_orders(connection, run)
-                shown = shown_answers.only_payments(
-                    connection, run, order_nos=unnamed, environment=environment
-                )
+                shown = ShownAnswers(connection, run, environment).only_payments(unnamed)
                 known = instruction_rows.known(connection, run, shown=shown)
             made = plan(
                 actions,
@@ -269,13 +268,11 @@ class MoneyOfRun:
                 )
                 if run.part != Part.PAYOUTS or item.kind is InstructionKind.PAYOUT
             ]
-            asked: Any = {"order_nos": {item.order_no for item in approved}}
-            asked["environment"] = environment
+            order_nos = {item.order_no for item in approved}
+            shown = ShownAnswers(connection, run, environment)
             # What other orders' answers say of the same transactions counts as well.
-            payments = self.payments(
-                connection, shown_answers.baseline_payments(connection, run, **asked)
-            )
-            answers = shown_answers.baseline_answers(connection, run, **asked)
+            payments = self.payments(connection, shown.payments(order_nos))
+            answers = shown.before_money(order_nos)
         baselines = {
             key: Baseline(KeyAnswer(answer), payments.get(key, ()))
             for key, answer in answers.items()
@@ -297,7 +294,7 @@ class MoneyOfRun:
         closed = case_rows.closed_payments(connection, run)
         charged_back = larger_of(
             Settlements(connection, run, storages_of(environment)).charged_back(),
-            booked=kept_books.charged_back(connection, run, environment=environment),
+            booked=KeptBooks(connection, run, environment).charged_back(),
         )
         return payments_by_order(
             (

@@ -28,8 +28,8 @@ from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import PERMANENT, Verdict
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.month.book_formats import WantedBooks, book_files
 from recon.steps.month.book_lines import BookLine, journals_of
 from recon.steps.month.folders import closed_folder
@@ -335,7 +335,7 @@ def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconcili
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = kept_results.load(connection, run_id, environment=environment)
+        result = KeptResult(connection, run_id, environment).whole()
         newest = _newest_run(connection, (run.merchant_id, run.account_id))
     if result is None or newest != run_id:
         because = "has no result" if result is None else f"is not the newest: run {newest} is"
@@ -451,7 +451,7 @@ def journals_out(environment: Environment) -> list[OutJournal]:
         left_as = journal_rows.left_as(connection, [export.journal_id for export in exports])
         of_closes = [*_of_closes(connection)]
         proposals = {
-            run_id: kept_results.load(connection, run_id, environment=environment)
+            run_id: KeptResult(connection, run_id, environment).whole()
             for run_id in {export.run_id for export in exports}
         }
     proposed = _with_amounts(exports, proposals=proposals, left_as=left_as)

@@ -24,9 +24,9 @@ from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.model.money import format_minor_units
 from recon.model.resolutions import KeptAnswer, with_answers
 from recon.privacy.own_files import make_folder, replace_result
-from recon.steps.ground import kept_results
 from recon.steps.ground.csv_columns import csv_parts
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.predecessor import STILL_OPEN
 from recon.steps.month.folders import (
     UNREAD,
@@ -314,7 +314,7 @@ def _of_breaks(
     order by its facts, of pay-outs, fees and entries of a bank by the age of what differs.
     """
     with environment.store.reading() as connection:
-        breaks = kept_results.open_breaks(connection, stated.newest_run, environment=environment)
+        breaks = KeptResult(connection, stated.newest_run, environment).open_breaks()
     if breaks is None:
         return
     month, known_by = stated.statement.month, date.fromisoformat(stated.known_by)

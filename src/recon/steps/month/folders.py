@@ -8,12 +8,11 @@ from recon.archive.step_folder import Sealed, step_problems, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
 from recon.model.errors import ArchiveError, ConfigurationError, ReconError
-from recon.steps.ground.endorsed import endorsed
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import Link, bound_step, storage_at
 from recon.steps.month.statement import MonthFigure
 from recon.store import Connection
-from recon.store.money.endorsement_rows import override
+from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.people import closed_months
 from recon.store.people.closed_months import CLOSE, REOPEN, ClosedMonth
 
@@ -105,7 +104,7 @@ def sealed_figures(document: Mapping[str, Any]) -> list[MonthFigure]:
 
 def close_problems(connection: Connection, *, environment: Environment) -> Iterator[str]:
     """What of the closed months is not as it was signed and sealed, each as a sentence."""
-    words = endorsed(environment)
+    words = Endorsed(environment.desk)
     for closed in closed_months.all_closes(connection):
         which = f"{closed.month} of {'/'.join(closed.account)}"
         subject = override(CLOSE, subject=closed.digest)

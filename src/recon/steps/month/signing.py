@@ -19,9 +19,8 @@ from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode
 from recon.model.words import DIGITS_READ
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, refuse_unproven
+from recon.steps.ground.identity import Person, agreed, ended
 from recon.steps.ground.night_folder import storage_at
-from recon.steps.ground.two_words import agreed, ended, refuse_two
 from recon.steps.month.close import (
     CloseSignature,
     PreparedClose,
@@ -101,7 +100,7 @@ def sign_close(
     if wanted.role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
-    refuse_unproven(person, environment=environment)
+    person.refuse_unproven()
     close = prepared_close(wanted.month, account=wanted.account, environment=environment)
     return _Signing(wanted, close, seen_close(close), person, environment).say(drawn)
 
@@ -124,7 +123,7 @@ class _Signing:
         standing = None if has_lapsed else first
         if problem := next(self._problems(), ""):
             raise UsageError(problem)
-        refuse_role(self.wanted.role, person=self.person, environment=self.environment)
+        refuse_role(self.wanted.role, person=self.person)
         if standing is None:
             return self._note_first()
         if self.wanted.role == standing[0].role:
@@ -134,7 +133,7 @@ class _Signing:
                 "next"
             )
             raise UsageError(msg)
-        refuse_two(self.person, first=standing[1].by.by, environment=self.environment)
+        self.person.refuse_second(standing[1].by.by)
         return self._close(standing, drawn=drawn)
 
     def _first(self, connection: Connection) -> tuple[SignedMonth, FirstWord] | None:
@@ -284,7 +283,6 @@ class _Signing:
             subject=self.seen.digest,
             reason=f"{which}, as {self.wanted.role}",
             person=self.person,
-            environment=self.environment,
             says={"role": self.wanted.role, "month": self.wanted.month.name},
             valid=VALID,
         )
@@ -316,7 +314,7 @@ def reopen_month(
     """One person's word that a month is open again.
 
     Raises:
-        UsageError: it is not closed, a later one is, or the word does not count (`two_words`).
+        UsageError: it is not closed, a later one is, or the word does not count (`agreed`).
     """
     with environment.store.writing() as connection:
         closed = closed_months.state_of(connection, account, month=month.name).closed
@@ -338,7 +336,6 @@ def reopen_month(
             subject=closed.manifest,
             reason=reason,
             person=person,
-            environment=environment,
             says={"month": month.name, "folder": closed.folder},
         )
         if both:

@@ -14,8 +14,8 @@ from recon.config.rules import Rules
 from recon.model.errors import ReconError, UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import GRAVE, End
-from recon.steps.ground import kept_results
-from recon.steps.ground.environment import Environment
+from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.steps.ground.predecessor import (
     MISSING,
@@ -96,7 +96,7 @@ def _line(night: Night, environment: Environment) -> IndexLine:
         return IndexLine(night, None, None, None)
     with environment.store.reading() as connection:
         run = runs.get(connection, night.run_id)
-        breaks = kept_results.open_breaks(connection, night.run_id, environment=environment)
+        breaks = KeptResult(connection, night.run_id, environment).open_breaks()
     waiting = len(attention(run, environment=environment))
     if breaks is None:
         return IndexLine(night, None, None, waiting)
@@ -171,7 +171,7 @@ class Watched:
 def watched(environment: Environment) -> tuple[Watched, ...]:
     """Every declared account, in the order of their numbers."""
     return tuple(
-        _watched(*name.split("/", 1), environment=environment)
+        _watched(*account_of(name), environment=environment)
         for name in sorted(environment.settings.accounts)
     )
 

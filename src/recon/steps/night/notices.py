@@ -45,17 +45,17 @@ def telling(environment: Environment, *, say: Callable[[str], None]) -> Iterator
     ends at once; `recon status` shows who does not know yet.
     """
     night = EndedNight()
+
+    def speak() -> None:
+        for sentence in tell(night.run_id, environment=environment) if night.run_id else ():
+            say(sentence)
+
     try:
         yield night
     except Exception:
-        _speak(night, environment=environment, say=say)
+        speak()
         raise
-    _speak(night, environment=environment, say=say)
-
-
-def _speak(night: EndedNight, *, environment: Environment, say: Callable[[str], None]) -> None:
-    for sentence in tell(night.run_id, environment=environment) if night.run_id else ():
-        say(sentence)
+    speak()
 
 
 def tell(run_id: str, *, environment: Environment) -> tuple[str, ...]:
@@ -92,7 +92,9 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
     """Notices of a run that are still due, each with what went wrong the last time."""
     if run.status == "active" or run.mode is not Mode.LIVE:
         return {}
-    due = _due(run, environment=environment)
+    account, notices = f"{run.merchant_id}/{run.account_id}", environment.settings.notices
+    ends = _ends_of(run, environment=environment) if notices else set[str]()
+    due = [name for name, each in sorted(notices.items()) if each.concerns(account, ends=ends)]
     if not due:
         return {}
     with environment.store.reading() as connection:
@@ -148,20 +150,22 @@ def _told(run_id: str, *, environment: Environment) -> tuple[str, ...]:
         else:
             messages[name] = (address, _message(run, notice=notice, environment=environment))
     problems |= deliver(messages)
-    _keep(run, problems=problems, environment=environment)
+    events = [
+        history.Event(
+            "run",
+            run.run_id,
+            NOT_TOLD if problem else TOLD,
+            {"notice": name} | ({"problem": problem} if problem else {}),
+        )
+        for name, problem in sorted(problems.items())
+    ]
+    with environment.store.writing() as connection:
+        history.append(connection, events, at=environment.clock())
     return tuple(
         f"notice {name} did not arrive: {problem}; `recon status --tell {run_id}` tries again"
         for name, problem in sorted(problems.items())
         if problem
     )
-
-
-def _due(run: Run, *, environment: Environment) -> list[str]:
-    account, notices = f"{run.merchant_id}/{run.account_id}", environment.settings.notices
-    if not notices:
-        return []
-    ends = _ends_of(run, environment=environment)
-    return [name for name, notice in sorted(notices.items()) if notice.concerns(account, ends=ends)]
 
 
 def _end_of(run: Run, *, environment: Environment) -> NightEnd | None:
@@ -183,20 +187,6 @@ def _ends_of(run: Run, *, environment: Environment) -> set[str]:
     return {end.kind.value, end.verdict.value} | ({STOPPED} if end.kind in ALARMS else set())
 
 
-def _keep(run: Run, *, problems: Mapping[str, str], environment: Environment) -> None:
-    events = [
-        history.Event(
-            "run",
-            run.run_id,
-            NOT_TOLD if problem else TOLD,
-            {"notice": name} | ({"problem": problem} if problem else {}),
-        )
-        for name, problem in sorted(problems.items())
-    ]
-    with environment.store.writing() as connection:
-        history.append(connection, events, at=environment.clock())
-
-
 def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     """The night in a few lines: no order and no shopper; of money only what is undone, summed."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
@@ -205,7 +195,14 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     lines = [
         f"{account.name or 'Merchant'}, account {account_name}, business date {run.business_date}."
     ]
-    lines += _ended_in_words(end) if end else [f"The night stopped: {run.problem}"]
+    if end is None:
+        lines.append(f"The night stopped: {run.problem}")
+    else:
+        # The workbook's verdict where it is another word, and what is undone.
+        is_other = end.kind.value != end.verdict.value
+        beside = f" (the workbook says {end.verdict})" if is_other else ""
+        lines.append(f"The night ended: {end.kind}{beside}.")
+        lines += [end.sentence] if end.sentence else []
     workbook = Path(run.workbook) if end and run.workbook else None
     if workbook:
         with environment.store.reading() as connection:
@@ -216,12 +213,6 @@ def _message(run: Run, *, notice: Notice, environment: Environment) -> Message:
     return Message(
         title, for_people("\n".join(lines)), attachment=workbook if notice.attach else None
     )
-
-
-def _ended_in_words(end: NightEnd) -> list[str]:
-    """The end, the workbook's verdict where it is another word, and what is undone."""
-    beside = f" (the workbook says {end.verdict})" if end.kind.value != end.verdict.value else ""
-    return [f"The night ended: {end.kind}{beside}.", *([end.sentence] if end.sentence else [])]
 
 
 def _workbook_in_words(path: Path, *, attach: bool) -> str:

@@ -33,21 +33,22 @@ from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import ask_siblings, settled_since
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
-from recon.steps.ground import kept_answers, kept_results, shown_answers
+from recon.steps.ground import kept_answers
 from recon.steps.ground.environment import Environment, seconds_left
 from recon.steps.ground.kept_answers import (
     Moment,
     Numbers,
     OrderNumbers,
-    Replies,
     ReplyRows,
     order_numbers,
     reply_rows,
     this_moment,
 )
-from recon.steps.ground.kept_books import entry_batches
+from recon.steps.ground.kept_books import KeptBooks
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.predecessor import previous_night
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.window import (
     BEFORE_ALL,
     OF_WINDOW,
@@ -99,14 +100,14 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
     unkept = keep_ledger(run, environment=environment) if phase == BASELINE else ""
-    # Read before the turn of a writer begins: others write meanwhile. Nobody holds them while the
-    # gateway is asked.
-    waiting = kept_answers.note_asked(
-        run,
-        phase=phase,
-        keys=_keys_of(run, phase=phase, environment=environment),
-        environment=environment,
-    )
+    # Read before the turn of a writer begins: others write meanwhile.
+    if phase == BASELINE:
+        keys = orders_in_question(run, environment=environment)
+    else:
+        with environment.store.reading() as connection:
+            keys = order_numbers([instruction_rows.touched(connection, run)])
+    waiting = kept_answers.note_asked(run, phase=phase, keys=keys, environment=environment)
+    del keys  # nobody holds them while the gateway is asked
     unused = _ask_all(waiting, run=run, phase=phase, environment=environment)
     if phase == BASELINE:
         ask_siblings(run, environment=environment)
@@ -116,19 +117,10 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     with environment.store.writing() as connection:
         runs.note_step(connection, run_id, step=step)
     with environment.store.reading() as connection:
-        counts, failures = shown_answers.failures(
-            connection, run, phase=phase, environment=environment
-        )
+        counts, failures = ShownAnswers(connection, run, environment).failures(phase)
     figures = {name.value: counts.get(name.value, 0) for name in KeyAnswer}
     sentence = _sentence(figures, failures=failures) + _of_unused(unused)
     return StepSummary(step, sentence + unkept, figures)
-
-
-def _keys_of(run: Run, *, phase: str, environment: Environment) -> OrderNumbers:
-    if phase == BASELINE:
-        return orders_in_question(run, environment=environment)
-    with environment.store.reading() as connection:
-        return order_numbers([instruction_rows.touched(connection, run)])
 
 
 def _ask_all(
@@ -139,7 +131,7 @@ def _ask_all(
     Returns:
         What the gateway told beside answers, in words, each once, the first by the alphabet.
     """
-    rows_of = partial(_rows, run=run, phase=phase)
+    rows_of = partial(reply_rows, run, phase=phase)
     save = partial(kept_answers.keep, run, environment=environment)
     done, last_reason = 0, ""
     account = (run.merchant_id, run.account_id)
@@ -154,11 +146,12 @@ def _ask_all(
         )
         with closing(shards_of) as shards:
             for asked in shards:
-                held.append(rows_of(asked))
+                held.append(rows_of(asked.answers, asked=asked.moment))
                 # So many as are shown, and one that says that there are more.
                 unused = sorted({*unused, *asked.answers.unused})[: UNUSED_SHOWN_MAX + 1]
                 done += len(asked.keys)
-                if _is_enough(held, now=environment.clock()):
+                is_enough = sum(rows.answered for rows in held) >= KEYS_PER_FILE
+                if is_enough or environment.clock() - held[0].asked.at >= HELD_MAX:
                     save(*held)
                     held = []
                 if all(answer is KeyAnswer.FAILED for answer, _ in asked.answers.answers.values()):
@@ -167,30 +160,12 @@ def _ask_all(
     finally:
         # Whatever ended the asking: what was answered is not asked again.
         save(*held)
+    why = f"not asked any more: {last_reason.removeprefix('not asked any more: ')}"
     for start in range(done, len(keys), KEYS_PER_FILE):
         some = keys[start : start + KEYS_PER_FILE]
-        save(rows_of(Asked(some, this_moment(environment), _not_asked(some, why=last_reason))))
+        not_asked = KeyAnswers(dict.fromkeys(some, (KeyAnswer.FAILED, why)), ())
+        save(rows_of(not_asked, asked=this_moment(environment)))
     return unused
-
-
-def _is_enough(held: Sequence[ReplyRows], *, now: datetime) -> bool:
-    """Whether answers wait long enough, or are enough, to be written."""
-    if sum(rows.answered for rows in held) >= KEYS_PER_FILE:
-        return True
-    return now - held[0].asked.at >= HELD_MAX
-
-
-def _rows(asked: Asked, *, run: Run, phase: str) -> ReplyRows:
-    got = asked.answers
-    replies = Replies(
-        phase, run.account_id, got.answers, got.observations, asked.moment, got.gateway_at
-    )
-    return reply_rows(run, replies)
-
-
-def _not_asked(keys: Sequence[str], *, why: str) -> KeyAnswers:
-    reason = f"not asked any more: {why.removeprefix('not asked any more: ')}"
-    return KeyAnswers(dict.fromkeys(keys, (KeyAnswer.FAILED, reason)), ())
 
 
 def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
@@ -248,9 +223,7 @@ def _named(
         named, unnamed = Settlements(connection, run, storages).names(since=day)
         yield named
         # Which order a transaction has is known where an earlier answer showed it.
-        yield shown_answers.orders_of_transactions(
-            connection, run, transactions=unnamed, environment=environment
-        )
+        yield ShownAnswers(connection, run, environment).orders_of(unnamed)
     spans = list(looked_back(run, before=before))
     ended = [(since, environment.clock()), *spans]
     yield instruction_rows.ended_orders(connection, run, spans=ended)
@@ -259,15 +232,15 @@ def _named(
     yield from orders.numbers(spans=of_age)
     yield from _came_late(connection, run, before=before, environment=environment)
     if before is not None:
-        yield kept_results.orders_left_open(connection, before.run_id, environment=environment)
-        yield shown_answers.failed_keys(connection, before, environment=environment)
+        yield KeptResult(connection, before.run_id, environment).orders_left_open()
+        yield ShownAnswers(connection, before, environment).failed_keys()
 
 
 def _booked(connection: Connection, run: Run, *, environment: Environment) -> Iterator[pa.Array]:
     """Orders that the account's books name in the window; older entries name none that is new."""
     if journal_rows.source_of(connection, run.run_id) is None:
         return
-    batches = entry_batches(connection, run, columns=OF_WINDOW, environment=environment)
+    batches = KeptBooks(connection, run, environment).batches(OF_WINDOW)
     since = ledger_start(run, rules=environment.settings.rules)
     for entries in in_window_by_parts(map(frame_of_table, batches), since=since, asked=()):
         ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)

@@ -13,11 +13,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +42,6 @@ from recon.model.figures import (
     BANK_DAYS_AHEAD,
     MATCHED_BATCH_ROWS,
     Attention,
-    ListFile,
     MatchedRows,
     NightFigures,
     TrendPoint,
@@ -50,9 +49,9 @@ from recon.model.figures import (
 )
 from recon.model.gateway_holds import ChargedFees
 from recon.model.nights import StepSummary
-from recon.model.resolutions import Import
+from recon.model.resolutions import Import, KeptAnswer
 from recon.model.uptime import give_back
-from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, KeyAnswer
+from recon.model.words import REVERSAL_SUFFIX, EntryType, KeyAnswer
 from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import BOOK_STEPS, Books, bridge_of
 from recon.proof.night_tables import (
@@ -80,8 +79,8 @@ from recon.steps.compare.shown_breaks import grave_breaks
 from recon.steps.files.arrived_rows import files_told
 from recon.steps.files.incomplete import NO_ORDER_FILE, missing_sources
 from recon.steps.files.order_files import nameless_told
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_end import STOP_NEXT, end_of
 from recon.steps.ground.night_folder import (
     COMPARED,
@@ -99,18 +98,17 @@ from recon.steps.ground.predecessor import (
     named_days,
     previous_night,
 )
-from recon.steps.ground.shown_answers import risks_shown
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.night.sealed_proof import write_proof
 from recon.steps.people.people import attention
 from recon.steps.people.sign_off import notes_on
-from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import instruction_sheet, sending_rows
 from recon.store.nights import input_rows, results, runs, sign_off_rows
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.nights.settlement_rows import Settlements
-from recon.store.nights.stored_orders import Hashes, hashes_of
+from recon.store.nights.stored_orders import hashes_of
 from recon.store.people import resolution_rows
 
 _PLACE = ("merchant_id", "account_id")
@@ -213,11 +211,17 @@ def _rows_of_shared_keys(
     named = [*_PLACE, key, *(["entry_type"] if types else [])]
     hashes, chosen = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
     for rows in night.batches(name, columns=named):
-        hashes.append(_hashes(rows, key=key))
-        chosen.append(_are_of(rows, types=types))
-    each, of_type = np.concatenate(hashes), np.concatenate(chosen)
+        keys = rows.select([*_PLACE, key]).rename_columns([*_PLACE, "order_no"])
+        hashes.append(hashes_of(keys))
+        of_type = np.zeros(len(rows), np.bool_)
+        if types:
+            words = rows["entry_type"].cast(pa.string())
+            of_type = np.asarray(pc.is_in(words, value_set=pa.array(types)), np.bool_)
+        chosen.append(of_type)
+    each = np.concatenate(hashes)
     ordered = np.sort(each)
-    wanted = np.union1d(ordered[1:][ordered[1:] == ordered[:-1]], each[of_type])
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    wanted = np.union1d(repeated, each[np.concatenate(chosen)])
     columns = SCHEMAS[name].columns
     chosen_rows, at = [columns.empty_table()], 0
     for rows in night.batches(name, columns=columns.names) if len(wanted) else ():
@@ -225,17 +229,6 @@ def _rows_of_shared_keys(
         chosen_rows.append(rows.filter(pa.array(is_wanted)).cast(columns))
         at += len(rows)
     return pa.concat_tables(chosen_rows)
-
-
-def _hashes(rows: pa.Table, *, key: str) -> Hashes:
-    return hashes_of(rows.select([*_PLACE, key]).rename_columns([*_PLACE, "order_no"]))
-
-
-def _are_of(rows: pa.Table, *, types: Sequence[str]) -> npt.NDArray[np.bool_]:
-    if not types:
-        return np.zeros(len(rows), np.bool_)
-    words = rows["entry_type"].cast(pa.string())
-    return np.asarray(pc.is_in(words, value_set=pa.array(types)), np.bool_)
 
 
 def _answer_words(night: SealedNight) -> list[str]:
@@ -274,39 +267,35 @@ def skipped_nights(run: Run, *, environment: Environment) -> list[str]:
     ]
 
 
-def _opening_told(run: Run, *, sources: Sources) -> list[str]:
+def _opening_told(run: Run, *, sources: Sources) -> Iterator[str]:
     """What is older than the window, in a sentence."""
-    if not sources.opening_balance:
-        return []
     counts = Counter[str]()
     for balance in sources.opening_balance:
         counts[balance.what] += balance.count
-    left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
-    sentence = (
-        f"Opening balance, not compared: {left_out} from before the window "
-        f"(`recon opening {run.run_id}` lists them)."
-    )
-    return [sentence]
+    if counts:
+        left_out = " and ".join(f"{count:,} {what}" for what, count in counts.items())
+        yield (
+            f"Opening balance, not compared: {left_out} from before the window "
+            f"(`recon opening {run.run_id}` lists them)."
+        )
 
 
 UNREAD_TOLD_MAX = 3
 
 
-def _unread_lines(run: Run, *, inputs: Inputs, environment: Environment) -> list[str]:
+def _unread_lines(run: Run, *, inputs: Inputs, environment: Environment) -> Iterator[str]:
     """A sentence when settlement lines of this night or an earlier one could not be read."""
     with environment.store.reading() as connection:
         settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
         lines = settled.unread_lines(siblings=inputs.siblings)
-    if not lines:
-        return []
     places = [f"line {line} of {file} ({column})" for file, line, column in lines[:UNREAD_TOLD_MAX]]
     places += ["…"] if len(lines) > UNREAD_TOLD_MAX else []
-    sentence = (
-        f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their batches, "
-        "and the fees and reserves in the currencies that they can be of, are not verified until "
-        "the file is sent again, corrected, under its name."
-    )
-    return [sentence]
+    if lines:
+        yield (
+            f"{len(lines):,} settlement lines could not be read ({', '.join(places)}): their "
+            "batches, and the fees and reserves in the currencies that they can be of, are not "
+            "verified until the file is sent again, corrected, under its name."
+        )
 
 
 def page_notes(
@@ -333,8 +322,9 @@ def page_notes(
             f"Reply signatures are not enforced ({gateway.reply_signatures}): answers are not "
             "proven to be the gateway's."
         )
-    notes += [f"Missing: {sentence}." for sentence in missing_sources(sources)]
-    if any(sentence == NO_ORDER_FILE for sentence in missing_sources(sources)):
+    missing = missing_sources(sources)
+    notes += [f"Missing: {sentence}." for sentence in missing]
+    if NO_ORDER_FILE in missing:
         notes.append(
             "Without its order files a payment looks like one that no order explains: find the "
             "files before anything below is answered."
@@ -379,74 +369,61 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
     """
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        result = kept_results.load(connection, run_id, environment=environment)
+        result = KeptResult(connection, run_id, environment).whole()
     if result is None:
         msg = f"run {run_id} has no result to report"
         raise Defect(msg)
     with environment.store.reading() as connection:
-        sealed = kept_results.section_sums(connection, run_id, environment=environment)
-    expected = with_files(sealed, files=_named(run, environment=environment))
-    sheets = _Sheets(run, expected=with_checks(expected, verdict=result.verdict))
-    proven = with_t13(result, totals=sheets.agreeing())
+        sealed = KeptResult(connection, run_id, environment).section_sums()
+    lists = _lists(run, environment=environment)
+    named = files_named(
+        lists["list_files"],
+        matched_rows_max=lists["matched_rows_max"],
+        open_rows_max=lists["open_rows_max"],
+    )
+    expected = with_checks(with_files(sealed, files=named), verdict=result.verdict)
+    account = (run.merchant_id, run.account_id)
+    held_against = partial(t13, account=account, expected=expected)
+    # Until the workbook is read it says what holds where everything agrees.
+    agreeing = held_against(totals=expected)
+    second = second_proof(agreeing, by_sql=agreeing, account=account, name=SHEETS_IN_SQL)
+    proven = with_t13(result, totals=(*agreeing, *second))
     figures = figures_of(run, result=proven, environment=environment)
     give_back()
     path = _write(figures, environment=environment, workbooks=workbooks)
     give_back()
     totals = workbooks.totals(path)
-    checked = sheets.held_against(totals, environment=environment)
+    checked = held_against(totals=totals)
+    sheets = sheets_table(totals, expected=expected, account=account)
+    second = sheets_proven(run, sheets=sheets, totals=checked, environment=environment)
+    checked = (*checked, *second)
     if not all(total.passed for total in checked):
         proven = with_t13(result, totals=checked)
         figures = figures_of(run, result=proven, environment=environment)
         path = _write(figures, environment=environment, workbooks=workbooks)
-    _keep(run, result=proven, path=path, sheets=sheets.table(totals), environment=environment)
+    _keep(run, result=proven, path=path, sheets=sheets, environment=environment)
     end = end_of(run, environment=environment, verdict=proven.verdict)
     figure_values = {"workbook": str(path), "verdict": proven.verdict.value, **end.figures}
     return StepSummary(STEP, f"{end.sentence} The workbook is at {path}.".strip(), figure_values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sheets:
-    """What the sheets of a run's workbook must come to, in two engines."""
-
-    run: Run
-    expected: SheetTotals
-
-    @property
-    def account(self) -> tuple[str, str]:
-        """Merchant and account."""
-        return self.run.merchant_id, self.run.account_id
-
-    def agreeing(self) -> tuple[ControlTotal, ...]:
-        """T13, and T14 of it, where everything agrees: what the workbook says until it is read."""
-        totals = t13(account=self.account, expected=self.expected, totals=self.expected)
-        second = second_proof(totals, by_sql=totals, account=self.account, name=SHEETS_IN_SQL)
-        return (*totals, *second)
-
-    def held_against(
-        self, totals: SheetTotals, *, environment: Environment
-    ) -> tuple[ControlTotal, ...]:
-        """The same of the sheets as they were read back."""
-        checked = t13(account=self.account, expected=self.expected, totals=totals)
-        sheets = self.table(totals)
-        return (
-            *checked,
-            *sheets_proven(self.run, sheets=sheets, totals=checked, environment=environment),
-        )
-
-    def table(self, totals: SheetTotals) -> pa.Table:
-        """What was read back, as it is sealed."""
-        return sheets_table(totals, expected=self.expected, account=self.account)
-
-
 def figures_of(run: Run, *, result: Reconciliation, environment: Environment) -> NightFigures:
     """Everything the workbook shows, from the tables."""
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    inputs, shown = _compared_by(run, environment=environment)
-    sources = shown.sources
+    rules = environment.settings.rules
+    with environment.store.reading() as connection:
+        inputs = input_rows.load(connection, run.run_id)
+        night = sealed_night(connection, run, environment=environment)
+    shown = shown_sources(night)
+    # The tables that these frames were made of are gone only now.
+    give_back()
+    inputs, sources = inputs or frozen_inputs(run, environment=environment), shown.sources
     with environment.store.reading() as connection:
         stop = runs.stop_of(connection, run.run_id)
+    of_tables = _of_tables(run, before=inputs.previous_run_id, environment=environment)
+    answers = of_tables["answers"]
     return NightFigures(
-        **_of_tables(run, before=inputs.previous_run_id, environment=environment),
+        **of_tables,
         **_lists(run, environment=environment),
         merchant_id=run.merchant_id,
         account_id=run.account_id,
@@ -456,14 +433,11 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         mode=run.mode.value,
         as_of=run.as_of,
         generated_at=run.started_at,
-        timezone=environment.settings.rules.calendar.timezone,
-        bank_until=environment.settings.rules.bank_calendar.business_day_after(
-            run.business_date, days=BANK_DAYS_AHEAD
-        ),
+        timezone=rules.calendar.timezone,
+        bank_until=rules.bank_calendar.business_day_after(run.business_date, days=BANK_DAYS_AHEAD),
         verdict=result.verdict,
         breaks=_with_risk(with_reopened(result), run=run, environment=environment),
         effects=result.effects,
-        matches=_matched(run, environment=environment),
         pending=result.pending,
         unverified=result.unverified,
         sides=result.sides,
@@ -479,7 +453,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         quarantined=sources.quarantined,
         bridge=bridge_of(sources),
         books=shown.books,
-        attention=_needs_a_person(run, result=result, environment=environment),
+        attention=_needs_a_person(run, result=result, answers=answers, environment=environment),
         not_covered=result.not_covered,
         unmapped_codes=result.unmapped_codes,
         scope_of_assurance=result.scope_of_assurance,
@@ -498,11 +472,40 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
     )
 
 
+def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
+    """What stands in the tables as it is shown; `before` is the run that was carried forward."""
+
+    def batches() -> Iterator[pd.DataFrame]:
+        """The matches of the run, read in parts."""
+        with environment.store.reading() as connection:
+            kept = KeptResult(connection, run.run_id, environment)
+            yield from kept.match_batches(rows_max=MATCHED_BATCH_ROWS)
+
+    with environment.store.reading() as connection:
+        head = history.head(connection)
+        summary = results.load_summary(connection, run.run_id)
+        # Open breaks of every earlier night, the newest last.
+        trend = results.open_breaks_by_night(
+            connection,
+            run,
+            before=run.business_date,
+        )
+        return {
+            "history_head": f"{head.sequence}:{head.hash}",
+            "instructions": instruction_sheet.shown_frame(connection, run),
+            "batches": instruction_sheet.batch_frame(connection, run),
+            "answers": resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id)),
+            "trend": tuple(TrendPoint(*point) for point in [*trend.items()][-TREND_NIGHTS:]),
+            "opening_breaks": results.open_breaks(connection, before) if before else None,
+            "matches": MatchedRows(summary.rows["match"] if summary else 0, batches),
+        }
+
+
 def _lists(run: Run, *, environment: Environment) -> dict[str, Any]:
     """The files of the lists that may be long, and how many of their rows a sheet has."""
     workbook = environment.settings.account(run.merchant_id, account_id=run.account_id).workbook
     with environment.store.reading() as connection:
-        files = kept_results.list_files(connection, run.run_id, environment=environment)
+        files = KeptResult(connection, run.run_id, environment).list_files()
     return {
         "list_files": files,
         "matched_rows_max": workbook.matched_rows_max,
@@ -510,16 +513,6 @@ def _lists(run: Run, *, environment: Environment) -> dict[str, Any]:
         "open_rows_max": workbook.open_rows_max,
         "open_rows_shown": workbook.open_rows_shown,
     }
-
-
-def _named(run: Run, *, environment: Environment) -> dict[str, ListFile]:
-    """The files that the workbook of a run must name."""
-    lists = _lists(run, environment=environment)
-    return files_named(
-        lists["list_files"],
-        matched_rows_max=lists["matched_rows_max"],
-        open_rows_max=lists["open_rows_max"],
-    )
 
 
 def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeContract | None:
@@ -536,74 +529,27 @@ def _contract_of(result: Reconciliation, *, environment: Environment) -> FeeCont
     return (rules or declared).fee_contract
 
 
-def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, Any]:
-    """What stands in the tables as it is shown; `before` is the run that was carried forward."""
-    with environment.store.reading() as connection:
-        head = history.head(connection)
-        opening = results.open_breaks(connection, before) if before else None
-        return {
-            "history_head": f"{head.sequence}:{head.hash}",
-            "instructions": instruction_sheet.shown_frame(connection, run),
-            "batches": instruction_sheet.batch_frame(connection, run),
-            "answers": resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id)),
-            "trend": tuple(_trend(connection, run)[-TREND_NIGHTS:]),
-            "opening_breaks": opening,
-        }
-
-
-def _compared_by(run: Run, *, environment: Environment) -> tuple[Inputs, ShownSources]:
-    """What the run read, and what of the compared is shown."""
-    with environment.store.reading() as connection:
-        inputs = input_rows.load(connection, run.run_id)
-        night = sealed_night(connection, run, environment=environment)
-    shown = shown_sources(night)
-    # The tables that these frames were made of are gone only now.
-    give_back()
-    return inputs or frozen_inputs(run, environment=environment), shown
-
-
-def _trend(connection: Connection, run: Run) -> list[TrendPoint]:
-    """Open breaks of every earlier night, the newest last."""
-    trend = results.open_breaks_by_night(connection, run, before=run.business_date)
-    return [TrendPoint(day, count) for day, count in trend.items()]
-
-
-def _matched(run: Run, *, environment: Environment) -> MatchedRows:
-    """The matches of a run, read in parts."""
-
-    def batches() -> Iterator[pd.DataFrame]:
-        with environment.store.reading() as connection:
-            yield from kept_results.match_batches(
-                connection, run.run_id, rows_max=MATCHED_BATCH_ROWS, environment=environment
-            )
-
-    with environment.store.reading() as connection:
-        summary = results.load_summary(connection, run.run_id)
-    return MatchedRows(summary.rows["match"] if summary else 0, batches)
-
-
 def _with_risk(breaks: pd.DataFrame, *, run: Run, environment: Environment) -> pd.DataFrame:
     """The breaks, each with what the gateway said of its payment's risk."""
     with environment.store.reading() as connection:
         payments = set(breaks["transaction_id"]) - {""}
-        risk = risk_told(
-            risks_shown(connection, run, transactions=payments, environment=environment)
-        )
+        risk = risk_told(ShownAnswers(connection, run, environment).risks_shown(payments))
     return breaks.assign(
         risk=[risk.get(transaction_id, "") for transaction_id in breaks["transaction_id"]]
     )
 
 
 def _needs_a_person(
-    run: Run, *, result: Reconciliation, environment: Environment
+    run: Run,
+    *,
+    result: Reconciliation,
+    answers: Mapping[str, KeptAnswer],
+    environment: Environment,
 ) -> tuple[Attention, ...]:
     """What lapses, money in doubt, breaks that are critical or high, then what only waits."""
     listed = attention(run, environment=environment)
     first = {entry for entry in listed if entry.lapses or entry.what.endswith(DOUBTFUL_WORDS)}
     doubtful = tuple(replace(entry, is_urgent=True) for entry in listed if entry in first)
-    account = (run.merchant_id, run.account_id)
-    with environment.store.reading() as connection:
-        answers = resolution_rows.kept_answers(connection, account)
     calendar = environment.settings.rules.business_calendar
     breaks = grave_breaks(result.breaks, answers=answers, calendar=calendar)
     return (*doubtful, *breaks, *(entry for entry in listed if entry not in first))
@@ -656,21 +602,15 @@ def rebuild_answered(done: Import, *, environment: Environment, workbooks: Workb
     )
 
 
-def workbook_path(run: Run, *, environment: Environment) -> Path:
-    """Where a night's workbook belongs."""
-    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    name = f"reconciliation-{run.merchant_id}-{run.account_id}-{run.business_date}.xlsx"
-    return account.reports / name
-
-
 def _write(figures: NightFigures, *, environment: Environment, workbooks: Workbooks) -> Path:
     with environment.store.reading() as connection:
         run = runs.get(connection, figures.run_id)
-    wanted = workbook_path(run, environment=environment)
+    account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+    name = f"{run.merchant_id}-{run.account_id}-{run.business_date}"
+    wanted = account.reports / f"reconciliation-{name}.xlsx"
     try:
         make_folder(wanted.parent)
-        name = wanted.with_suffix(".csv").name.replace("reconciliation", "fee-claims", 1)
-        write_claims(figures.fees, folder=wanted.parent, name=name)
+        write_claims(figures.fees, folder=wanted.parent, name=f"fee-claims-{name}.csv")
         return workbooks.write(figures, wanted)
     except OSError as error:
         again = f"recon workbook {run.run_id}"

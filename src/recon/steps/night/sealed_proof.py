@@ -55,14 +55,24 @@ def write_proof(
     with environment.store.reading() as connection:
         bound = newest(links(connection, run.run_id))
         inputs = input_rows.load(connection, run.run_id)
-        decisions = "".join(_lines(decisions_of(connection, run)))
-        rules = [*_judged_by(connection, result.rules_digest, environment=environment)]
+        decided = decisions_of(connection, run)
+        decisions = [json.dumps(each, sort_keys=True, default=str) + "\n" for each in decided]
+        night = sealed_night(connection, run, environment=environment)
+        kept = runs.text_of(connection, result.rules_digest)
+    # The rules that judged, whatever is declared now; none where nobody has them any more.
+    declared, rules = environment.settings.rules, list[Document]()
+    if declared.digest == result.rules_digest:
+        rules.append(Document(RULES, json.dumps(declared.document, indent=2).encode()))
+    elif runs.digest_of_text(kept) == result.rules_digest:
+        rules.append(Document(RULES, json.dumps(json.loads(kept), indent=2).encode()))
+    # The statements that prove the night name the files where they lie in its folder.
+    texts = sql_files(moved=night.moved, banks=night.has(COUNTED), books=night.has(BANKED))
     parts: list[Part] = [
         *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
         *rules,
-        Document(DECISIONS, packed_lines(decisions)),
+        Document(DECISIONS, packed_lines("".join(decisions))),
         Document(WORKBOOK, workbook.read_bytes()),
-        *_statements(run, environment=environment),
+        *(Document(name, text.encode()) for name, text in texts.items()),
     ]
     return write(
         run,
@@ -72,30 +82,6 @@ def write_proof(
         after=before(PROOF, bound=bound),
         environment=environment,
     )
-
-
-def _judged_by(
-    connection: Connection, digest: str, *, environment: Environment
-) -> Iterator[Document]:
-    """The rules that judged, whatever is declared now; none where nobody has them any more."""
-    declared, kept = environment.settings.rules, runs.text_of(connection, digest)
-    if declared.digest == digest:
-        yield Document(RULES, json.dumps(declared.document, indent=2).encode())
-    elif runs.digest_of_text(kept) == digest:
-        yield Document(RULES, json.dumps(json.loads(kept), indent=2).encode())
-
-
-def _statements(run: Run, *, environment: Environment) -> Iterator[Document]:
-    """The statements that prove the night, naming the files where they lie in its folder."""
-    with environment.store.reading() as connection:
-        night = sealed_night(connection, run, environment=environment)
-    texts = sql_files(
-        moved=night.moved,
-        banks=night.has(COUNTED),
-        books=night.has(BANKED),
-    )
-    for name, text in texts.items():
-        yield Document(name, text.encode())
 
 
 def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, object]]:
@@ -108,8 +94,3 @@ def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, obje
     answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
     for break_id, kept in sorted(answers.items()):
         yield {"decision": "answer", "break_id": break_id, **asdict(kept)}
-
-
-def _lines(decisions: Iterator[Mapping[str, object]]) -> Iterator[str]:
-    for decision in decisions:
-        yield json.dumps(decision, sort_keys=True, default=str) + "\n"

@@ -37,7 +37,7 @@ from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground.environment import Environment, ending_in_order
 from recon.steps.ground.machine import DISK_FREE_MIN_BYTES
 from recon.steps.ground.predecessor import refuse_closed, said_of_predecessor
-from recon.steps.ground.shown_answers import gateway_frame
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.stages import measured
 from recon.steps.money.settle import settle as settle_after
 from recon.steps.night.notices import telling
@@ -65,8 +65,6 @@ def settle(run_id: str, *, environment: Environment) -> StepSummary:
 
 HOLDER_LOOKS_MAX = 60
 HOLDER_LOOKS_APART_SECONDS = 0.05
-_ENDED = {True: "finished", False: runs.PART_ENDED}
-"""Whether a run was a whole night -> its status when it came to its end."""
 HOLDER_LOOKS_AGREE = 5
 """Looks in a row that show the same run; then it is the one that works."""
 
@@ -106,7 +104,8 @@ def run(
             workbooks=workbooks,
             progress=progress,
         )
-        return verdict_of(night.run_id, environment=environment)
+        with environment.store.reading() as connection:
+            return Verdict(runs.get(connection, night.run_id).verdict)
 
 
 def walk(
@@ -123,12 +122,6 @@ def walk(
         drawn = {"workbooks": workbooks} if name == "report" else {}
         do = partial(ORDER[name], run_id, environment=environment, **drawn)
         progress(measured(name, do, run_id=run_id, environment=environment))
-
-
-def verdict_of(run_id: str, *, environment: Environment) -> Verdict:
-    """What a run came to."""
-    with environment.store.reading() as connection:
-        return Verdict(runs.get(connection, run_id).verdict)
 
 
 @contextmanager
@@ -162,7 +155,9 @@ def hold(
                 part=part,
                 predecessor=_permitted(connection, request, part=part, environment=environment),
             )
-        with closed_at_end(run_id, ended=_ENDED[part is None], environment=environment):
+        with closed_at_end(
+            run_id, ended="finished" if part is None else runs.PART_ENDED, environment=environment
+        ):
             yield run_id
 
 
@@ -171,13 +166,7 @@ def _permitted(
 ) -> str:
     """What stands in place of the night before, once it is sure that the run may begin."""
     if request.mode is Mode.LIVE or part is Part.INGEST:
-        refuse_closed(
-            connection,
-            (request.merchant_id, request.account_id),
-            business_date=request.business_date,
-            kept="nothing was done",
-            environment=environment,
-        )
+        refuse_closed(connection, request, kept="nothing was done", now=environment.clock())
     if part is None:
         rules = environment.settings.rules
         return said_of_predecessor(connection, request, rules=rules)
@@ -279,6 +268,7 @@ def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None
         ConfigurationError: the account is not declared.
     """
     of_account = {"merchant_id": request.merchant_id, "account_id": request.account_id}
+    account = f"{request.merchant_id}/{request.account_id}"
     refuse_unwritable(environment.settings.account(**of_account).reports)
     refuse_full_disk(environment.store.path)
     with ExitStack() as stack:
@@ -292,28 +282,22 @@ def _locked(request: NightRequest, *, environment: Environment) -> Iterator[None
                 if holder
                 else "a run that is just starting"
             )
-            account = f"{request.merchant_id}/{request.account_id}"
             msg = (
                 f"account {account} is held by {whose}; nothing was done here: wait for it, or "
                 "end it"
             )
             raise NightHeldError(msg) from error
-        _refuse_living_owner(request, environment=environment)
+        # A lock can be lost by a process that lives; its run is taken over only when it is gone.
+        with environment.store.reading() as connection:
+            owner = runs.living(connection, request)
+        if owner is not None:
+            msg = (
+                f"the lock of account {account} is free, but run {owner.run_id} for "
+                f"{owner.business_date}, {owner.owner}, still lives; nothing was done here: it "
+                "stops by itself when it works, or end that process, then start again"
+            )
+            raise NightHeldError(msg)
         yield
-
-
-def _refuse_living_owner(request: NightRequest, *, environment: Environment) -> None:
-    """A lock can be lost by a process that lives; its run is taken over only when it is gone."""
-    with environment.store.reading() as connection:
-        owner = runs.living(connection, request)
-    if owner is None:
-        return
-    msg = (
-        f"the lock of account {request.merchant_id}/{request.account_id} is free, but run "
-        f"{owner.run_id} for {owner.business_date}, {owner.owner}, still lives; nothing was done "
-        "here: it stops by itself when it works, or end that process, then start again"
-    )
-    raise NightHeldError(msg)
 
 
 def _holder(environment: Environment, request: NightRequest) -> Run | None:
@@ -375,11 +359,6 @@ class Moved:
     now: str
 
 
-def request_of_part(request: NightRequest, *, part: Part) -> NightRequest:
-    """The request as the part runs it: what sends nothing is never live."""
-    return request if part in SENDS else replace(request, mode=Mode.DRY_RUN)
-
-
 def run_part(
     request: NightRequest,
     *,
@@ -394,7 +373,8 @@ def run_part(
         NightHeldError: another run holds the account.
         UsageError: the day has not closed, or its night is finished already.
     """
-    wanted = request_of_part(request, part=part)
+    # What sends nothing is never live.
+    wanted = request if part in SENDS else replace(request, mode=Mode.DRY_RUN)
     with hold(wanted, environment=environment, part=part) as run_id:
         walk(
             STEPS_OF_PARTS[part],
@@ -436,7 +416,7 @@ def moved_since(run_id: str, *, environment: Environment) -> tuple[Moved, ...]:
 def _shown(connection: Connection, run: Run, *, environment: Environment) -> dict[str, str]:
     """What the gateway last showed of each order: the states of its payments, or its answer."""
     states: dict[str, list[str]] = {}
-    frame = gateway_frame(connection, run, environment=environment)
+    frame = ShownAnswers(connection, run, environment).gateway_frame()
     rules = environment.settings.rules
     for row in frame.sort_values(["order_no", "transaction_id"]).to_dict("records"):
         status = row["payment_status"]
@@ -493,14 +473,9 @@ def hold_stopped(request: NightRequest, *, environment: Environment) -> Iterator
     with _locked(request, environment=environment):
         with environment.store.writing() as connection:
             run = _stopped(connection, request)
-            refuse_closed(
-                connection,
-                (request.merchant_id, request.account_id),
-                business_date=request.business_date,
-                kept="the stopped run stays as it is",
-                environment=environment,
-            )
-            runs.resume(connection, run.run_id, now=environment.clock())
+            now = environment.clock()
+            refuse_closed(connection, run, kept="the stopped run stays as it is", now=now)
+            runs.resume(connection, run.run_id, now=now)
         with closed_at_end(run.run_id, ended="finished", environment=environment):
             yield run.run_id
 

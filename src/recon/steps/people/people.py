@@ -14,9 +14,9 @@ from recon.model.figures import Attention
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.night_end import NightEnd, end_of, not_verified
+from recon.steps.ground.night_end import end_of, not_verified
 from recon.steps.ground.predecessor import held_nights, release_ended
-from recon.steps.ground.shown_answers import authorised_at
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.people.verdicts import messages_told
 from recon.store import Connection
 from recon.store.database.history import append
@@ -125,15 +125,7 @@ def attention(run: Run, *, environment: Environment) -> tuple[Attention, ...]:
     ]
     lines.sort(key=lambda entry: not entry.lapses)
     unverified = [
-        Attention(
-            what="answer not verified",
-            order_no="",
-            transaction_id="",
-            currency="",
-            amount=0,
-            since=run.started_at,
-            next_step=_sentence(words),
-        )
+        _of_no_payment("answer not verified", since=run.started_at, next_step=_sentence(words))
         for words in not_verified(run, environment=environment)
     ]
     return (*cases, *lines, *unverified, *others)[:ATTENTION_MAX]
@@ -150,7 +142,7 @@ def _beside(
 ) -> _Beside:
     may_have_moved = [item for item in items if item.state not in WITHDRAWABLE]
     captures = [item.order_no for item in items if item.kind is InstructionKind.CAPTURE]
-    dated = authorised_at(connection, run, order_nos=captures, environment=environment)
+    dated = ShownAnswers(connection, run, environment).authorised_at(captures)
     valid = timedelta(days=environment.settings.rules.authorisation.valid_days)
     return _Beside(
         verdicts=decision_rows.open_verdicts(connection),
@@ -207,6 +199,10 @@ def _entry(
     )
 
 
+def _of_no_payment(what: str, *, since: datetime, next_step: str) -> Attention:
+    return Attention(what, "", "", currency="", amount=0, since=since, next_step=next_step)
+
+
 def _held_nights(
     connection: Connection, run: Run, *, environment: Environment
 ) -> Iterator[Attention]:
@@ -220,18 +216,11 @@ def _held_nights(
         ended = release_ended(connection, nights[day].run_id, environment=environment)
         first = f"{release.first_by} released it; a second person must. " if release else ""
         first = f"That it was released counts no more: {ended}. " if ended else first
-        yield Attention(
-            what="night not proven",
-            order_no="",
-            transaction_id="",
-            currency="",
-            amount=0,
-            since=nights[day].as_of,
-            next_step=(
-                f"{first}The night of {day} holds refunds: run it again, or two people release "
-                f"it (`recon release {nights[day].run_id}`)."
-            ),
+        next_step = (
+            f"{first}The night of {day} holds refunds: run it again, or two people release "
+            f"it (`recon release {nights[day].run_id}`)."
         )
+        yield _of_no_payment("night not proven", since=nights[day].as_of, next_step=next_step)
 
 
 def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
@@ -239,18 +228,11 @@ def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
     for answer in resolution_rows.waiting_write_offs(connection):
         if (answer.merchant_id, answer.account_id) != (run.merchant_id, run.account_id):
             continue
-        yield Attention(
-            what="write-off waits",
-            order_no="",
-            transaction_id="",
-            currency="",
-            amount=0,
-            since=answer.given_at,
-            next_step=(
-                f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
-                f"of the two an approver (`recon approve --write-off {answer.answer_id}`)."
-            ),
+        next_step = (
+            f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "
+            f"of the two an approver (`recon approve --write-off {answer.answer_id}`)."
         )
+        yield _of_no_payment("write-off waits", since=answer.given_at, next_step=next_step)
 
 
 def status(environment: Environment) -> list[tuple[Run, tuple[Attention, ...]]]:
@@ -281,16 +263,13 @@ def standing_of(run: Run, *, environment: Environment) -> str:
             f"what was sent is never sent twice{dry}"
         )
     if run.status == "finished" and run.verdict:
-        return _ended_in_words(end_of(run, environment=environment)) + dry
+        # `MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict where it is all.
+        end = end_of(run, environment=environment)
+        beside = f" ({end.verdict})" if end.undone.kind else ""
+        return f"{end.kind}{beside}" + (f": {end.sentence}" if end.sentence else "") + dry
     return f"stopped after {run.step or 'its start'}{dry}" + (
         f": {run.problem}" if run.problem else ""
     )
-
-
-def _ended_in_words(end: NightEnd) -> str:
-    """`MONEY IN DOUBT (BREAKS OPEN): In doubt: 50 captures …`; the verdict where it is all."""
-    beside = f" ({end.verdict})" if end.undone.kind else ""
-    return f"{end.kind}{beside}" + (f": {end.sentence}" if end.sentence else "")
 
 
 def is_held(run: Run, *, environment: Environment) -> bool:
@@ -350,19 +329,6 @@ def _urgent_first(waiting: Iterable[Instruction]) -> list[Instruction]:
     )
 
 
-def _next(state: InstructionState, *, kind: InstructionKind) -> str:
-    """What to do, which never promises an answer that cannot come."""
-    return (
-        _LOOK_UP if state is InstructionState.IN_DOUBT and kind in NO_QUERY_SHOWS else _NEXT[state]
-    )
-
-
-def _known_as(item: Instruction) -> str:
-    """By which id the gateway's portal finds a payout, which has none of ours."""
-    of_payout = item.kind is InstructionKind.PAYOUT
-    return f"The gateway knows it as request {item.gateway_request_id}." if of_payout else ""
-
-
 def _since(item: Instruction) -> datetime:
     return next(filter(None, (item.in_doubt_since, item.sent_at, item.planned_at)))
 
@@ -380,8 +346,14 @@ def _attention_of(item: Instruction, *, beside: _Beside, lapses_before: datetime
         beside.verdicts_given(item),
         f"{beside.approvals[wanted]} approved it." if wanted in beside.approvals else "",
         beside.message(item),
-        _known_as(item) if state in DOUBTFUL else "",
-        _next(state, kind=item.kind),
+        # By which id the gateway's portal finds a payout, which has none of ours.
+        f"The gateway knows it as request {item.gateway_request_id}."
+        if state in DOUBTFUL and item.kind is InstructionKind.PAYOUT
+        else "",
+        # What to do never promises an answer that cannot come.
+        _LOOK_UP
+        if state is InstructionState.IN_DOUBT and item.kind in NO_QUERY_SHOWS
+        else _NEXT[state],
     ]
     since = _since(item)
     entry = _entry(item, what=_WORDS[state], words=words, since=since, beside=beside)

@@ -29,9 +29,9 @@ from recon.model.resolutions import (
 )
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import scrubbed
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, refuse_unproven
+from recon.steps.ground.identity import Person
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.predecessor import refuse_closed
 from recon.steps.people.verdicts import note_write_off
 from recon.store import Connection
@@ -71,9 +71,7 @@ class _Night:
     """Break -> how a later night shows it otherwise, in words."""
 
 
-def import_resolutions(
-    path: Path, *, person: Person, form: Form, environment: Environment
-) -> Import:
+def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
     """Take in the answers of a returned workbook; the same file again is a no-op.
 
     Raises:
@@ -82,7 +80,8 @@ def import_resolutions(
             replaced since, or one whose rows were added or lost; nothing was taken.
         UsageError: the month of its night is closed.
     """
-    refuse_unproven(person, environment=environment)
+    environment = person.environment
+    person.refuse_unproven()
     returned = form.read(path)
     run_id = returned.facts.get("run_id", "")
     brought = Import(returned.name, returned.sha256, run_id, person.word.by)
@@ -96,9 +95,7 @@ def import_resolutions(
         resolution_rows.save(connection, answers, brought=done, at=environment.clock())
         written_off = resolution_rows.written_off_by_file(connection, returned.sha256)
         for break_id, money in written_off.items():
-            note_write_off(
-                connection, break_id, money=money, person=person, environment=environment
-            )
+            note_write_off(connection, break_id, money=money, person=person)
     return done
 
 
@@ -127,13 +124,8 @@ def _night_of(connection: Connection, returned: Returned, *, environment: Enviro
             "workbook of that run"
         )
         raise SourceUnreadableError(msg)
-    refuse_closed(
-        connection,
-        (run.merchant_id, run.account_id),
-        business_date=run.business_date,
-        kept=f"nothing of {returned.name} was taken, answer in the workbook of a newer night",
-        environment=environment,
-    )
+    kept = f"nothing of {returned.name} was taken, answer in the workbook of a newer night"
+    refuse_closed(connection, run, kept=kept, now=environment.clock())
     breaks = _breaks_of(connection, run, environment=environment)
     live = [night for night in nights.values() if night.mode is Mode.LIVE]
     last = max(live, key=lambda night: night.business_date, default=run)
@@ -146,14 +138,14 @@ def _night_of(connection: Connection, returned: Returned, *, environment: Enviro
             day=last.business_date,
         )
     )
-    kept = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
-    return _Night(run, breaks, kept, changed)
+    answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+    return _Night(run, breaks, answers, changed)
 
 
 def _breaks_of(
     connection: Connection, run: Run, *, environment: Environment
 ) -> dict[str, Mapping[str, Any]]:
-    breaks = kept_results.open_breaks(connection, run.run_id, environment=environment)
+    breaks = KeptResult(connection, run.run_id, environment).open_breaks()
     rows = [] if breaks is None else rows_of(breaks)
     return {str(row["break_id"]): row for row in rows}
 
@@ -321,15 +313,12 @@ def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Ni
 
 def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
     broken = night.breaks[new_answer.break_id]
+    place = (new_answer.version, new_answer.sheet_row, new_answer.waits)
     return Taken(
-        *(
-            new_answer.break_id,
-            subject_of(broken),
-            new_answer.answer,
-            new_answer.version,
-            new_answer.sheet_row,
-            new_answer.waits,
-        ),
+        new_answer.break_id,
+        subject_of(broken),
+        new_answer.answer,
+        *place,
         covers_cause=new_answer.covers_cause,
     )
 

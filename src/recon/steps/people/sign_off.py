@@ -17,16 +17,16 @@ from typing import Any, Protocol
 import pandas as pd
 
 from recon.archive.step_folder import Document, Sealed
+from recon.config.approvers import person_key
 from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.instructions.approval import problem_of_role
 from recon.model.errors import UsageError
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
-from recon.steps.ground import kept_results
-from recon.steps.ground.endorsed import Said, note_endorsed
-from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
+from recon.steps.ground.environment import Environment, account_of
+from recon.steps.ground.identity import Person
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import (
     SIGNED,
     STEPS,
@@ -44,7 +44,6 @@ from recon.steps.ground.predecessor import (
     STILL_OPEN,
     standing_without_a_night,
 )
-from recon.steps.ground.two_words import note_taken_back
 from recon.store import Connection
 from recon.store.database.record import RUN, changed
 from recon.store.nights import input_rows, runs, sign_off_rows
@@ -90,12 +89,7 @@ def write_signature(
 ) -> Sealed:
     """Write the folder of the last of these signatures; it counts for nothing yet.
 
-    Args:
-        run: whose workbook is signed.
-        signatures: those that stand under it, the new one last.
-        answers: to its breaks, by break key.
-        copy: draws the signed copy.
-        environment: of the desk.
+    `signatures` are those that stand under the workbook, the new one last; `answers` are by break.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing that was sealed is changed.
@@ -113,28 +107,21 @@ def write_signature(
         bound = newest(links(connection, run.run_id))
         inputs = input_rows.load(connection, run.run_id)
         rules = runs.digests_of(connection, run.run_id)["rules_digest"]
+    rows = ({"break_id": key, **asdict(kept)} for key, kept in sorted(answers.items()))
+    lines = "".join(json.dumps(row, sort_keys=True, default=str) + "\n" for row in rows)
+    names = [{**asdict(each), "at": each.at.isoformat()} for each in signatures]
     return write(
         run,
         f"{SIGNED}{signature.role}",
         parts=[
-            Document(ANSWERS, _lines(answers).encode()),
-            Document(SIGNATURES, _names(signatures).encode()),
+            Document(ANSWERS, lines.encode()),
+            Document(SIGNATURES, f"{json.dumps(names, indent=2, sort_keys=True)}\n".encode()),
             Document(WORKBOOK, stamped),
         ],
         terms=Terms(inputs.previous_run_id if inputs else "", rules),
         after={step: bound[step] for step in STEPS if step in bound},
         environment=environment,
     )
-
-
-def _lines(answers: Mapping[str, KeptAnswer]) -> str:
-    rows = ({"break_id": key, **asdict(kept)} for key, kept in sorted(answers.items()))
-    return "".join(json.dumps(row, sort_keys=True, default=str) + "\n" for row in rows)
-
-
-def _names(signatures: Sequence[Signature]) -> str:
-    names = [{**asdict(each), "at": each.at.isoformat()} for each in signatures]
-    return json.dumps(names, indent=2, sort_keys=True) + "\n"
 
 
 NIGHTS_MAX = 400
@@ -195,18 +182,10 @@ class _Signing:
     answers: Mapping[str, KeptAnswer]
 
 
-def sign(
-    wanted: NightToSign, *, person: Person, copy: SignedCopy, environment: Environment
-) -> Night:
+def sign(wanted: NightToSign, *, person: Person, copy: SignedCopy) -> Night:
     """Put one person's name under a night's workbook.
 
     Its folder is written first; the transaction that notes the name binds it.
-
-    Args:
-        wanted: the night, and as whom.
-        person: who signs.
-        copy: draws the signed copy of the workbook.
-        environment: of the desk.
 
     Raises:
         UsageError: the person may not, or the night or its workbook cannot be signed.
@@ -214,13 +193,14 @@ def sign(
         ArchiveError: the archive cannot be written.
         OutputError: no signed copy can be made of the workbook.
     """
+    environment = person.environment
     role, word = wanted.role, person.word
     if role not in ROLES:
         msg = f"a role is one of {', '.join(ROLES)}"
         raise UsageError(msg)
-    refuse_unproven(person, environment=environment)
+    person.refuse_unproven()
     with environment.store.reading() as connection:
-        signing = _allowed(connection, wanted, person=person, environment=environment)
+        signing = _allowed(connection, wanted, person=person)
     digest = signing.night.workbook_sha256
     name = Signature(role, word.by, word.authenticated, word.at, digest)
     sealed = write_signature(
@@ -231,32 +211,26 @@ def sign(
         environment=environment,
     )
     with environment.store.writing() as connection:
-        if _allowed(connection, wanted, person=person, environment=environment) != signing:
+        if _allowed(connection, wanted, person=person) != signing:
             msg = "somebody answered or signed at the same time: look at it, then sign again"
             raise UsageError(msg)
         sign_off_rows.save(connection, wanted.run_id, role=role, word=word, workbook_sha256=digest)
         bind(connection, signing.run, sealed=[sealed], environment=environment)
-        note_endorsed(
-            connection,
-            Said(Kind.SIGN_OFF, wanted.run_id, says={"role": role, "workbook_sha256": digest}),
-            person=person,
-            environment=environment,
-        )
+        says = {"role": role, "workbook_sha256": digest}
+        person.endorse(connection, Kind.SIGN_OFF, wanted.run_id, says=says)
         environment.crash_point("bound a signature")
         return _night_of(connection, signing.night, today=environment.clock().date())
 
 
-def _allowed(
-    connection: Connection, wanted: NightToSign, *, person: Person, environment: Environment
-) -> _Signing:
+def _allowed(connection: Connection, wanted: NightToSign, *, person: Person) -> _Signing:
     """What the person may sign.
 
     Raises:
         UsageError: they may not, or it is not what they looked at.
     """
     night = _run_of(connection, wanted.run_id)
-    _refuse_person(connection, night, role=wanted.role, person=person, environment=environment)
-    answers = _refuse_night(connection, night, environment=environment)
+    _refuse_person(connection, night, role=wanted.role, person=person)
+    answers = _refuse_night(connection, night, environment=person.environment)
     _refuse_unseen(connection, night, seen=wanted.seen)
     names = sign_off_rows.signatures(connection, night.run_id)
     before = tuple(names[role] for role in ROLES if role in names)
@@ -284,7 +258,7 @@ def nights(first: date, *, last: date, environment: Environment) -> list[Night]:
         newest = {(run.merchant_id, run.account_id, run.business_date): run for run in live}
         return [
             night
-            for account in _accounts(environment)
+            for account in map(account_of, sorted(environment.settings.accounts))
             for night in _nights_of(
                 account,
                 days=[first + timedelta(days=number) for number in range(days)],
@@ -407,16 +381,14 @@ def _run_of(connection: Connection, run_id: str) -> Run:
     return run
 
 
-def _refuse_person(
-    connection: Connection, signed: Run, *, role: str, person: Person, environment: Environment
-) -> None:
+def _refuse_person(connection: Connection, signed: Run, *, role: str, person: Person) -> None:
     names = sign_off_rows.signatures(connection, signed.run_id)
     if role in names:
         msg = f"{names[role].by} signed run {signed.run_id} as {role} already"
         raise UsageError(msg)
-    refuse_role(role, person=person, environment=environment)
+    refuse_role(role, person=person)
     for name in names.values():
-        if is_same(person, name.by, environment=environment):
+        if person.is_same(name.by):
             msg = f"{name.by} signed as {name.role}; somebody else signs as {role}"
             raise UsageError(msg)
         if name.workbook_sha256 != signed.workbook_sha256:
@@ -428,7 +400,7 @@ def _refuse_person(
             raise UsageError(msg)
         # Every answer stands under the name of somebody who did not bring it.
         brought = resolution_rows.importers(connection, signed.run_id, since=name.at)
-        if any(is_same(person, by, environment=environment) for by in brought):
+        if any(person.is_same(by) for by in brought):
             msg = (
                 f"{person.declared.name} brought answers in after {name.by} had signed as "
                 f"{name.role}: {name.by} takes that back (`recon take-back {signed.run_id}`), "
@@ -437,7 +409,7 @@ def _refuse_person(
             raise UsageError(msg)
 
 
-def refuse_role(role: str, *, person: Person, environment: Environment) -> None:
+def refuse_role(role: str, *, person: Person) -> None:
     """Look at a role, and at who would be left for the other one, before a name is put anywhere.
 
     Raises:
@@ -447,8 +419,9 @@ def refuse_role(role: str, *, person: Person, environment: Environment) -> None:
         msg = f"{problem}; an approver signs as approver, nothing was signed"
         raise UsageError(msg)
     (other,) = set(ROLES) - {role}
-    mine = key_of(person.short, environment=environment)
-    left = [each for short, each in environment.settings.approvers.items() if short != mine]
+    declared = person.environment.settings.approvers
+    mine = person_key(person.short, declared=declared)
+    left = [each for short, each in declared.items() if short != mine]
     if not any(other == "reviewer" or not problem_of_role(each) for each in left):
         msg = (
             f"after {person.declared.name} as {role} nobody would be left to sign as {other} "
@@ -457,16 +430,14 @@ def refuse_role(role: str, *, person: Person, environment: Environment) -> None:
         raise UsageError(msg)
 
 
-def take_back(
-    connection: Connection, run_id: str, *, person: Person, environment: Environment
-) -> str:
+def take_back(connection: Connection, run_id: str, *, person: Person) -> str:
     """Take back one's signature while the other is missing; what it was, "" for none."""
     names = sign_off_rows.signatures(connection, run_id)
-    own = [name for name in names.values() if is_same(person, name.by, environment=environment)]
+    own = [name for name in names.values() if person.is_same(name.by)]
     if not own or len(names) == len(ROLES):
         return ""
     sign_off_rows.take_back(connection, run_id, signature=own[0], word=person.word)
-    note_taken_back(connection, Kind.SIGN_OFF, run_id, person=person, environment=environment)
+    person.endorse_taken_back(connection, Kind.SIGN_OFF, run_id)
     return f"the signature as {own[0].role} under run {run_id}"
 
 
@@ -487,16 +458,15 @@ def _refuse_night(
             "does; then look at that one"
         )
         raise UsageError(msg)
-    breaks = kept_results.open_breaks(connection, signed.run_id, environment=environment)
+    breaks = KeptResult(connection, signed.run_id, environment).open_breaks()
     keys = set() if breaks is None else {*breaks["break_id"]}
     every = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
     answers = {key: kept for key, kept in every.items() if key in keys}
     alone = [] if breaks is None else not_looked_after(breaks, kept=answers)
-    open_breaks = [str(row["break_id"]) for row in alone]
-    if open_breaks:
-        shown = ", ".join(open_breaks[:BREAKS_SHOWN_MAX])
+    if alone:
+        shown = ", ".join(str(row["break_id"]) for row in alone[:BREAKS_SHOWN_MAX])
         msg = (
-            f"{len(open_breaks)} breaks of severity high or above have no owner or no comment "
+            f"{len(alone)} breaks of severity high or above have no owner or no comment "
             f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
         )
         raise UsageError(msg)

@@ -4,13 +4,11 @@ import hashlib
 from pathlib import Path
 
 from recon.model.errors import SpillError, UsageError
-from recon.steps.ground import two_words
+from recon.steps.ground import identity
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, refuse_unproven
-from recon.steps.ground.two_words import SET_ASIDE, agreed
+from recon.steps.ground.identity import SET_ASIDE, Person, agreed
 from recon.steps.money import approve
 from recon.steps.people import sign_off, verdicts
-from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.history import Event
 from recon.store.money.lasting_journal import (
@@ -25,9 +23,7 @@ from recon.store.money.lasting_journal import (
 ENTITY = "spill file"
 
 
-def set_file_aside(
-    path: Path, *, person: Person, reason: str, environment: Environment
-) -> Path | None:
+def set_file_aside(path: Path, *, person: Person, reason: str) -> Path | None:
     """One person's word that a file is set aside.
 
     Returns:
@@ -35,23 +31,20 @@ def set_file_aside(
 
     Raises:
         UsageError: no spill file of ours, one that fits and belongs to the next night, or the word
-            does not count (`steps.agreement`).
+            does not count (`identity.agreed`).
     """
+    environment = person.environment
     path = path.resolve()
     digest = _digest_of(path, environment=environment)
     with environment.store.writing() as connection:
-        why_not = _why_it_does_not_fit(connection, path)
-        if not why_not:
+        try:
+            refuse_unfit(connection, read(path))
+        except SpillError as error:
+            why_not = str(error)
+        else:
             msg = f"{path} fits this database: the next night reads it; nothing was changed"
             raise UsageError(msg)
-        both = agreed(
-            connection,
-            SET_ASIDE,
-            subject=digest,
-            reason=reason,
-            person=person,
-            environment=environment,
-        )
+        both = agreed(connection, SET_ASIDE, subject=digest, reason=reason, person=person)
         if not both:
             return None
         details = {"file": path.name, "by": both, "reason": reason.strip(), "unfit": why_not}
@@ -76,42 +69,28 @@ def _digest_of(path: Path, *, environment: Environment) -> str:
         return hashlib.sha256(file.read(SPILL_BYTES_MAX)).hexdigest()
 
 
-def _why_it_does_not_fit(connection: Connection, path: Path) -> str:
-    """In words; "" when the next night could take it."""
-    try:
-        refuse_unfit(connection, read(path))
-    except SpillError as error:
-        return str(error)
-    return ""
-
-
 EVERY = (
     approve.take_back,
     verdicts.take_back_verdict,
     verdicts.take_back_release,
     sign_off.take_back,
-    two_words.take_back,
+    identity.take_back,
 )
 """Each takes back what one person said of a subject; what that was, "" for nothing."""
 
 
-def words_taken_back(subject: str, *, person: Person, environment: Environment) -> str:
+def words_taken_back(subject: str, *, person: Person) -> str:
     """Take back what a person said of a subject; what it was, in words.
 
-    Args:
-        subject: a list's digest, an instruction, a run, or what was to be allowed.
-        person: whose word it is.
-        environment: of the desk.
+    The subject is a list's digest, an instruction, a run, or what was to be allowed.
 
     Raises:
         UsageError: they said nothing of it, or it counts already.
     """
-    refuse_unproven(person, environment=environment)
-    with environment.store.writing() as connection:
+    person.refuse_unproven()
+    with person.environment.store.writing() as connection:
         taken = [
-            what
-            for take_back in EVERY
-            if (what := take_back(connection, subject, person=person, environment=environment))
+            what for take_back in EVERY if (what := take_back(connection, subject, person=person))
         ]
     if not taken:
         msg = (

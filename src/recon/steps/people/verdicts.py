@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from recon.config.approvers import Approver, has_left
+from recon.config.approvers import Approver, has_left, person_key
 from recon.desk.endorsement import Kind
 from recon.instructions.approval import Decides, beyond_limit, problem_of_role, problem_of_two
 from recon.instructions.instruction import Instruction
@@ -18,11 +18,9 @@ from recon.instructions.resolution import quarantine, waited
 from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
-from recon.steps.ground.endorsed import Said, note_endorsed
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, is_same, key_of, refuse_unproven
+from recon.steps.ground.identity import Person
 from recon.steps.ground.predecessor import refuse_closed, release_ended
-from recon.steps.ground.two_words import note_taken_back, refuse_alone, refuse_two
 from recon.store import Connection
 from recon.store.database.history import append
 from recon.store.money import case_rows, endorsement_rows, instruction_rows
@@ -30,7 +28,7 @@ from recon.store.money.instruction_rows import move
 from recon.store.nights import notification_rows, runs
 from recon.store.nights.notification_rows import GatewayMessage
 from recon.store.people import decision_rows, resolution_rows
-from recon.store.people.decision_rows import TAKEN_BACK, FirstVerdict, Release
+from recon.store.people.decision_rows import TAKEN_BACK, FirstVerdict
 from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema import APPLIED
 
@@ -51,27 +49,16 @@ _KINDS = {
 def messages_told(
     connection: Connection, *, account: tuple[str, str], items: Collection[Instruction]
 ) -> dict[str, str]:
-    """A sentence for each instruction of which the gateway told something.
+    """Instruction id -> what the gateway told of it, when, and how a decision names that.
 
-    Args:
-        connection: Of the store, reading.
-        account: Merchant and account.
-        items: Instructions of that account that somebody has to decide.
-
-    Returns:
-        Instruction id -> what was told, when, and how a decision names it.
+    `items` are instructions of the account that somebody has to decide; of some nothing was told.
     """
     messages = _messages(connection, account=account, items=items)
     return {wanted: _sentence(abouts) for wanted, abouts in messages.items() if abouts}
 
 
 def named_message(connection: Connection, item: Instruction, *, digest: str) -> str:
-    """The message that a decision about an instruction names, in words.
-
-    Args:
-        connection: Of the store, reading.
-        item: The instruction.
-        digest: The message's first characters, as the list shows them.
+    """The message that a decision about an instruction names by its first characters, in words.
 
     Raises:
         UsageError: no message about this instruction, or several, begin so.
@@ -164,13 +151,7 @@ class DoubtWord:
 
 
 def resolve(
-    instruction_id: str,
-    *,
-    verdict: str,
-    evidence: str,
-    message: str = "",
-    person: Person,
-    environment: Environment,
+    instruction_id: str, *, verdict: str, evidence: str, message: str = "", person: Person
 ) -> DoubtWord:
     """One person's verdict, and whether the instruction is decided now.
 
@@ -183,30 +164,29 @@ def resolve(
         evidence: What the person saw and where.
         message: First characters of a message of the gateway's, kept beside the evidence.
         person: Who says it.
-        environment: Of the process.
 
     Raises:
         UsageError: no such verdict, no evidence, nothing is in doubt, too early to say that nothing
             happened, no such message, the person says it again, or nobody could be the second.
     """
+    environment = person.environment
     _refuse_words(verdict, evidence=evidence)
-    refuse_unproven(person, environment=environment)
+    person.refuse_unproven()
     _start_clock(instruction_id, environment=environment)
     with environment.store.writing() as connection:
         at = person.word.at
         instruction, has_case = _undecided(connection, instruction_id, verdict=verdict, at=at)
         if not has_case and verdict == NOT_APPLIED:
             _refuse_early(connection, instruction, environment=environment)
-        seen = _seen(connection, instruction, message=message, evidence=evidence)
-        own, others, gone = _said(
-            connection, instruction_id, person=person, environment=environment
-        )
+        named = message and named_message(connection, instruction, digest=message)
+        seen = "; ".join(filter(None, (named, evidence.strip())))
+        own, others, gone = _said(connection, instruction_id, person=person)
         if any(word.verdict == verdict for word in own):
             msg = f"{person.declared.name} said so already; a second person must say the same"
             raise UsageError(msg)
-        refuse_alone(person, environment=environment)
-        word = Said(Kind.DECISION, instruction_id, says={"verdict": verdict, "evidence": seen})
-        note_endorsed(connection, word, person=person, environment=environment)
+        person.refuse_alone()
+        says = {"verdict": verdict, "evidence": seen}
+        person.endorse(connection, Kind.DECISION, instruction_id, says=says)
         decision_rows.save_verdict(
             connection,
             instruction_id,
@@ -216,7 +196,7 @@ def resolve(
             ends=(*own, *gone),
         )
         before = next((word.verdict for word in own), "")
-        first = _agreeing(others, verdict=verdict, person=person, environment=environment)
+        first = _agreeing(others, verdict=verdict, person=person)
         if first is None:
             return DoubtWord(instruction, decided=False, others=others, before=before)
         both = f"{first.given_by} and {person.word.in_words}"
@@ -224,9 +204,10 @@ def resolve(
         if has_case:
             case_rows.close_case(connection, instruction_id, verdict=verdict, reason=reason, at=at)
         else:
-            _decide(connection, instruction, verdict=verdict, reason=reason, at=at)
+            values = {"message": reason[:400], "hold": "", "outcome_at": at}
+            decided = move(connection, instruction, to=STATES[verdict], values=values)
             read = case_rows.clock_event(instruction_id, uptime=environment.uptime())
-            append(connection, [read], at=at)
+            append(connection, [decided, read], at=at)
         open_words = decision_rows.open_verdicts_of(connection, instruction_id)
         decision_rows.close_verdicts(connection, open_words, decided=verdict, word=person.word)
     return DoubtWord(instruction, decided=True, others=others, before=before)
@@ -254,50 +235,37 @@ def sentence_of(decision: DoubtWord, *, verdict: str) -> str:
     return f"Noted: {what}; it waits for a second person, one of the two an approver.{changed}"
 
 
-def take_back_verdict(
-    connection: Connection, instruction_id: str, *, person: Person, environment: Environment
-) -> str:
+def take_back_verdict(connection: Connection, instruction_id: str, *, person: Person) -> str:
     """Take back one's verdict while it decides nothing; what it was, "" for none."""
-    own, _, _ = _said(connection, instruction_id, person=person, environment=environment)
+    own, _, _ = _said(connection, instruction_id, person=person)
     if not own:
         return ""
     decision_rows.end_verdicts(connection, own, word=person.word, event=TAKEN_BACK)
-    note_taken_back(
-        connection, Kind.DECISION, instruction_id, person=person, environment=environment
-    )
+    person.endorse_taken_back(connection, Kind.DECISION, instruction_id)
     return f"the word {own[-1].verdict} about instruction {instruction_id}"
 
 
 def _said(
-    connection: Connection, instruction_id: str, *, person: Person, environment: Environment
+    connection: Connection, instruction_id: str, *, person: Person
 ) -> tuple[tuple[FirstVerdict, ...], tuple[FirstVerdict, ...], tuple[FirstVerdict, ...]]:
     """Open words about an instruction: one's own, those of others, and of people who left."""
     words = decision_rows.open_verdicts_of(connection, instruction_id)
-    left = partial(has_left, declared=environment.settings.approvers)
+    left = partial(has_left, declared=person.environment.settings.approvers)
     gone = tuple(word for word in words if left(word.given_by))
-    own = tuple(word for word in words if is_same(person, word.given_by, environment=environment))
+    own = tuple(word for word in words if person.is_same(word.given_by))
     return own, tuple(word for word in words if word not in (*own, *gone)), gone
 
 
 def _agreeing(
-    others: Sequence[FirstVerdict], *, verdict: str, person: Person, environment: Environment
+    others: Sequence[FirstVerdict], *, verdict: str, person: Person
 ) -> FirstVerdict | None:
     """Who said the same, so that the two decide it together."""
-    declared = environment.settings.approvers
+    declared = person.environment.settings.approvers
     for word in others:
-        other = declared[key_of(word.given_by, environment=environment)]
+        other = declared[person_key(word.given_by, declared=declared)]
         if word.verdict == verdict and not problem_of_two((other, person.declared)):
             return word
     return None
-
-
-def _decide(
-    connection: Connection, instruction: Instruction, *, verdict: str, reason: str, at: datetime
-) -> None:
-    """The doubt ends in the state that both people named."""
-    values = {"message": reason[:400], "hold": "", "outcome_at": at}
-    decided = move(connection, instruction, to=STATES[verdict], values=values)
-    append(connection, [decided], at=at)
 
 
 def _undecided(
@@ -322,12 +290,6 @@ def _opened_case(connection: Connection, instruction: Instruction, *, at: dateti
         return False
     case_rows.open_case(connection, instruction, reason=ELSEWHERE, at=at)
     return True
-
-
-def _seen(connection: Connection, instruction: Instruction, *, message: str, evidence: str) -> str:
-    """The message that somebody goes by, where they name one, and what they saw."""
-    named = message and named_message(connection, instruction, digest=message)
-    return "; ".join(filter(None, (named, evidence.strip())))
 
 
 def _refuse_words(verdict: str, *, evidence: str) -> None:
@@ -369,16 +331,17 @@ def _refuse_early(
         raise UsageError(msg)
 
 
-def release(run_id: str, *, reason: str, person: Person, environment: Environment) -> bool:
+def release(run_id: str, *, reason: str, person: Person) -> bool:
     """One person lifts the hold of a NOT PROVEN night; True when it is the second.
 
     Raises:
         UsageError: no reason, no such run, its night is proven, or the first person says it again.
     """
+    environment = person.environment
     if len(reason.strip()) < EVIDENCE_CHARACTERS_MIN:
         msg = "say why refunds may go on (--reason); it is kept in the history"
         raise UsageError(msg)
-    refuse_unproven(person, environment=environment)
+    person.refuse_unproven()
     with environment.store.writing() as connection:
         night = next((run for run in runs.finished(connection) if run.run_id == run_id), None)
         verdict = runs.get(connection, run_id).verdict if night else ""
@@ -388,46 +351,30 @@ def release(run_id: str, *, reason: str, person: Person, environment: Environmen
         first = decision_rows.release_of(connection, run_id)
         ended = release_ended(connection, run_id, environment=environment)
         if first is not None and not ended:
-            _refuse_released(first, person=person, environment=environment)
+            if first.second_by:
+                msg = f"run {run_id} was released by {first.first_by} and {first.second_by}"
+                raise UsageError(msg)
+            person.refuse_second(first.first_by)
         else:
-            refuse_alone(person, environment=environment)
+            person.refuse_alone()
         decision_rows.save_release(
             connection, run_id, reason=reason.strip(), word=person.word, ended=ended
         )
-        note_endorsed(
-            connection,
-            Said(Kind.RELEASE, run_id, says={"reason": reason.strip()}),
-            person=person,
-            environment=environment,
-        )
+        person.endorse(connection, Kind.RELEASE, run_id, says={"reason": reason.strip()})
     return first is not None and not ended
 
 
-def _refuse_released(first: Release, *, person: Person, environment: Environment) -> None:
-    """Look at the second person before their word is noted."""
-    if first.second_by:
-        msg = f"run {first.run_id} was released by {first.first_by} and {first.second_by}"
-        raise UsageError(msg)
-    refuse_two(person, first=first.first_by, environment=environment)
-
-
-def take_back_release(
-    connection: Connection, run_id: str, *, person: Person, environment: Environment
-) -> str:
+def take_back_release(connection: Connection, run_id: str, *, person: Person) -> str:
     """Take back one's release of a night while the second is missing; what it was, "" for none."""
     first = decision_rows.release_of(connection, run_id)
-    if (
-        first is None
-        or first.second_by
-        or not is_same(person, first.first_by, environment=environment)
-    ):
+    if first is None or first.second_by or not person.is_same(first.first_by):
         return ""
     decision_rows.take_back_release(connection, run_id, word=person.word)
-    note_taken_back(connection, Kind.RELEASE, run_id, person=person, environment=environment)
+    person.endorse_taken_back(connection, Kind.RELEASE, run_id)
     return f"the release of run {run_id}"
 
 
-def agree_write_off(answer_id: int, *, person: Person, environment: Environment) -> str:
+def agree_write_off(answer_id: int, *, person: Person) -> str:
     """The second person agrees to a write-off; the break it is about.
 
     Raises:
@@ -435,7 +382,8 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
             an approver who may give up as much as the write-offs of its workbook come to; nothing
             was changed.
     """
-    refuse_unproven(person, environment=environment)
+    environment = person.environment
+    person.refuse_unproven()
     with environment.store.writing() as connection:
         waiting = {
             answer.answer_id: answer for answer in resolution_rows.waiting_write_offs(connection)
@@ -445,54 +393,24 @@ def agree_write_off(answer_id: int, *, person: Person, environment: Environment)
             msg = f"no write-off {answer_id} waits (waiting: {known})"
             raise UsageError(msg)
         wanted = waiting[answer_id]
-        _refuse_closed_month(connection, wanted, environment=environment)
+        # What was open at a close stays so there; a newer night's workbook takes the answer again.
+        night = runs.get(connection, wanted.run_id)
+        kept = "nothing was agreed to, answer the break in the workbook of a newer night"
+        refuse_closed(connection, night, kept=kept, now=person.environment.clock())
         decides = _may_write_off(connection, wanted)
-        refuse_two(person, first=wanted.given_by, environment=environment, decides=decides)
+        person.refuse_second(wanted.given_by, decides=decides)
         resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)
         money = resolution_rows.write_off_of(connection, answer_id)
-        note_write_off(
-            connection,
-            wanted.break_id,
-            money=money,
-            person=person,
-            environment=environment,
-        )
+        note_write_off(connection, wanted.break_id, money=money, person=person)
     return wanted.break_id
 
 
 def note_write_off(
-    connection: Connection,
-    break_id: str,
-    *,
-    money: tuple[str, int] | None,
-    person: Person,
-    environment: Environment,
+    connection: Connection, break_id: str, *, money: tuple[str, int] | None, person: Person
 ) -> None:
     """The desk's signature under one person's word that this much of a break is written off."""
-    note_endorsed(
-        connection,
-        Said(
-            Kind.WRITE_OFF,
-            break_id,
-            says={} if money is None else endorsement_rows.money_said(money),
-        ),
-        person=person,
-        environment=environment,
-    )
-
-
-def _refuse_closed_month(
-    connection: Connection, answer: WaitingWriteOff, *, environment: Environment
-) -> None:
-    """What was open at a close stays so there; a newer night's workbook takes the answer again."""
-    run = runs.get(connection, answer.run_id)
-    refuse_closed(
-        connection,
-        (run.merchant_id, run.account_id),
-        business_date=run.business_date,
-        kept="nothing was agreed to, answer the break in the workbook of a newer night",
-        environment=environment,
-    )
+    says = {} if money is None else endorsement_rows.money_said(money)
+    person.endorse(connection, Kind.WRITE_OFF, break_id, says=says)
 
 
 def _may_write_off(connection: Connection, answer: WaitingWriteOff) -> Decides:

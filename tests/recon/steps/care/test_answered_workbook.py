@@ -53,7 +53,7 @@ def test_what_is_filled_is_what_comes_back_and_nothing_counts_before(answered: A
     assert kept(answered) == {}
     with answered.environment() as environment:
         person = identify("jo", code=None, environment=environment)
-        done = import_resolutions(path, person=person, form=form(), environment=environment)
+        done = import_resolutions(path, person=person, form=form())
     assert [taken.break_id for taken in done.taken] == [break_id]
     assert not done.refusals
     assert kept(answered)[break_id].answer.owner == "Dan Orr"

@@ -21,8 +21,8 @@ from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
 from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import still_kept
 from recon.steps.ground.night_folder import KEPT_FILES, bind
+from recon.steps.ground.shown_answers import still_kept
 from recon.steps.night.report import rebuild
 from recon.steps.people.sign_off import write_signature
 from recon.store.database import history

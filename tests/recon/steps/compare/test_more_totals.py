@@ -9,7 +9,7 @@ from python_calamine import CalamineWorkbook
 from recon.model.words import Verdict
 from recon.proof import books_bridge
 from recon.steps.compare import reconcile, second_proof
-from recon.steps.ground import kept_results
+from recon.steps.ground.kept_results import KeptResult
 from recon.store.nights import runs
 from reports.handed import workbooks
 
@@ -122,7 +122,7 @@ def test_a_break_that_the_night_before_stored_is_carried_forward(merchant: Any) 
     merchant.night(date="2026-11-21")
     with merchant.environment() as environment, environment.store.reading() as connection:
         nights = [one.run_id for one in runs.finished(connection)]
-        result = kept_results.load(connection, nights[-1], environment=environment)
+        result = KeptResult(connection, nights[-1], environment).whole()
         assert result is not None
         of: Any = {"before": nights[0], "account": ("100042", "100042001")}
         came_in = result.movements["movement"].isin(["new"])

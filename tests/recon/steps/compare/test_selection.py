@@ -9,6 +9,7 @@ import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Rows
+from recon.instructions.queries import KeyAnswers
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Sources, frame_of
 from recon.model.uptime import NEVER_READ
 from recon.model.words import KeyAnswer, SourceFile, SourceKind
@@ -21,8 +22,8 @@ from recon.steps.compare.selection import selected_lines, selected_sources
 from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground import kept_answers
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import Moment, Replies, reply_rows
-from recon.steps.ground.kept_books import entries_of_run, write_books
+from recon.steps.ground.kept_answers import Moment, reply_rows
+from recon.steps.ground.kept_books import KeptBooks, write_books
 from recon.steps.ground.night_folder import bind, sealed_night, storages_of
 from recon.steps.ground.window import NOTHING_BEFORE
 from recon.steps.night import whole_night as night
@@ -215,8 +216,8 @@ def answered(run: Run, numbers: list[str], *, environment: Environment) -> None:
         for number in numbers
     ]
     said = dict.fromkeys(numbers, (KeyAnswer.FOUND, ""))
-    replies = Replies(BASELINE, run.account_id, said, payments, Moment(AT, NEVER_READ, 0))
-    kept_answers.keep(run, reply_rows(run, replies), environment=environment)
+    rows = reply_rows(run, KeyAnswers(said, (*payments,)), asked=Moment(AT, NEVER_READ, 0))
+    kept_answers.keep(run, rows, environment=environment)
 
 
 BYTES_A_LINE = 340
@@ -340,7 +341,7 @@ def test_books_that_were_read_anew_are_written_anew(merchant: Merchant) -> None:
     run = newest_run(merchant)
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            entries = entries_of_run(connection, run, environment=environment)
+            entries = KeptBooks(connection, run, environment).entries()
         fewer = write_books(run, entries=entries.slice(1), environment=environment)
         with environment.store.writing() as connection:
             bind(connection, run, sealed=[fewer], environment=environment)

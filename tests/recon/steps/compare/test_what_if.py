@@ -69,9 +69,7 @@ def _answer(merchant: Any, order_no: str) -> None:
     book.save(path.with_name("answered.xlsx"))
     with merchant.environment() as environment:
         person = identify("jo", code=None, environment=environment)
-        done = import_resolutions(
-            path.with_name("answered.xlsx"), person=person, form=form(), environment=environment
-        )
+        done = import_resolutions(path.with_name("answered.xlsx"), person=person, form=form())
     assert len(done.taken) == 1
 
 

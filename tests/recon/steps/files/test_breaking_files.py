@@ -114,13 +114,7 @@ def test_somebody_may_let_it_be_tried_once_more(merchant: Any, tries: list[str])
 
     with merchant.environment() as environment:
         ann = speaker("Ann", code=None, environment=environment)
-        words_on_files.read_again(
-            "copy.csv",
-            account=PLACE,
-            person=ann,
-            reason="more memory now",
-            environment=environment,
-        )
+        words_on_files.read_again("copy.csv", account=PLACE, person=ann, reason="more memory now")
     for _ in range(2):
         merchant.night(mode=Mode.DRY_RUN)
     assert tries == ["bomb.csv", "copy.csv"]

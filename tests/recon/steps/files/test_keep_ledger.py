@@ -11,8 +11,9 @@ from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.kinds.ledger_file import read_ledger
 from recon.model.nights import Mode, NightRequest
+from recon.proof.night_tables import frame_of_table
 from recon.steps.files.keep_ledger import keep_ledger
-from recon.steps.ground.kept_books import books_of_run
+from recon.steps.ground.kept_books import KeptBooks
 from recon.store.nights import runs
 
 COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
@@ -43,8 +44,9 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
             run = runs.get(connection, "r1")
         told = keep_ledger(run, environment=changed)
         with environment.store.reading() as connection:
-            found = books_of_run(connection, run, environment=changed)
-        return told, found and found.extract()
+            found = KeptBooks(connection, run, changed)
+            source = found.source
+            return told, source and (frame_of_table(found.entries()), source)
 
 
 def books(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:

@@ -17,9 +17,8 @@ from recon.model.errors import (
     HistoryBrokenError,
 )
 from recon.steps.care.verify import verify
-from recon.steps.files import settlement_files
-from recon.steps.files.ingest import ingest
-from recon.steps.files.settlement_files import ingest_settlement
+from recon.steps.files import ingest as step
+from recon.steps.files.ingest import SettlementInbox, ingest
 from recon.steps.ground.environment import Environment
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
@@ -74,7 +73,9 @@ def begun(
 def settlement_ingested(merchant: Merchant, run_id: str = "run-1", **variables: str) -> None:
     """The settlement files of a night and nothing else."""
     with begun(merchant, run_id, **variables) as (run, environment):
-        ingest_settlement(run, figures={"refused": 0}, environment=environment, sleep=print)
+        account = environment.settings.account(run.merchant_id, account_id=run.account_id)
+        settlement = SettlementInbox(run, environment, account.settlement)
+        settlement.read({"refused": 0}, sleep=print)
 
 
 def asked(merchant: Merchant, query: str) -> list[tuple[Any, ...]]:
@@ -227,7 +228,7 @@ def test_a_file_that_was_read_is_not_read_again(
     def broken(*_: Any, **__: Any) -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(settlement_files, "settlement_file", broken)
+    monkeypatch.setattr(step, "settlement_file", broken)
     settlement_ingested(settling, "run-2")
     (place(settling) / "S1.csv").write_text("changed")
     with pytest.raises(AssertionError):

@@ -7,7 +7,7 @@ from cryptography.fernet import Fernet
 from recon.config.file_layouts import STANDARD
 from recon.config.settings import AccountSettings, FileSettings, load_file_settings
 from recon.model.errors import ConfigurationError, OutputError, SourceUnreadableError
-from recon.steps.files.order_files import check_file, mended_name, the_account, write_mendable
+from recon.steps.files.order_files import check_file, mended_name, write_mendable
 from tests.recon.files.whole_read import spooled_file
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,request_id"
@@ -41,7 +41,7 @@ def settings_of(tmp_path: Path, more: str = "", **variables: str) -> FileSetting
 
 def account_of(settings: FileSettings) -> AccountSettings:
     """The account that has a layout."""
-    return the_account(settings, merchant_id="100042", account_id="100042001")
+    return settings.accounts["100042/100042001"]
 
 
 def test_a_layout_that_names_no_column_of_ours_is_told(tmp_path: Path) -> None:

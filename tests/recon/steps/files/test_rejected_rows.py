@@ -99,11 +99,11 @@ def test_a_person_decides_that_a_row_stands_for_no_order(merchant: Any) -> None:
         ((_, (row,)),) = outstanding_rows(environment)
         anna = identify("anna", code=None, environment=environment)
         with pytest.raises(UsageError, match="10 characters"):
-            dismiss_row(row.reject_id, person=anna, why="no", environment=environment)
+            dismiss_row(row.reject_id, person=anna, why="no")
         with pytest.raises(UsageError, match=f"standing: {row.reject_id}"):
-            dismiss_row(99, person=anna, why="not an order of ours", environment=environment)
+            dismiss_row(99, person=anna, why="not an order of ours")
         why = "a test row of the shop"
-        dismiss_row(row.reject_id, person=anna, why=why, environment=environment)
+        dismiss_row(row.reject_id, person=anna, why=why)
         assert [rows for _, rows in outstanding_rows(environment)] == [()]
     _, second = night(merchant, DAYS[1], of=one)
 

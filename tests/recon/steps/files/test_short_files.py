@@ -36,7 +36,7 @@ def test_half_of_the_usual_rows_is_told(
     rows: int, earlier: list[tuple[str, int]], *, told: bool
 ) -> None:
     """Fewer than half of the median of the sender's last files, by names without their digits."""
-    assert (short_of(_file(rows), earlier=earlier) is not None) is told
+    assert bool(short_of(_file(rows), earlier=earlier)) is told
 
 
 def _nights(merchant: Any, *, last: int, workbooks: Workbooks | None = None) -> str:

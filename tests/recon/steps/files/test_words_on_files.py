@@ -31,9 +31,8 @@ words = { status = { bezahlt = "paid", paid = "paid" } }
 def _say(merchant: Any, what: str, name: str, *, reason: str = "the layout was wrong") -> KnownFile:
     with merchant.environment() as environment:
         ann = speaker("Ann", code=None, environment=environment)
-        return getattr(words_on_files, what)(
-            name, account=PLACE, person=ann, reason=reason, environment=environment
-        )  # type: ignore[no-any-return] - one of two functions
+        say = getattr(words_on_files, what)
+        return say(name, account=PLACE, person=ann, reason=reason)  # type: ignore[no-any-return] - one of two functions
 
 
 def _files(merchant: Any) -> dict[str, KnownFile]:

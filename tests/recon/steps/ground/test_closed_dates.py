@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import ReconError, UsageError
-from recon.model.nights import Mode, Part
+from recon.model.nights import Mode, NightRequest, Part
 from recon.model.resolutions import Returned
 from recon.steps.ground.identity import identify
 from recon.steps.ground.predecessor import refuse_closed
@@ -101,16 +101,15 @@ def test_answers_to_a_night_of_a_closed_month_are_refused(closed: Merchant) -> N
     with closed.environment() as environment:
         person = identify("anna", code=None, environment=environment)
         with pytest.raises(UsageError, match="nothing of answers"):
-            returned_answers.import_resolutions(
-                closed.folder, person=person, form=form, environment=environment
-            )
+            returned_answers.import_resolutions(closed.folder, person=person, form=form)
 
 
 def test_an_open_month_refuses_nothing(closed: Merchant) -> None:
     """Neither the month after, nor another account."""
     with closed.environment() as environment, environment.store.reading() as connection:
         for account, day in ((closes.OWN, date(2026, 12, 1)), (("1", "2"), date(2026, 11, 20))):
-            refuse_closed(connection, account, business_date=day, kept="", environment=environment)
+            night = NightRequest(*account, day, Mode.LIVE)
+            refuse_closed(connection, night, kept="", now=environment.clock())
         assert closed_months.state_of(connection, closes.OWN, month="2026-11").is_closed
 
 

@@ -17,10 +17,8 @@ from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 from recon.model.words import InstructionState
 from recon.steps.acts import Place, hear
 from recon.steps.care.verify import Reading, verify
-from recon.steps.ground.endorsed import Said, note_endorsed, words_for_signer
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, identify
-from recon.steps.ground.two_words import waiting_words
+from recon.steps.ground.identity import Person, identify, waiting_words, words_for_signer
 from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
@@ -238,7 +236,7 @@ def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) 
     kim = replace(jo, short="kim", declared=replace_name(jo, "Kim Bell"))
     with live.store.writing() as connection:
         for person in (jo, kim):
-            note_endorsed(connection, Said(Kind.RELEASE, "r1"), person=person, environment=live)
+            person.endorse(connection, Kind.RELEASE, "r1")
         words = endorsement_rows.Endorsed(live.desk)
         assert "for nobody" in words.release_problem(connection, "r1")
         at_sandbox = endorsement_rows.Endorsed(replace(live.desk, must_be_proven=False))

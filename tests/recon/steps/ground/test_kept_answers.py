@@ -1,6 +1,6 @@
 """What the gateway answered, in files of the night's folder: written once, bound, read again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from recon.instructions.queries import KeyAnswers
 from recon.model.errors import ArchiveBrokenError
 from recon.model.uptime import NEVER_READ
 from recon.model.words import GatewayState, KeyAnswer
-from recon.steps.ground import kept_answers, shown_answers
+from recon.steps.ground import kept_answers
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_answers import EVERY_COLUMN, Moment, Replies, reply_rows
+from recon.steps.ground.kept_answers import EVERY_COLUMN, Moment, reply_rows
 from recon.steps.ground.night_folder import links
+from recon.steps.ground.shown_answers import ShownAnswers, seen_of
 from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night as night
 from recon.steps.night.report import risk_told
 from recon.store.nights import runs
-from recon.store.nights.answer_parts import AFTER, BASELINE, OWN_PHASES, sibling_phase
+from recon.store.nights.answer_parts import AFTER, BASELINE, sibling_phase
 from recon.store.nights.runs import Run
 from recon.store.schema import answer_part
 from tests.recon.steps.conftest import Merchant
@@ -70,39 +72,40 @@ class Asking:
         account: str = "",
     ) -> None:
         """Keep answers."""
-        whose = account or self.run.account_id
-        replies = Replies(phase, whose, said, payments, Moment(AT, NEVER_READ, ASKED_AFTER))
-        rows = reply_rows(self.run, replies)
+        got, asked = KeyAnswers(said, payments), Moment(AT, NEVER_READ, ASKED_AFTER)
+        rows = reply_rows(self.run, got, asked=asked, phase=phase, account_id=account)
         kept_answers.keep(self.run, rows, environment=self.environment)
 
     def seal(self) -> None:
         """End the query."""
         kept_answers.seal(self.run, environment=self.environment)
 
-    def told(self, question: Callable[..., Any], **options: Any) -> Any:
+    def told(self, question: str, *words: Any, **options: Any) -> Any:
         """The answer to a question, from what is committed now."""
         with self.environment.store.reading() as connection:
-            return question(connection, self.run, environment=self.environment, **options)
+            answers = ShownAnswers(connection, self.run, self.environment)
+            return getattr(answers, question)(*words, **options)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Order, answer and status of the newest answers, sorted."""
-        frame = self.told(shown_answers.gateway_frame)
+        frame = self.told("gateway_frame")
         columns = (frame[name] for name in ("order_no", "answer", "payment_status"))
         return sorted(zip(*columns, strict=True))
 
     def evidence(self, order_no: str, after: int) -> Any:
         """What sealed answers say of an order."""
-        return self.told(kept_answers.evidence, order_no=order_no, after=after)
+        return self.told("evidence", order_no, after=after)
 
     def seen(self, order_no: str, after: int) -> Any:
         """The same of its payment."""
         rows = self.evidence(order_no, after)
         rules = self.environment.settings.rules
-        return shown_answers.seen_of(rows, transaction_id=f"T-{order_no}", rules=rules)
+        return seen_of(rows, transaction_id=f"T-{order_no}", rules=rules)
 
     def unbound(self) -> Any:
         """Why money would wait."""
-        return self.told(kept_answers.unbound)
+        with self.environment.store.reading() as connection:
+            return kept_answers.unbound(connection, self.run, environment=self.environment)
 
 
 def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking: Asking) -> None:
@@ -113,9 +116,9 @@ def test_a_file_of_keys_that_counts_as_answers_is_refused_by_name(asking: Asking
 
     for columns in (["answer"], ["transaction_id", "payment_status"], EVERY_COLUMN):
         with pytest.raises(ArchiveBrokenError, match=r"it holds none, .*backup"):
-            asking.told(kept_answers.table_of_run, phases=[BASELINE], columns=columns)
+            asking.told("rows", columns=columns)
     with pytest.raises(ArchiveBrokenError, match="it holds none"):
-        asking.told(shown_answers.statuses_shown, transactions=["T-1"])
+        asking.told("statuses_shown", ["T-1"])
 
 
 @pytest.fixture
@@ -149,7 +152,7 @@ def test_only_unanswered_keys_are_asked_again(asking: Asking) -> None:
     asking.keep({"A": FOUND}, payment("A"))
 
     assert asking.ask("A", "B", "C") == ["B", "C"]
-    keys = asking.told(kept_answers.asked_keys, phases=OWN_PHASES)
+    keys = asking.told("asked_keys")
     assert sorted(keys.to_pylist()) == ["A", "B", "C"]
 
 
@@ -182,21 +185,21 @@ def test_what_a_later_answer_takes_back_is_shown_to_nobody(asking: Asking) -> No
     asking.keep({"A": FOUND}, payment("A", transaction_id="T-new"))
     payments = ["T-A", "T-B", "T-new"]
 
-    assert asking.told(shown_answers.statuses_shown, transactions=payments) == {
+    assert asking.told("statuses_shown", payments) == {
         "T-B": ["2000"],
         "T-new": ["2000"],
     }
-    shown = asking.told(shown_answers.baseline_payments, order_nos={"A"})
+    shown = asking.told("payments", {"A"})
     assert [row["transaction_id"] for row in shown] == ["T-new"]
-    assert asking.told(shown_answers.baseline_answers, order_nos={"A", "Z"}) == {"A": "found"}
+    assert asking.told("before_money", {"A", "Z"}) == {"A": "found"}
 
 
 def test_the_answer_after_money_counts(asking: Asking) -> None:
     """The engine sees the newest phase of each key, and keys without a payment as rows."""
     asking.keep({"A": FOUND, "B": ABSENT, "C": SILENT}, payment("A"))
     asking.keep({"A": FOUND}, payment("A", payment_status="3000"), phase=AFTER)
-    failed = asking.told(shown_answers.failed_keys)
-    counts, why = asking.told(shown_answers.failures, phase=BASELINE)
+    failed = asking.told("failed_keys")
+    counts, why = asking.told("failures")
 
     assert asking.rows() == [("A", "found", "3000"), ("B", "not_found", ""), ("C", "failed", "")]
     assert (failed, counts, why) == (
@@ -217,9 +220,7 @@ def test_some_columns_of_the_answers_say_what_all_of_them_say(
     asking.ask("A1", phase=AFTER)
     asking.keep({"A1": FOUND}, payment("A1", payment_status="2100"), phase=AFTER)
 
-    whole, some = (
-        asking.told(kept_answers.newest_of_run, **options) for options in ({}, {"columns": columns})
-    )
+    whole, some = (asking.told("newest", **options) for options in ({}, {"columns": columns}))
     assert some.select(columns).to_pylist() == whole.select(columns).to_pylist()
     assert whole.num_rows == 3
     assert len(some.column_names) < len(whole.column_names)
@@ -232,7 +233,7 @@ def test_another_accounts_answers_stay_apart(asking: Asking) -> None:
     asking.keep({"A": ABSENT})
     said = {"A": FOUND, "B": ABSENT, "C": SILENT}
     asking.keep(said, payment("A"), phase=sibling_phase(other), account=other)
-    sibling = asking.told(shown_answers.sibling_frame)
+    sibling = asking.told("sibling_frame")
     columns = (sibling[name] for name in ("account_id", "order_no", "answer"))
 
     assert asking.rows() == [("A", "not_found", "")]
@@ -251,19 +252,19 @@ def test_payments_are_shown_by_order_transaction_and_status(asking: Asking) -> N
         payment("C"),
         payment("C", transaction_id="T-C2", detail='{"risk": {"risk_score": "82"}}'),
     )
-    of_a = asking.told(shown_answers.baseline_payments, order_nos={"A"})
-    only = asking.told(shown_answers.only_payments, order_nos={"A", "C", "Z"})
+    of_a = asking.told("payments", {"A"})
+    only = asking.told("only_payments", {"A", "C", "Z"})
     payments = ["T-A", "T-C", "T-Z"]
-    statuses = asking.told(shown_answers.statuses_shown, transactions=payments)
-    risks = asking.told(shown_answers.risks_shown, transactions=["T-C2", "T-Z"])
-    others = asking.told(shown_answers.risks_shown, transactions=["T-C"])
-    dates = asking.told(shown_answers.authorised_at, order_nos={"A", "Z"})
-    orders = asking.told(shown_answers.orders_of_transactions, transactions={"T-A", "T9"})
+    statuses = asking.told("statuses_shown", payments)
+    risks = asking.told("risks_shown", ["T-C2", "T-Z"])
+    others = asking.told("risks_shown", ["T-C"])
+    dates = asking.told("authorised_at", {"A", "Z"})
+    orders = asking.told("orders_of", {"T-A", "T9"})
 
     assert [(row["order_no"], row["amount"]) for row in of_a] == [("A", 1_000), ("B", 1_000)]
     assert only == {"A": "T-A"}
     assert statuses == {"T-A": ["2000", "4100"], "T-C": ["2000"]}
-    assert asking.told(shown_answers.statuses_shown, transactions=[]) == {}
+    assert asking.told("statuses_shown", []) == {}
     assert risk_told(risks) == {"T-C2": "score 82"}
     assert others == []
     assert dates == {"A": AT}

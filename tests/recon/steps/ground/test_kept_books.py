@@ -1,6 +1,7 @@
 """The books as a run read them, in its night's folder: whole, bound, and refused when changed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.errors import ArchiveBrokenError, ArchiveError
 from recon.model.words import SourceFile, SourceKind
 from recon.proof.books_bridge import sums_by_type
-from recon.proof.night_tables import table_of
-from recon.steps.ground.kept_books import books_of_run, charged_back, write_books
+from recon.proof.night_tables import frame_of_table, table_of
+from recon.steps.ground.kept_books import KeptBooks, sums_of_entries, write_books
 from recon.steps.ground.night_folder import BOOKS, bind, links, storage_of
 from recon.steps.night import whole_night as night
 from recon.store.nights import journal_rows
@@ -52,6 +53,12 @@ def keep(asking: Asking, entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return frame
 
 
+def told(asking: Asking, question: Callable[[KeptBooks], Any]) -> Any:
+    """The answer to a question about the books as the run read them."""
+    with asking.environment.store.reading() as connection:
+        return question(KeptBooks(connection, asking.run, asking.environment))
+
+
 def the_file(asking: Asking, merchant: Merchant) -> Path:
     """Where the books of the run lie."""
     (path,) = archive_beside(asking, merchant).glob(f"**/{asking.run.run_id}/books/ledger.parquet")
@@ -64,10 +71,10 @@ ODD = entry(1, entry_type="adjustment", amount=-500, transaction_amount=0, refer
 def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant: Merchant) -> None:
     """Entries of every account and age, blanks and signs; what was bound before stays beside it."""
     with begun(merchant) as asking:
-        none = asking.told(books_of_run)
+        none = told(asking, attrgetter("source"))
         keep(asking, [entry(9)])
         frame = keep(asking, [ODD, entry(2), entry(3, account_id="100042002", amount=2**62)])
-        books = asking.told(books_of_run)
+        source, entries = (told(asking, attrgetter("source")), told(asking, KeptBooks.entries))
         with asking.environment.store.reading() as connection:
             bound = [link for link in links(connection, asking.run.run_id) if link.step == BOOKS]
         storage = storage_of(asking.run, environment=asking.environment)
@@ -79,9 +86,8 @@ def test_books_come_back_whole_in_place_of_an_earlier_attempt(merchant: Merchant
         ]
 
     assert none is None
-    entries, source = books.extract()
     assert source == SOURCE
-    pd.testing.assert_frame_equal(entries, frame)
+    pd.testing.assert_frame_equal(frame_of_table(entries), frame)
     assert [each.folder.rpartition("/")[2] for each in folders if each] == [
         "books.aside-1",
         "books",
@@ -92,10 +98,10 @@ def test_the_money_of_books_is_added_up_by_arrow(merchant: Merchant) -> None:
     """By type and currency, as the plain frame comes to it."""
     with begun(merchant) as asking:
         frame = keep(asking, [ODD, entry(2), entry(3), entry(4, currency="GBP")])
-        books = asking.told(books_of_run)
+        sums = sums_of_entries(told(asking, KeptBooks.entries))
 
-    assert books.sums_by_type() == sums_by_type(frame)
-    assert books.sums_by_type()["capture", "EUR"] == 1_005
+    assert sums == sums_by_type(frame)
+    assert sums["capture", "EUR"] == 1_005
 
 
 BACK = {"entry_type": "chargeback"}
@@ -119,9 +125,9 @@ def test_what_was_charged_back_is_asked_of_the_runs_own_books(merchant: Merchant
                 entry(6),
             ],
         )
-        asked = [asking.told(charged_back)]
+        asked = [told(asking, KeptBooks.charged_back)]
         merchant.as_owner("DELETE FROM run_source")
-        asked.append(asking.told(charged_back))
+        asked.append(told(asking, KeptBooks.charged_back))
 
     assert asked == [{("A-1", "T-1", "EUR"): 297, ("A-4", "T-4", "USD"): 700}] * 2
 
@@ -132,7 +138,7 @@ def test_a_run_that_read_no_books_asks_the_newest_that_any_did(merchant: Merchan
         keep(asking, [entry(1, **BACK)])
     merchant.as_owner("UPDATE run SET status = 'finished'")
     with begun(merchant) as later:
-        keep_of_others = later.told(charged_back)
+        keep_of_others = told(later, KeptBooks.charged_back)
 
     assert keep_of_others == {("A-1", "T-1", "EUR"): 501}
 
@@ -155,7 +161,7 @@ def test_books_that_were_changed_are_refused(how: str, merchant: Merchant) -> No
                 with asking.environment.store.writing() as connection:
                     journal_rows.save(connection, asking.run.run_id, source=SOURCE)
         with pytest.raises(ArchiveBrokenError, match=r"books/ledger\.parquet|binds no books"):
-            asking.told(books_of_run)
+            told(asking, KeptBooks.entries)
 
 
 def _begun_with_capture(merchant: Merchant) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recon.model.errors import ReconError
-from recon.steps.care import doctor
+from recon.steps.ground import machine
 from recon.steps.night import whole_night as night
 
 
@@ -16,7 +16,7 @@ def test_a_clock_that_was_set_back_is_told(merchant: Any) -> None:
     with merchant.environment() as environment:
         with night.hold(merchant.request, environment=environment):
             pass
-        told = partial(doctor.clock_told, environment.store, zone="UTC")
+        told = partial(machine.clock_told, environment.store, zone="UTC")
 
         assert "UTC" in told(now=merchant.now)
         with pytest.raises(ReconError, match="set this machine's clock"):
@@ -27,16 +27,16 @@ def test_a_full_disk_is_told_with_what_a_night_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too little room fails the line; enough says how much."""
-    assert "GiB free" in doctor.room_told(tmp_path)
-    monkeypatch.setattr(doctor, "DISK_FREE_MIN_BYTES", 2**62)
+    assert "GiB free" in machine.room_told(tmp_path)
+    monkeypatch.setattr(machine, "DISK_FREE_MIN_BYTES", 2**62)
     with pytest.raises(ReconError, match="a night needs"):
-        doctor.room_told(tmp_path)
+        machine.room_told(tmp_path)
 
 
 def permissions(merchant: Any) -> str:
     """What the doctor says of who else may change or read what decides."""
     with merchant.environment() as environment:
-        return doctor.permissions_told(
+        return machine.permissions_told(
             environment.store, config_dir=environment.settings.config_dir, variables={}
         )
 

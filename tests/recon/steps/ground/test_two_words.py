@@ -10,8 +10,7 @@ from pydantic import SecretStr
 from recon.desk.held_keys import make_keys
 from recon.model.errors import UsageError
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import identify
-from recon.steps.ground.two_words import SET_ASIDE, agreed, waiting_words
+from recon.steps.ground.identity import SET_ASIDE, agreed, identify, waiting_words
 
 ANNA, BEN = (pyotp.random_base32() for _ in range(2))
 WHY = "looked at it for an hour"
@@ -49,14 +48,7 @@ def say(name: str, environment: Environment, *, subject: str = "one", reason: st
     code = SecretStr(pyotp.TOTP(secret).at(now)) if secret else None
     person = identify(name, code=code, environment=environment)
     with environment.store.writing() as connection:
-        return agreed(
-            connection,
-            SET_ASIDE,
-            subject=subject,
-            reason=reason,
-            person=person,
-            environment=environment,
-        )
+        return agreed(connection, SET_ASIDE, subject=subject, reason=reason, person=person)
 
 
 def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any) -> None:

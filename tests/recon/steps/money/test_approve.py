@@ -165,7 +165,7 @@ def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, as
     digest = waiting(environment).wanted.digest
     approve(digest, person=person("anna", environment, asked), environment=environment)
     asked.now += timedelta(minutes=1)
-    words_taken_back(digest, person=person("anna", environment, asked), environment=environment)
+    words_taken_back(digest, person=person("anna", environment, asked))
     with environment.store.writing() as connection:
         connection.execute(update(agreement).values(state="first"))
     approve(digest, person=person("dan", environment, asked), environment=environment)

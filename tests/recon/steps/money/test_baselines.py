@@ -2,10 +2,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from recon.instructions.eligibility import ShownPayment
+from recon.instructions.queries import KeyAnswers
 from recon.model.nights import StepSummary
 from recon.model.words import GatewayState, KeyAnswer
-from recon.steps.ground.kept_answers import Replies, keep, note_asked, reply_rows, seal, this_moment
-from recon.steps.ground.shown_answers import baseline_payments
+from recon.steps.ground.kept_answers import keep, note_asked, reply_rows, seal, this_moment
+from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.money.settle import payments_by_order
 from recon.steps.night import whole_night as night
 from recon.steps.people import people
@@ -64,15 +65,16 @@ def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant:
                 return
             with environment.store.reading() as connection:
                 (run,) = runs.newest_of_accounts(connection)
-                wanted = {"order_nos": {payment.order_no}, "environment": environment}
                 shown = [
                     {**row, **told, "queried_at": environment.clock()}
-                    for row in baseline_payments(connection, run, **wanted)
+                    for row in ShownAnswers(connection, run, environment).payments(
+                        {payment.order_no}
+                    )
                 ]
             said = {"O-2": (KeyAnswer.FOUND, "")}
             note_asked(run, phase=BASELINE, keys=said, environment=environment)
-            replies = Replies(BASELINE, run.account_id, said, shown, this_moment(environment))
-            keep(run, reply_rows(run, replies), environment=environment)
+            rows = reply_rows(run, KeyAnswers(said, (*shown,)), asked=this_moment(environment))
+            keep(run, rows, environment=environment)
             seal(run, environment=environment)
 
         night.run(

@@ -43,11 +43,7 @@ def _two_people(merchant: Any, *, said: str) -> None:
         with merchant.environment() as environment:
             person = identify(name, code=None, environment=environment)
             resolve(
-                wanted,
-                verdict=said,
-                evidence="seen in the portal, screenshot 7",
-                person=person,
-                environment=environment,
+                wanted, verdict=said, evidence="seen in the portal, screenshot 7", person=person
             )
 
 

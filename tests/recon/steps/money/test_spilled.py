@@ -184,7 +184,7 @@ def _set_aside_by_two(merchant: Any) -> None:
         for name in ("anna", "ben"):
             person = identify(name, code=None, environment=environment)
             why = "that database is lost"
-            kept.append(set_file_aside(path, person=person, reason=why, environment=environment))
+            kept.append(set_file_aside(path, person=person, reason=why))
         with environment.store.reading() as connection:
             told = history.links_of(connection, [hashlib.sha256(kept[1].read_bytes()).hexdigest()])
 
@@ -205,9 +205,7 @@ def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> Non
         person = identify("anna", code=None, environment=environment)
         for wrong, why in ((path, "fits this database"), (elsewhere, "no spill file")):
             with pytest.raises(UsageError, match=why):
-                set_file_aside(
-                    wrong, person=person, reason="in the way here", environment=environment
-                )
+                set_file_aside(wrong, person=person, reason="in the way here")
     merchant.move_money()
 
     assert merchant.instruction_states() == {"confirmed": count}

@@ -227,7 +227,7 @@ def test_a_first_word_under_a_month_is_taken_back(ended: Merchant) -> None:
     signed(ended, role="reviewer", name="anna")
     with ended.environment() as environment:
         person = identify("anna", code=None, environment=environment)
-        words_taken_back("close-month", person=person, environment=environment)
+        words_taken_back("close-month", person=person)
 
     assert state(ended).signed is None
 

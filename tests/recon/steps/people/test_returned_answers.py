@@ -106,7 +106,7 @@ def take(merchant: Any, path: Path, *, by: str = "jo") -> Import:
     """Import a workbook as `jo`."""
     with merchant.environment() as environment:
         person = identify(by, code=None, environment=environment)
-        return import_resolutions(path, person=person, form=form(), environment=environment)
+        return import_resolutions(path, person=person, form=form())
 
 
 @pytest.mark.parametrize("resolution", ["Order corrected", "Written off (approved)"])
@@ -286,7 +286,7 @@ def test_every_answer_is_signed_by_who_did_not_bring_it(desk: Any, workbook: Pat
         sign("approver", "kim")
     with desk.environment() as environment:
         lee = identify("lee", code=None, environment=environment)
-        words_taken_back(run_id, person=lee, environment=environment)
+        words_taken_back(run_id, person=lee)
     desk.now += timedelta(minutes=1)
     assert sign("approver", "kim").unsigned_days > 0
     assert sign("reviewer", "lee").unsigned_days == 0
@@ -343,7 +343,7 @@ def test_a_signed_workbook_that_was_answered_in_its_place_is_told(
         done = take(desk, back.save())
         told = rebuild_answered(done, environment=environment, workbooks=workbooks())
         assert "is not the file that Lee Fox signed any more" in told
-        words_taken_back(run_id, person=lee, environment=environment)
+        words_taken_back(run_id, person=lee)
         told = rebuild_answered(done, environment=environment, workbooks=workbooks())
         assert "-v2.xlsx: sign it" in told
 

@@ -106,7 +106,7 @@ def taken_back(merchant: Any, run_id: str, *, name: str) -> str:
     """One person takes their signature back."""
     with merchant.environment() as environment:
         person = identify(name, code=None, environment=environment)
-        return words_taken_back(run_id, person=person, environment=environment)
+        return words_taken_back(run_id, person=person)
 
 
 def test_a_role_that_there_is_not_is_told(proven: Any) -> None:

@@ -188,6 +188,6 @@ def test_what_is_answered_while_somebody_signs_is_looked_at_first(begun: Any) ->
     with merchant.environment() as environment:
         kim = identify("kim", code=None, environment=environment)
         with pytest.raises(UsageError, match="answered or signed at the same time"):
-            sign(wanted(environment, run_id), person=kim, copy=beside, environment=environment)
+            sign(wanted(environment, run_id), person=kim, copy=beside)
     assert names_under(merchant, run_id) == set()
     assert problems(merchant, run_id) == ()

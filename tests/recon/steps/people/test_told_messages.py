@@ -131,7 +131,6 @@ def test_a_decision_names_the_message_it_goes_by(doubtful_payout: Any) -> None:
                 evidence="the portal says the same",
                 message=message,
                 person=identify(by, code=SecretStr(code), environment=environment),
-                environment=environment,
             )
 
         for other in ("0" * 12, digest[:5]):

@@ -68,20 +68,18 @@ def say(name: str, said: str, environment: Environment, *, evidence: str = SEEN)
     """One person's verdict on the doubt."""
     person = identify(name, code=None, environment=environment)
     wanted = the_doubt(environment)
-    return decision_of(wanted, said, evidence, person, environment).decided
+    return decision_of(wanted, said, evidence, person).decided
 
 
-def decision_of(
-    wanted: str, said: str, evidence: str, person: Person, environment: Environment
-) -> DoubtWord:
+def decision_of(wanted: str, said: str, evidence: str, person: Person) -> DoubtWord:
     """What became of one person's verdict."""
-    return resolve(wanted, verdict=said, evidence=evidence, person=person, environment=environment)
+    return resolve(wanted, verdict=said, evidence=evidence, person=person)
 
 
 def told(name: str, said: str, environment: Environment) -> str:
     """What a person hears when they say it."""
     person = identify(name, code=None, environment=environment)
-    decision = decision_of(the_doubt(environment), said, SEEN, person, environment)
+    decision = decision_of(the_doubt(environment), said, SEEN, person)
     return sentence_of(decision, verdict=said)
 
 
@@ -137,9 +135,7 @@ def test_a_night_that_is_not_proven_is_released_by_two(merchant: Any) -> None:
             with environment.store.reading() as connection:
                 held.append(bool(runs.not_proven(connection, place)))
             reason = "the missing row is explained"
-            lifted.append(
-                release(night.run_id, reason=reason, person=person, environment=environment)
-            )
+            lifted.append(release(night.run_id, reason=reason, person=person))
         with environment.store.reading() as connection:
             after = runs.not_proven(connection, place)
 
@@ -168,7 +164,7 @@ def lift(name: str, run_id: str, merchant: Any) -> bool:
     """One person releases the night; True when it was the second word."""
     with merchant.environment() as environment:
         person = identify(name, code=None, environment=environment)
-        return release(run_id, reason=EXPLAINED, person=person, environment=environment)
+        return release(run_id, reason=EXPLAINED, person=person)
 
 
 def held_because(run_id: str, merchant: Any) -> str:
@@ -209,7 +205,7 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
     lift("ben", run_id, merchant)
     with merchant.environment() as environment:
         person = identify("ben", code=None, environment=environment)
-        words_taken_back(run_id, person=person, environment=environment)
+        words_taken_back(run_id, person=person)
         with environment.store.reading() as connection:
             assert list(changed(connection, RELEASE)) == []
     assert [lift(name, run_id, merchant) for name in ("anna", "dan")] == [False, True]
@@ -218,7 +214,7 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
         with environment.store.reading() as connection:
             assert list(changed(connection, RELEASE)) == []
         with pytest.raises(UsageError, match="nobody takes it back alone"):
-            words_taken_back(run_id, person=person, environment=environment)
+            words_taken_back(run_id, person=person)
 
 
 def test_a_night_that_was_called_proven_later_holds_on(doubtful: Any) -> None:
