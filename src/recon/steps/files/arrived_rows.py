@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from recon.config.file_layouts import FileLayout, layout_of
+from recon.config.file_layouts import layout_of
 from recon.matching.frames.sources import LoadCounts, Sources
 from recon.model.business_date import BusinessCalendar
 from recon.model.words import SourceFile, SourceKind
@@ -78,7 +78,12 @@ def _without_an_end(
         files = [file for file, _ in order_rows.files_of_night(connection, run, until=until)]
         earlier = file_words.rows_before(connection, run)
     orders = [file for file in files if file.kind is SourceKind.ORDERS]
-    return [file for file in orders if not _says_its_end(file.name, account.layouts)], earlier
+    layouts = [layout_of(file.name, layouts=account.layouts) for file in orders]
+    return [
+        file
+        for file, layout in zip(orders, layouts, strict=True)
+        if not (layout.trailer or layout.control_file or layout.done_file)
+    ], earlier
 
 
 def short_of(file: SourceFile, *, earlier: Sequence[tuple[str, int]]) -> str:
@@ -107,11 +112,6 @@ def _usual(name: str, *, earlier: Sequence[tuple[str, int]]) -> tuple[int, ...]:
 def sender_of(name: str) -> str:
     """Who sends files of such a name: what is a number in it may be another one."""
     return _DIGITS.sub("#", name)
-
-
-def _says_its_end(name: str, layouts: tuple[FileLayout, ...]) -> bool:
-    layout = layout_of(name, layouts=layouts)
-    return bool(layout.trailer or layout.control_file or layout.done_file)
 
 
 EVER = datetime(1970, 1, 1, tzinfo=UTC)

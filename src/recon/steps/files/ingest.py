@@ -518,11 +518,16 @@ class BankInbox(DeclaredInbox[str | None]):
                 connection, accounts=self.served, storages=storages_of(environment)
             )
             known = bank_rows.source_of(connection, self.run, banks=[self.bank], until=None)
+            if known is not None:  # only the lists of payments
+                forms = [statement.form for statement in known.statements]
+                lists = [at for at, form in enumerate(forms) if form == DETAILS]
+                of_lists = known.entries["statement"].isin(lists)
+                known = replace(known, entries=known.entries[of_lists])
             kept = kept_of_parts(
                 BankSource(no_entries(), facts.statements, notes=facts.notes),
                 parts=read.parts,
                 batches=batches,
-                listed=lists_of_ours(_details(known)) if known else (),
+                listed=lists_of_ours(known) if known else (),
                 rules=environment.settings.rules,
             )
             ours = int(kept.entries["part"].eq(0).sum())
@@ -538,12 +543,6 @@ class BankInbox(DeclaredInbox[str | None]):
                 bank=self.bank,
                 at=environment.clock(),
             )
-
-
-def _details(source: BankSource) -> BankSource:
-    """Only the lists of payments."""
-    lists = [at for at, statement in enumerate(source.statements) if statement.form == DETAILS]
-    return replace(source, entries=source.entries[source.entries["statement"].isin(lists)])
 
 
 def _not_taken(

@@ -67,8 +67,14 @@ def keep_ledger(run: Run, *, environment: Environment) -> str:
         journal_rows.save(connection, run.run_id, source=books.source_file)
         order_rows.insert_rejects(connection, books.rejects, run_id=run.run_id, file_id=None)
         bind(connection, run, sealed=[sealed], environment=environment)
-    name, private = books.source_file.name, books.private
-    return _refused_told(books) + (f" Not archived: {name}: {private}." if private else "")
+    file, words = books.source_file, ""
+    if books.rejects:
+        first = books.rejects[0]
+        words = (
+            f" Of {file.rows_read} rows of {file.name} {file.rows_rejected} were refused, the "
+            f"first in line {first.line}, {first.column}: {first.reason}."
+        )
+    return words + (f" Not archived: {file.name}: {books.private}." if books.private else "")
 
 
 def _read(
@@ -106,15 +112,4 @@ def unread_files(rejects: Iterable[Reject]) -> tuple[SourceFile, ...]:
         unread(SourceKind.LEDGER, reject.source, sha256=absent_sha256(reject.source, reject.reason))
         for reject in rejects
         if reject.kind is SourceKind.LEDGER and reject.column == WHOLE_FILE
-    )
-
-
-def _refused_told(books: _Books) -> str:
-    """Rows of the books that were refused, and why the first was; "" for none."""
-    if not books.rejects:
-        return ""
-    first, file = books.rejects[0], books.source_file
-    return (
-        f" Of {file.rows_read} rows of {file.name} {file.rows_rejected} were refused, the first in "
-        f"line {first.line}, {first.column}: {first.reason}."
     )

@@ -119,7 +119,11 @@ def query(run_id: str, *, phase: str, environment: Environment) -> StepSummary:
     with environment.store.reading() as connection:
         counts, failures = ShownAnswers(connection, run, environment).failures(phase)
     figures = {name.value: counts.get(name.value, 0) for name in KeyAnswer}
-    sentence = _sentence(figures, failures=failures) + _of_unused(unused)
+    sentence = _sentence(figures, failures=failures)
+    if unused:
+        more = ["and more"] * (len(unused) > UNUSED_SHOWN_MAX)
+        shown = "; ".join([*unused[:UNUSED_SHOWN_MAX], *more])
+        sentence += f" Not used of its answers: {shown}."
     return StepSummary(step, sentence + unkept, figures)
 
 
@@ -179,13 +183,6 @@ def _sentence(figures: dict[str, int], *, failures: Sequence[str]) -> str:
         sentence += f" ({failures[0]})"
     unmapped = figures[KeyAnswer.UNMAPPED]
     return f"{sentence}, {unmapped} with an unmapped code." if unmapped else f"{sentence}."
-
-
-def _of_unused(unused: Sequence[str]) -> str:
-    if not unused:
-        return ""
-    more = ["and more"] * (len(unused) > UNUSED_SHOWN_MAX)
-    return f" Not used of its answers: {'; '.join([*unused[:UNUSED_SHOWN_MAX], *more])}."
 
 
 def orders_in_question(run: Run, *, environment: Environment) -> OrderNumbers:

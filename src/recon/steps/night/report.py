@@ -674,9 +674,8 @@ def _sentence(risk: Mapping[str, Any]) -> str:
     parts = [f"{word} {risk[name]}" for name, word in PLAIN if risk.get(name)]
     for name, key, word in LISTS:
         if rows := risk.get(name):
-            parts.append(f"{word} {', '.join(_with_status(row[key], row) for row in rows)}")
+            named = (
+                row[key] + (f" ({row['status']})" if row.get("status") else "") for row in rows
+            )
+            parts.append(f"{word} {', '.join(named)}")
     return "; ".join(parts)
-
-
-def _with_status(text: str, row: Mapping[str, str]) -> str:
-    return f"{text} ({row['status']})" if row.get("status") else text

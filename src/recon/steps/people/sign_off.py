@@ -345,7 +345,8 @@ def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
     notes = [
         f"Run {run.run_id} of this night was signed by {who}; this run replaces it: sign this one."
         for run in live
-        if _place_of(run) == _place_of(this) and run.started_at < this.started_at
+        if run.started_at < this.started_at and run.business_date == this.business_date
+        if (run.merchant_id, run.account_id) == (this.merchant_id, this.account_id)
         if (who := _told(sign_off_rows.signatures(connection, run.run_id)))
     ]
     later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
@@ -358,10 +359,6 @@ def _live_run(connection: Connection, run_id: str) -> tuple[Run | None, Sequence
     """A live run, None when there is none of that id; and all of them."""
     live = sign_off_rows.live_runs(connection, first=date.min, last=date.max)
     return next((run for run in live if run.run_id == run_id), None), live
-
-
-def _place_of(run: Run) -> tuple[str, str, date]:
-    return run.merchant_id, run.account_id, run.business_date
 
 
 def _told(names: Mapping[str, Signature]) -> str:
