@@ -248,6 +248,8 @@ class _Scanner:
 
     def _cut(self, own: str) -> list[str]:
         """The cells of a line of which the library's strict reader is sure; none: it is not."""
+        if "\r" in own.removesuffix("\n").removesuffix("\r"):
+            return []
         reader = csv.reader((own,), delimiter=self.delimiter, quotechar=self.quote, strict=True)
         try:
             cells = next(reader, [])

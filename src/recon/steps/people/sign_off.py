@@ -291,12 +291,6 @@ def _nights_of(
         yield Night(*account, day, "", standing, (), "", waits)
 
 
-def _accounts(environment: Environment) -> Iterator[tuple[str, str]]:
-    for name in sorted(environment.settings.accounts):
-        merchant_id, account_id = name.split("/", 1)
-        yield merchant_id, account_id
-
-
 def _night_of(connection: Connection, run: Run, *, today: date) -> Night:
     names = sign_off_rows.signatures(connection, run.run_id)
     since = min((name.at for name in names.values()), default=None)
