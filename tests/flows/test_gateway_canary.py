@@ -115,8 +115,8 @@ def banked(folder: Path) -> None:
 
 def instructed(merchant: Merchant) -> None:
     """A file that instructs every kind of movement, with rows that cannot be read beside them."""
-    own = OurAccount(MERCHANT, ACCOUNT, SecretStr(SIGN_KEY))
-    target = Target(merchant.sandbox.base_url, own, interface_of("base"), (), QUICK)
+    own = OurAccount(MERCHANT, ACCOUNT, SecretStr(SIGN_KEY), interface_of("base"))
+    target = Target(merchant.sandbox.base_url, own, (), QUICK)
     risky = target.pay(card_payment(order_no="canary-1", card="4000000000009235")).record
     plan = {"contract_name": "Gold plan", "interval": "day"}
     lasting = target.pay(card_payment(order_no="canary-2", subscription=plan)).record

@@ -19,8 +19,8 @@ from recon.steps.care.sql_questions import answer
 from recon.steps.care.verify import Verification, verify, verify_night
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
-from recon.steps.ground import kept_results
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import KEPT_FILES, bind
 from recon.steps.ground.shown_answers import still_kept
 from recon.steps.night.report import rebuild
@@ -158,7 +158,7 @@ def test_what_goes_is_in_the_history_and_manifests_breaks_totals_and_words_stay(
         went.pop(name)
     with aged.environment() as environment, environment.store.reading() as connection:
         first, last = history.links_of(connection, [folder.name])[-2:]
-        breaks = kept_results.open_breaks(connection, folder.name, environment=environment)
+        breaks = KeptResult(connection, folder.name, environment).open_breaks()
     said = first.data
     assert (first.event, last.event) == ("lets a night go", "let a night go")
     assert (said["by"], said["count"], said["bytes"]) == ("Otto Ops", len(went), sum(went.values()))

@@ -13,7 +13,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.errors import SourceUnreadableError, UsageError
 from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
-from recon.steps.compare.carried import BOOKED, CARRIED_FILES, FILES, LINES
+from recon.steps.compare.carried import BOOKED_CASH, CARRIED_FILES, FILES, LINES
 from recon.steps.compare.plain_files import PlainFilesRequest, WriteWorkbook, reconcile_files
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
 
@@ -350,7 +350,7 @@ def test_what_is_handed_on_is_of_the_result_beside_it(tmp_path: Path) -> None:
     assert not {*CARRIED_FILES} & {path.name for path in out.iterdir()}
 
 
-@pytest.mark.parametrize(("name", "column"), [(LINES, "net"), (BOOKED, "amount")])
+@pytest.mark.parametrize(("name", "column"), [(LINES, "net"), (BOOKED_CASH, "amount")])
 def test_what_was_handed_on_and_changed_since_is_refused(
     name: str, column: str, tmp_path: Path
 ) -> None:

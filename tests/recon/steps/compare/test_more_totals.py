@@ -8,7 +8,7 @@ from python_calamine import CalamineWorkbook
 
 from recon.model.words import Verdict
 from recon.proof import books_bridge
-from recon.steps.compare import reconcile, second_proof
+from recon.steps.compare import more_totals, reconcile
 from recon.steps.ground.kept_results import KeptResult
 from recon.store.nights import runs
 from reports.handed import workbooks
@@ -128,9 +128,9 @@ def test_a_break_that_the_night_before_stored_is_carried_forward(merchant: Any) 
         came_in = result.movements["movement"].isin(["new"])
         spoilt = replace(result, movements=result.movements[came_in])
         told = [
-            [one.passed for one in second_proof.carried_forward(connection, each, **of)]
+            [one.passed for one in more_totals.carried_forward(connection, each, **of)]
             for each in (result, spoilt)
         ]
-    stored = [one for one in result.control_totals if one.name == second_proof.CARRIED]
+    stored = [one for one in result.control_totals if one.name == more_totals.CARRIED]
     assert {one.measure for one in stored} == {"count", "amount"}
     assert [{*one} for one in told] == [{True}, {False}]

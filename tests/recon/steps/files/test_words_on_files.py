@@ -107,7 +107,7 @@ def test_a_stray_file_that_was_let_go_leaves_its_night_whole(begun: Any) -> None
     assert "notes.csv was not read: somebody let it go" in _ingested(merchant)
     word = _files(merchant)["notes.csv"].word
     assert word is not None
-    assert (word.by, word.reason) == ("Ann", "a colleague's note")
+    assert (word.data["by"], word.data["reason"]) == ("Ann", "a colleague's note")
     with merchant.environment() as environment, environment.store.reading() as connection:
         assert history.verify(connection)[1] == ""
 
@@ -172,4 +172,4 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
         say(word, who=("Anna", right), place=here)
     noted = _files(paying_merchant)["notes.csv"].word
     assert noted is not None
-    assert noted.by == "anna"
+    assert noted.data["by"] == "anna"
