@@ -305,7 +305,7 @@ def statement(
     troubled: list[StatedMonth] = []
     indexed: list[AccountMonth] = []
 
-    def told(lines: Iterable[str]) -> None:
+    def show(lines: Iterable[str]) -> None:
         for line in () if as_json else lines:
             say(line)
 
@@ -315,7 +315,7 @@ def statement(
             view = closing.closed_view(wanted, account=which, environment=environment)
             if view is not None:
                 sealed, differs = view.document["statement"], [*(view.differs or ())]
-                told(_closed_lines(view))
+                show(_closed_lines(view))
                 documents.append({**sealed, "closed_by": view.closed.by, "would_differ": differs})
                 indexed.append(AccountMonth.of_closed(view, workbook=None))
                 continue
@@ -324,13 +324,13 @@ def statement(
             content, name = closing.month_files(stated), closing.name_of(stated)
             files = closing.write_files(content, folder=folder / name)
             workbook = write_month_workbook(stated, folder / f"{name}.xlsx", files=content)
-            told([*_statement_lines(stated), f"Workbook: {workbook}", f"Tables and SQL: {files}"])
+            show([*_statement_lines(stated), f"Workbook: {workbook}", f"Tables and SQL: {files}"])
             documents.append(closing.document_of(stated))
             standing = closing.PROVEN if stated.is_proven else closing.NOT_PROVEN
             own = AccountMonth.of_stated(stated, standing=standing, workbook=workbook)
             indexed.append(own)
             troubled += [] if stated.is_proven else [stated]
-        told(index_of_months(indexed, month=wanted, out=out, settings=settings))
+        show(index_of_months(indexed, month=wanted, out=out, settings=settings))
     if as_json:
         show_json(documents)
     for stated in troubled:

@@ -114,11 +114,11 @@ def approvers_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
     sentence = f"declared: {', '.join(sorted(people))}"
     if given(variables, SOCKET):
         return f"{sentence}; their codes are checked at the desk"
-    secrets = {short: _secret_of(each, variables=variables) for short, each in people.items()}
-    if lost := sorted(short for short, secret in secrets.items() if secret == ""):
+    named = {short: _secret_of(each, variables=variables) for short, each in people.items()}
+    if lost := sorted(short for short, secret in named.items() if secret == ""):
         msg = f"the one-time-code secret of {', '.join(lost)} is named but not there"
         raise ConfigurationError(msg)
-    bare = sorted(short for short, secret in secrets.items() if secret is None)
+    bare = sorted(short for short, secret in named.items() if secret is None)
     return sentence + f"; without a code, so not authenticated: {', '.join(bare)}" * bool(bare)
 
 
@@ -443,8 +443,8 @@ def _in_the_database(environment: Environment) -> Iterator[tuple[str, Look]]:
     yield "clock", lambda: clock_told(store, zone=zone, now=environment.clock())
     path, server = store.path, "the database has its own on its server"
     yield "disk", lambda: room_told(path.parent) if path else server
-    told = partial(permissions_told, store, config_dir=config_dir, variables=variables)
-    yield "permissions", told
+    permissions = partial(permissions_told, config_dir=config_dir, variables=variables)
+    yield "permissions", lambda: permissions(store)
     yield "sending", lambda: _sending(store)
     yield "codes", lambda: codes_told(settings, store=store)
     yield "notifications", lambda: _notifications(store)

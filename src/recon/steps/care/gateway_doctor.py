@@ -261,14 +261,14 @@ def gateway_checks(
     sentence = f"{gateway.profile}, replies' signatures {gateway.reply_signatures}"
     sentence += ", unverified replies allowed" * gateway.allow_unverified_replies
     yield Check("profile", ok=True, sentence=sentence)
-    told = partial(
+    look = partial(
         connection_told,
         declared.base_url,
         route=declared.route,
         connect_seconds=gateway.connect_timeout_seconds,
         now=clock(),
     )
-    yield (connection := checked("connection", told))
+    yield (connection := checked("connection", look))
     if not connection.ok:
         return
     accepted = asyncio.run(_accepted(declared, clock=clock))

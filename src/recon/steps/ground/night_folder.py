@@ -250,8 +250,8 @@ def bound_step(storage: Storage, link: Link, *, doing: str) -> Sealed:
     if sealed is None:
         msg = (
             f"{doing}: {link.folder} is not in the archive {storage.shown}, or is not what the "
-            "history binds: put the folder back from a backup of the archive, or from the archive "
-            "that archive.toml named before"
+            "history binds: put the night's folder back from a backup of the archive, or from the "
+            "archive that archive.toml named before"
         )
         raise ArchiveBrokenError(msg)
     return sealed
