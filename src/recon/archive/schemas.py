@@ -104,7 +104,6 @@ that an answer showed, and one for each key that showed none."""
 ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (ASKED, REPLIES)}
 METADATA = b"recon.schema"
 """Key of a Parquet file's metadata; its value is FileSchema.label."""
-BY_KEY = ("merchant_id", "account_id", "order_no")
 
 
 def empty(name: str) -> pa.Table:

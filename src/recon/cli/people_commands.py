@@ -1,7 +1,7 @@
 """What people decide, as commands made of the models in `recon.steps.acts`; and the desk itself.
 
 The models are imported when such a command is called: until then it is a name and a sentence, so
-that `recon --help` stays quick. A code is asked for without an echo (`one_time_codes`); it is never
+that `recon --help` stays quick. A code is asked for without an echo (`code_of`); it is never
 printed, stored or logged. The process that people decide at is `recon desk`.
 """
 

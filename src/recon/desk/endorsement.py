@@ -124,7 +124,7 @@ def opened(signed: Signed, *, key: Ed25519PublicKey) -> Endorsement:
 
 
 def terms_digest(terms: Mapping[str, str | int]) -> str:
-    """What one instruction would send, in 64 hexadecimal digits (`settlement.terms.terms_of`)."""
+    """What one instruction would send, in 64 hexadecimal digits (`instruction.terms_of`)."""
     given = {name: value for name, value in terms.items() if value}
     return hashlib.sha256(TERMS_TAG + _CANONICAL.encode(given).encode()).hexdigest()
 

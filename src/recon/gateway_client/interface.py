@@ -493,7 +493,7 @@ class Wanted:
 
 
 class Signer(Protocol):
-    """Somebody who holds the key and signs for us; `signer_socket` is one."""
+    """Somebody who holds the key and signs for us; `instructions.account` has one."""
 
     def sign(self, wanted: Wanted) -> str:
         """The signature of a message, in hexadecimal.

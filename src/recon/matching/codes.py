@@ -124,7 +124,7 @@ class Template(BaseModel):
 
     text: Text
     when: str = Field(default="", alias="if")
-    """See expressions.py; "": it holds for all that is left."""
+    """See `condition_of`; "": it holds for all that is left."""
 
 
 class When(BaseModel):

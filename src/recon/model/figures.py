@@ -211,7 +211,7 @@ class NightFigures:
     quarantined: tuple[Quarantined, ...] = ()
     """Order rows of any night that could not be read and that nobody brought again since."""
     bridge: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
-    """Source -> step (matching.bridge) -> rows, from those of `files` to those compared."""
+    """Source -> step (proof.books_bridge) -> rows, from those of `files` to those compared."""
     books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `sides`."""
     answers: Mapping[str, KeptAnswer] = field(default_factory=dict)

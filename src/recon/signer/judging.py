@@ -45,7 +45,7 @@ class AskedRow(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     instruction_id: str = Field(min_length=1, max_length=NAME_CHARACTERS_MAX)
     terms: dict[str, str | int]
-    """What it sends now, as `settlement.terms.terms_of` has it."""
+    """What it sends now, as `instruction.terms_of` has it."""
     seen: dict[str, str | int] = Field(default_factory=dict)
     """What people saw of it, where that was before its payment was filled in; {}: the same."""
 

@@ -110,7 +110,7 @@ def propose(
     Args:
         breaks: tonight's breaks.
         effects: what they mean on the leg of the ledger.
-        parts: the same by kind of entry (see journal_parts.parts_of).
+        parts: the same by kind of entry (see `parts_of`).
         rules: the accounts; without them nothing is proposed.
         date: ISO business date that the journals are dated.
         sources: what was handed out before, and which breaks two people agreed to write off.

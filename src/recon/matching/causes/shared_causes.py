@@ -40,7 +40,7 @@ class PairCounts:
     alike: int = 0
     """Those that are hardly apart."""
     by_steps: Ints | None = None
-    """How many are so many steps apart (see zone_shift.WIDTH); None: of no set."""
+    """How many are so many steps apart (see WIDTH); None: of no set."""
     minutes: Mapping[str, tuple[Ints, Ints]] = field(default_factory=dict)
     """Column of a time -> its minutes since 1970, each once and in order, and how many have it."""
 

@@ -161,9 +161,9 @@ class Sources:
     merged_rows: Mapping[str, "LoadCounts"] = field(default_factory=dict)
     """How the store took the accepted rows of a night, for T2; empty for plain files."""
     arrived: Mapping[SourceKind, Mapping[str, int]] = field(default_factory=dict)
-    """Source -> step (matching.bridge) -> rows, from what the files brought to what is compared."""
+    """Source -> step (proof.books_bridge) -> rows, from what files brought to what is compared."""
     books: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """Currency -> step (matching.books_bridge) -> minor units, from the ledger file to `ledger`."""
+    """Currency -> step (proof.books_bridge) -> minor units, from the ledger file to `ledger`."""
     exported: tuple["Exported", ...] = ()
     """Journals that were handed out on earlier nights."""
     agreed_write_offs: "AgreedWriteOffs | None" = None

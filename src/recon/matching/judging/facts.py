@@ -241,7 +241,7 @@ def _refund_evidence(sets: Arrays) -> Bools:
 
 
 def unverified_reasons(sets: Arrays) -> Ints:
-    """Number of the first reason (judgement.UNVERIFIED_REASONS, from 1) or 0.
+    """Number of the first reason (outcomes.UNVERIFIED_REASONS, from 1) or 0.
 
     A refund of untold amount that may be our own in doubt is that doubt, which people decide.
     """

@@ -46,7 +46,7 @@ class Legs(NamedTuple):
     """Both legs of every set, minor units of the set's currency (grain: set)."""
 
     facts: dict[str, Ints]
-    """Columns of judgement.PATTERN."""
+    """Columns of outcomes.PATTERN."""
     rounded: Ints
     """What is called rounding, both legs together, unsigned."""
 

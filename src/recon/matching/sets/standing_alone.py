@@ -4,7 +4,7 @@ A part of a night judges these. One order, one payment, and entries and settled 
 else names: what a row without an order key, our own instructions, rejected rows or the breaks of
 the night before may speak of is left for the one place where all such rows stand together.
 
-Ids that several rows have are known here as numbers (see frames.fingerprints): a row may be taken
+Ids that several rows have are known here as numbers (see frames.digest): a row may be taken
 for one of them that is not, and is then left, too.
 """
 

@@ -3,7 +3,7 @@
 Only what a key names is looked at: plain files of folders that we fill, never through a link,
 replies of batches that are closed and decided, and folders of nights. Such a folder goes only when
 its month is closed, everything that it showed as open is closed, nothing of today still reads it,
-and every byte of it was found as it was sealed in the same call; what stays is in `let_go_nights`.
+and every byte of it was found as it was sealed in the same call; what stays is in `night_folder`.
 The history is written first, so that nothing ever disappears without a word in it; whoever is
 killed in between is finished by the next call.
 """

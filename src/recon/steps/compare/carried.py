@@ -728,12 +728,12 @@ def bank_handed_on(
     document = {
         "result": result.digest,
         "files": [asdict(file) for file in known],
-        "statements": [*_told_of_bank(chosen(kept, numbers=numbers))],
+        "statements": [*_bank_documents(chosen(kept, numbers=numbers))],
     }
     return {STATEMENTS: json.dumps(document, indent=2, ensure_ascii=False) + "\n"}
 
 
-def _told_of_bank(source: BankSource) -> Iterable[dict[str, Any]]:
+def _bank_documents(source: BankSource) -> Iterable[dict[str, Any]]:
     entries = source.entries.astype(object).where(source.entries.notna(), None)
     columns = zip(*(entries[name].tolist() for name in _OF_ENTRY), strict=True)
     mine: dict[int, list[dict[str, Any]]] = {n: [] for n in range(len(source.statements))}

@@ -1,4 +1,4 @@
-"""The result of a run, read from the files that its night sealed (see sealed_night)."""
+"""The result of a run, read from the files that its night sealed (see night_folder)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

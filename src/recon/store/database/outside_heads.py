@@ -3,7 +3,7 @@
 `Store.writing` asks here: a transaction whose events restrict anything (a withdrawal, a rejection,
 sending that was stopped, a verdict, a night that is NOT PROVEN) notes its newest link beside the
 reports of every account, as pending before the commit and for good after it. The sender's own
-events are not among them: it notes its claims itself, before a byte leaves (`steps.restore`).
+events are not among them: it notes its claims itself, before a byte leaves (`steps.money.gate`).
 """
 
 import errno

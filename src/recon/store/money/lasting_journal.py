@@ -2,7 +2,7 @@
 
 A commit whose connection ended may have happened or not. So nothing is concluded from the error:
 the batch is read again by its id. A claim that is not there, or not ours, sends nothing. An answer
-that cannot be written is kept in a file (`store.spill`) first and written when the database is
+that cannot be written is kept in a file (`Spill`) first and written when the database is
 back; where it does not come back in time the night stops, and the next one reads the file.
 """
 

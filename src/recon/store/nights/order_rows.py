@@ -1,6 +1,6 @@
 """Order files in the database: every content that arrived, with its rows as a file of facts.
 
-Nothing is decided here: which rows stand is looked up in all that arrived (`standing_rows`).
+Nothing is decided here: which rows stand is looked up in all that arrived (`stored_orders`).
 """
 
 import hashlib

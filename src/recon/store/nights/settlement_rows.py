@@ -2,7 +2,7 @@
 
 A file is kept as an order file is, under a name that no order file can have. A newer version of a
 name takes the place of the older one whole. A line that several files tell, to the last column,
-counts as often as one of them does (`settled_lines.counted`): that is looked up in what arrived.
+counts as often as one of them does (`Settlements.counted`): that is looked up in what arrived.
 The lines lie in files of facts, and nowhere else.
 """
 
@@ -149,16 +149,6 @@ class Settlements:
     ) -> AbstractContextManager[SqlSession]:
         account = account_of(self.run)
         return _asking(files, account=account, storages=self.storages, repeats=repeats)
-
-    def contents(self) -> dict[str, str]:
-        """Name -> SHA-256 of each file.
-
-        The same content under another name is stored again: days on which nothing was settled have
-        files that are equal, and each of them was waited for.
-        """
-        file = order_file.c
-        query = select(file.name, file.sha256).where(file.file_id.in_(self._newest))
-        return dict(self.connection.execute(query).tuples().all())
 
     def counted(self) -> SettledTotals:
         """What the files come to; nothing is decided when a file arrives."""

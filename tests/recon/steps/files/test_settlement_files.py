@@ -12,6 +12,7 @@ from recon.model.errors import ConfigurationError, SourceMissingError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
 from recon.steps.compare.rebuild import opening_of, rebuild_night
+from recon.steps.files import ingest as steps
 from recon.steps.files.ingest import ingest
 from recon.steps.night.report import figures_of
 from recon.store.nights import order_rows, runs
@@ -157,6 +158,33 @@ def test_what_a_dry_run_read_of_settlement_is_judged_by_the_live_night(settling:
     assert broken(settling) == {second.order_no: "SETTLEMENT_AMOUNT_MISMATCH"}
     assert passed(settling, "T11") == [True]
     assert "settlement/S1.csv" in [source.name for source in stored_files(settling)]
+
+
+def test_a_file_that_changes_before_it_is_archived_is_refused_and_ends_no_night(
+    settling: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file alone is refused, as an order file is; whole, it is taken by the next night."""
+    path = settling.folder / "config" / "merchants.toml"
+    kept = f'archive = "{settling.folder / "kept"}"\ninbox ='
+    path.write_text(path.read_text().replace("inbox =", kept, 1))
+    (first,) = booked(settling, 1)
+    sent = send(settling, "S1.csv", line(first))
+    real = steps.settlement_file
+
+    def read(*args: Any, **options: Any) -> Any:
+        found = real(*args, **options)
+        send(settling, "S1.csv", line(first), line(first, batch_id="S2"))
+        return found
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(steps, "settlement_file", read)
+        assert settling.night() is Verdict.INCOMPLETE
+    said = settling.told[0].sentence
+    assert "S1.csv was refused as a whole and left where it is" in said
+    assert "changed after it was read" in said
+    assert sent.exists()
+    settling.night()
+    assert "1 new settlement files with 2 lines accepted" in settling.told[0].sentence
 
 
 def stored_files(merchant: Any) -> list[Any]:
