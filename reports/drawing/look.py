@@ -60,7 +60,7 @@ _UNWANTED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 _ESCAPED = re.compile(r"_x005F_(?=x[0-9A-Fa-f]{4}_)")
-_DAY = re.compile(r"\b\d{4}-\d\d-\d\d\b(?!T|\.)")
+_DAY = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?![\w-]|\.\w)")
 _AMOUNT = re.compile(r"(?<![\w.-])(\d{4,})(\.\d+)? ([A-Z]{3})\b")
 
 
