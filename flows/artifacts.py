@@ -353,7 +353,7 @@ class Artifacts:
 
     def workbook(self, workbook: Path) -> None:
         """Where it lies, and a link where a share is configured: browsers open no file."""
-        account = (self._request.merchant_id, self._request.account_id)
+        account = self._request.account
         link = link_of(workbook, account=account, address=os.environ.get(ADDRESS_VARIABLE, ""))
         self._made(
             create_link_artifact,

@@ -312,9 +312,7 @@ def listed(merchant: OneMerchant = "", account: OneAccount = "") -> None:
         accounts = named_accounts(environment.settings, merchant=merchant, account=account)
         known = [(which, files_of(which, environment=environment)) for which in accounts]
         standing = [
-            ((run.merchant_id, run.account_id), row)
-            for run, rows in outstanding_rows(environment)
-            for row in rows
+            (run.account, row) for run, rows in outstanding_rows(environment) for row in rows
         ]
     for which, met in known:
         for file in met:

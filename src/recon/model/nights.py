@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
+Account = tuple[str, str]
+"""Merchant and account."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepSummary:
@@ -43,3 +46,8 @@ class NightRequest:
     """A person says that this is the first night of the account."""
     skip: str = ""
     """Why the nights that are missing before this one were not run, as a person says."""
+
+    @property
+    def account(self) -> Account:
+        """Whose night it is."""
+        return self.merchant_id, self.account_id

@@ -34,7 +34,7 @@ def keep(
     def parts() -> list[tuple[pd.DataFrame, pd.DataFrame]]:
         return [(frame, frame.iloc[:0]) for frame in frames]
 
-    storage = storages((run.merchant_id, run.account_id))
+    storage = storages(run.account)
     orders = order_rows.written(run, source=source, parts=parts, sender=sender, storage=storage)
     with store.writing() as connection:
         order_rows.save_file(connection, run, orders=orders, parts=parts, rejects=rejects, at=AT)

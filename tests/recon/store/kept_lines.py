@@ -22,7 +22,7 @@ def keep_lines(
     rejects: Sequence[Reject] = (),
 ) -> None:
     """Keep one version of a file with these lines (SETTLEMENT_COLUMNS)."""
-    storage = storages((run.merchant_id, run.account_id))
+    storage = storages(run.account)
     settled = settlement_rows.written(lines, run=run, storage=storage)
     with store.writing() as connection:
         settlement_rows.save_file(

@@ -145,10 +145,7 @@ class Span:
 
     def has(self, run: Run) -> bool:
         """Whether a night lies in it."""
-        return (
-            self.first <= run.business_date <= self.last
-            and (run.merchant_id, run.account_id) in self.accounts
-        )
+        return self.first <= run.business_date <= self.last and run.account in self.accounts
 
     def has_month(self, closed: ClosedMonth) -> bool:
         """Whether a day of a closed month lies in it."""

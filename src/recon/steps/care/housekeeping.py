@@ -267,7 +267,7 @@ class _Account:
     @cached_property
     def _read_from(self) -> date:
         """From this business date on nights are read: by the newest one, and by open months."""
-        name, until = (self.like.merchant_id, self.like.account_id), self.environment.clock().date()
+        name, until = self.like.account, self.environment.clock().date()
         opens = min(
             (
                 month
@@ -307,7 +307,7 @@ class _Account:
         Raises:
             ArchiveError: the newest night cannot be read.
         """
-        name, month = (self.like.merchant_id, self.like.account_id), month_of(run.business_date)
+        name, month = self.like.account, month_of(run.business_date)
         if runs.let_go_of(self.connection, run.run_id) is not None:
             return "somebody let it go at the same time"
         if closed_months.state_of(self.connection, name, month=month).closed is None:
@@ -374,9 +374,7 @@ def _old_nights(environment: Environment, *, days: int) -> Spared:
         older = [run for run in named if run.started_at < before]
         problem = _unsafe(connection, environment=environment) if older else ""
         for run in sorted(older, key=lambda run: run.business_date):
-            account = accounts.setdefault(
-                (run.merchant_id, run.account_id), _Account(connection, environment, run, days)
-            )
+            account = accounts.setdefault(run.account, _Account(connection, environment, run, days))
             night = problem or account.looked_at(run, many=len(going))
             if isinstance(night, OldNight):
                 going.append(night)

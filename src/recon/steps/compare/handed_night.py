@@ -39,7 +39,7 @@ class HandedNight:
 
 def handed_night(run: Run, *, written: Iterable[Sealed], environment: Environment) -> HandedNight:
     """What another process is told of a night; `written` are steps that no link binds yet."""
-    account, rules = (run.merchant_id, run.account_id), environment.settings.rules
+    account, rules = run.account, environment.settings.rules
     archive = archive_of_account(account, environment=environment)
     if not archive.is_remote:
         archive = archive.model_copy(update={"path": str(Path(archive.path).absolute())})

@@ -215,7 +215,7 @@ def _agreed_write_offs(
         ]
         columns = (write_offs[name].tolist() for name in ("entry_id", "currency", "amount"))
         entries = {entry: (money, amount) for entry, money, amount in zip(*columns, strict=True)}
-    agreed = resolution_rows.agreed_write_offs(connection, (run.merchant_id, run.account_id))
+    agreed = resolution_rows.agreed_write_offs(connection, run.account)
     return AgreedWriteOffs(
         {
             break_id: money

@@ -138,7 +138,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
             environment=environment,
         )
     give_back()
-    account, predecessor = (run.merchant_id, run.account_id), inputs.previous_run_id
+    account, predecessor = run.account, inputs.previous_run_id
     result = with_books(compared, books=books, account=account)
     del compared
     with environment.store.reading() as connection:

@@ -237,7 +237,7 @@ def moved_since_signed(
         signed, digest = known
         try:
             then = runs.load(connection, digest)
-            answers = tried(connection, rules, account=(run.merchant_id, run.account_id))
+            answers = tried(connection, rules, account=run.account)
         except (ConfigurationError, StoreError) as error:
             return (NOT_KNOWN.format(error),)
     if then is None:

@@ -143,7 +143,7 @@ def end_compared(
         rules=environment.settings.rules,
         previous=previous,
         books=books,
-        account=(run.merchant_id, run.account_id),
+        account=run.account,
         is_carried=bool(begun.terms.predecessor),
     )
     with writing(run, COMPARED, environment=environment) as storage:

@@ -56,7 +56,7 @@ def with_sql(
         totals = proven_in_sql(
             folder,
             totals=result.control_totals,
-            account=(run.merchant_id, run.account_id),
+            account=run.account,
             moved=night.moved,
         )
     return with_totals(result, totals=totals)
@@ -90,9 +90,7 @@ def sheets_proven(
         file = Path(folder) / Path(SHEETS_READ).name
         with open(file, "wb", opener=for_owner) as target:
             write_rows(target, table=sheets, schema=SCHEMAS["sheets"])
-        return sheets_in_sql(
-            results, sheets=file, totals=totals, account=(run.merchant_id, run.account_id)
-        )
+        return sheets_in_sql(results, sheets=file, totals=totals, account=run.account)
 
 
 def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:
@@ -113,7 +111,7 @@ def proven_again(run: Run, *, environment: Environment) -> tuple[ControlTotal, .
         return proven_in_sql(
             folder,
             totals=totals,
-            account=(run.merchant_id, run.account_id),
+            account=run.account,
             moved=night.set_aside,
             own=night.statements(),
         )

@@ -530,7 +530,7 @@ def bank_source(
     Pay-outs are those of every account that these banks serve: an entry may be of another one.
     """
     rules = environment.settings.rules
-    account = (run.merchant_id, run.account_id)
+    account = run.account
     banks = tuple(name for name, bank in rules.bank.items() if account in bank.served)
     if not banks:
         return None

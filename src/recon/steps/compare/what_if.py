@@ -70,7 +70,7 @@ def difference(first: str, second: str, *, environment: Environment) -> Differen
         before, after = (
             KeptResult(connection, run.run_id, environment).whole() for run in (earlier, other)
         )
-    if (earlier.merchant_id, earlier.account_id) != (other.merchant_id, other.account_id):
+    if earlier.account != other.account:
         msg = f"{first} and {second} are nights of two accounts"
         raise UsageError(msg)
     if before is None or after is None:

@@ -13,6 +13,7 @@ import pandas as pd
 from recon.config.file_layouts import layout_of
 from recon.matching.frames.sources import LoadCounts, Sources
 from recon.model.business_date import BusinessCalendar
+from recon.model.nights import Account
 from recon.model.words import SourceFile, SourceKind
 from recon.proof.books_bridge import (
     BEFORE_WINDOW,
@@ -27,7 +28,6 @@ from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
 from recon.store.nights import file_words, order_rows
-from recon.store.nights.facts_rows import Account
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import StoredOrders
 

@@ -39,7 +39,7 @@ from recon.matching.frames.bank_sources import DETAILS, BankSource, no_entries
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.headway import Way
-from recon.model.nights import Mode, StepSummary
+from recon.model.nights import Account, Mode, StepSummary
 from recon.model.words import SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.arrivals import DeclaredInbox, Sleep, unreadable_identity
@@ -53,7 +53,6 @@ from recon.steps.ground.night_folder import storage_of, storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
 from recon.store.nights import bank_rows, file_words, order_rows, runs, settlement_rows
-from recon.store.nights.facts_rows import Account
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import Settlements
 
@@ -78,7 +77,7 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
         run = runs.get(connection, run_id)
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     orders = OrderInbox(run, environment, account)
-    lost = [*missing_read_again((run.merchant_id, run.account_id), environment=environment)]
+    lost = [*missing_read_again(run.account, environment=environment)]
     figures = dict.fromkeys(("files", "known_files", "rows", "rejected", "refused"), 0)
     refused: list[str] = []
     copies: list[str] = []
@@ -109,7 +108,7 @@ def ingest(run_id: str, *, environment: Environment, sleep: Sleep = time.sleep) 
         settlement = SettlementInbox(run, environment, account.settlement)
         sentence += settlement.read(figures, sleep=sleep)
     for name, folder in environment.settings.banks.items():
-        if (run.merchant_id, run.account_id) in environment.settings.rules.bank[name].served:
+        if run.account in environment.settings.rules.bank[name].served:
             bank = BankInbox.of(name, folder=folder, run=run, environment=environment)
             sentence += bank.read(figures, sleep=sleep)
     with environment.store.writing() as connection:
@@ -235,7 +234,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         Its rows are written before anybody waits for it.
         """
         store, run, source = self.environment.store, self.run, read.facts.source_file
-        account = (run.merchant_id, run.account_id)
+        account = run.account
         orders = order_rows.written(
             run,
             source=source,

@@ -25,12 +25,12 @@ from recon.model.errors import (
     SourceMissingError,
     SourceUnreadableError,
 )
-from recon.model.nights import StepSummary
+from recon.model.nights import Account, StepSummary
 from recon.model.words import SourceKind
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at, storages_of
 from recon.store.nights import facts_rows, order_rows, runs, settlement_rows
-from recon.store.nights.facts_rows import UNREAD, Account, StoredFacts, problems_of
+from recon.store.nights.facts_rows import UNREAD, StoredFacts, problems_of
 from recon.store.nights.settlement_rows import NAME_PREFIX
 
 SHOWN_MAX = 5

@@ -101,7 +101,7 @@ class Terms:
 
 def storage_of(run: Run, *, environment: Environment) -> Storage:
     """The archive in which a run's night lies; see `storage_at`."""
-    return storage_at((run.merchant_id, run.account_id), environment=environment)
+    return storage_at(run.account, environment=environment)
 
 
 def storage_at(account: tuple[str, str], *, environment: Environment) -> Storage:

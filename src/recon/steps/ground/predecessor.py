@@ -31,7 +31,7 @@ def refuse_closed(
         UsageError: the month of the date, or a later one, is closed; the sentence says by whom,
             when, and what to do.
     """
-    day, account = night.business_date, (night.merchant_id, night.account_id)
+    day, account = night.business_date, night.account
     month = month_of(day)
     closed = closed_months.closed_since(connection, account, month=month, until=now.date())
     if closed is None:

@@ -209,7 +209,7 @@ def _ask(
     replies = asyncio.run(
         ask(
             [order_no],
-            account=(run.merchant_id, run.account_id),
+            account=run.account,
             settings=environment.settings,
             clock=environment.clock,
             randomness=environment.randomness,

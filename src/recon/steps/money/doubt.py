@@ -185,7 +185,7 @@ def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, Searc
     answers = asyncio.run(
         search_refunds(
             sorted({*refunds, *([known.instruction_id] if known else ())}),
-            account=(run.merchant_id, run.account_id),
+            account=run.account,
             settings=environment.settings,
             clock=environment.clock,
             randomness=environment.randomness,

@@ -153,7 +153,7 @@ TOLD = "the database was restored: it may have been sent after the backup was ma
 
 def restored_since(run: Run, *, environment: Environment) -> str:
     """Why the database is older than it once was, in words; "" when it is not."""
-    account, file = (run.merchant_id, run.account_id), _file_of(run, environment=environment)
+    account, file = run.account, _file_of(run, environment=environment)
     missing_link = link_missing(environment.store, reports=file.path.parent, account=account)
     return missing_link or unagreed(file, account=account, environment=environment)
 
@@ -196,7 +196,7 @@ class Notes:
     def _own_head(self) -> Head | str:
         """The newest link of the database, or why it must not be noted; nobody else notes now."""
         standing = self._side.standing(after=self._seen)
-        account = (self._run.merchant_id, self._run.account_id)
+        account = self._run.account
         # Only now: what the file has must be in this snapshot.
         with self._environment.store.reading() as connection:
             if standing.notes or not self._seen:

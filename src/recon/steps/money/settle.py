@@ -154,7 +154,7 @@ class MoneyOfRun:
         self.ids_unique = self._account.instructions.are_unique
         self.gateway = GatewayOfMoney(
             self._settings,
-            account=(run.merchant_id, run.account_id),
+            account=run.account,
             clock=environment.clock,
             words=words,
         )
@@ -173,7 +173,7 @@ class MoneyOfRun:
             SpillError: a file is not whole, or does not fit the database; nothing was changed by
                 it.
         """
-        count, ours = 0, (self._run.merchant_id, self._run.account_id)
+        count, ours = 0, self._run.account
         for path, spilled in self._spill().kept_files():
             if (spilled.merchant_id, spilled.account_id) != ours:
                 continue

@@ -336,7 +336,7 @@ def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconcili
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         result = KeptResult(connection, run_id, environment).whole()
-        newest = _newest_run(connection, (run.merchant_id, run.account_id))
+        newest = _newest_run(connection, run.account)
     if result is None or newest != run_id:
         because = "has no result" if result is None else f"is not the newest: run {newest} is"
         msg = f"run {run_id} {because}; journals are handed out of the newest finished run only"
@@ -361,7 +361,7 @@ def _newest_run(connection: Connection, account: tuple[str, str]) -> str:
 
 def _set_aside(connection: Connection, run: Run) -> set[str]:
     """Breaks that were written off since the night, or will be once a second person agrees."""
-    account = (run.merchant_id, run.account_id)
+    account = run.account
     waiting = resolution_rows.waiting_write_offs(connection)
     asked = {each.break_id for each in waiting if (each.merchant_id, each.account_id) == account}
     return {*resolution_rows.agreed_write_offs(connection, account)} | asked
@@ -372,7 +372,7 @@ def _of_month(
 ) -> Iterator[tuple[str, str]]:
     """Journals that are of the month before the night's, and what hands them out."""
     month = BusinessMonth.named(f"{run.business_date:%Y-%m}").month_before
-    account = (run.merchant_id, run.account_id)
+    account = run.account
     with environment.store.reading() as connection:
         closed = closed_months.state_of(connection, account, month=month.name).closed
         nights = runs.last_finished(connection, account)

@@ -138,7 +138,7 @@ def _ask_all(
     rows_of = partial(reply_rows, run, phase=phase)
     save = partial(kept_answers.keep, run, environment=environment)
     done, last_reason = 0, ""
-    account = (run.merchant_id, run.account_id)
+    account = run.account
     held: list[ReplyRows] = []
     unused: list[str] = []
     try:

@@ -335,7 +335,7 @@ def page_notes(
     if run.mode.value != "live":
         notes.append("Dry run: nothing was sent to the gateway.")
     with environment.store.reading() as connection:
-        account = (run.merchant_id, run.account_id)
+        account = run.account
         unproven = held_nights(connection, account, environment=environment)
         stopped = sending_rows.stopped(connection)
         notes += notes_on(run.run_id, connection=connection)
@@ -382,7 +382,7 @@ def report(run_id: str, *, environment: Environment, workbooks: Workbooks) -> St
         open_rows_max=lists["open_rows_max"],
     )
     expected = with_checks(with_files(sealed, files=named), verdict=result.verdict)
-    account = (run.merchant_id, run.account_id)
+    account = run.account
     held_against = partial(t13, account=account, expected=expected)
     # Until the workbook is read it says what holds where everything agrees.
     agreeing = held_against(totals=expected)
@@ -494,7 +494,7 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
             "history_head": f"{head.sequence}:{head.hash}",
             "instructions": instruction_sheet.shown_frame(connection, run),
             "batches": instruction_sheet.batch_frame(connection, run),
-            "answers": resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id)),
+            "answers": resolution_rows.kept_answers(connection, run.account),
             "trend": tuple(TrendPoint(*point) for point in [*trend.items()][-TREND_NIGHTS:]),
             "opening_breaks": results.open_breaks(connection, before) if before else None,
             "matches": MatchedRows(summary.rows["match"] if summary else 0, batches),

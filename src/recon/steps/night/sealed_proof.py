@@ -91,6 +91,6 @@ def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, obje
     for row in instruction_sheet.sheet_frame(connection, run).to_dict("records"):
         if row["approved_by"]:
             yield {"decision": "approval", **{str(name): row[name] for name in APPROVED}}
-    answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+    answers = resolution_rows.kept_answers(connection, run.account)
     for break_id, kept in sorted(answers.items()):
         yield {"decision": "answer", "break_id": break_id, **asdict(kept)}

@@ -157,9 +157,7 @@ def _beside(
             for wanted, since in dated.items()
             if since <= environment.clock() + AHEAD_MAX
         },
-        messages=messages_told(
-            connection, account=(run.merchant_id, run.account_id), items=may_have_moved
-        ),
+        messages=messages_told(connection, account=run.account, items=may_have_moved),
         stopped=str(sending_rows.stopped(connection) or ""),
     )
 
@@ -208,7 +206,7 @@ def _held_nights(
 ) -> Iterator[Attention]:
     """NOT PROVEN nights that hold refunds until two people release them."""
     nights = runs.last_finished(connection, run)
-    account = (run.merchant_id, run.account_id)
+    account = run.account
     for day in held_nights(connection, account, environment=environment):
         if day == run.business_date and nights[day].run_id != run.run_id:
             continue  # this run takes its place, and is what the page is about
@@ -226,7 +224,7 @@ def _held_nights(
 def _write_offs(connection: Connection, run: Run) -> Iterator[Attention]:
     """Write-offs of workbooks that no second person has agreed to."""
     for answer in resolution_rows.waiting_write_offs(connection):
-        if (answer.merchant_id, answer.account_id) != (run.merchant_id, run.account_id):
+        if (answer.merchant_id, answer.account_id) != run.account:
             continue
         next_step = (
             f"{answer.given_by} wrote off break {answer.break_id}: a second person agrees, one "

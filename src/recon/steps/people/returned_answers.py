@@ -138,7 +138,7 @@ def _night_of(connection: Connection, returned: Returned, *, environment: Enviro
             day=last.business_date,
         )
     )
-    answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+    answers = resolution_rows.kept_answers(connection, run.account)
     return _Night(run, breaks, answers, changed)
 
 
@@ -299,7 +299,7 @@ def _uncovered(row: ReturnedRow, *, returned: Returned, night: _Night) -> Iterat
 
 def _new(row: ReturnedRow, *, break_id: str, kept: KeptAnswer | None, night: _Night) -> NewAnswer:
     return NewAnswer(
-        account=(night.run.merchant_id, night.run.account_id),
+        account=night.run.account,
         break_id=break_id,
         version=(kept.version if kept else 0) + 1,
         answer=row.answer,

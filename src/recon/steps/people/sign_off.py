@@ -340,7 +340,7 @@ def notes_on(run_id: str, *, connection: Connection) -> tuple[str, ...]:
         f"Run {run.run_id} of this night was signed by {who}; this run replaces it: sign this one."
         for run in live
         if run.started_at < this.started_at and run.business_date == this.business_date
-        if (run.merchant_id, run.account_id) == (this.merchant_id, this.account_id)
+        if run.account == this.account
         if (who := _told(sign_off_rows.signatures(connection, run.run_id)))
     ]
     later = sign_off_rows.replaced_by(connection, this, since=this.started_at)
@@ -451,7 +451,7 @@ def _refuse_night(
         raise UsageError(msg)
     breaks = KeptResult(connection, signed.run_id, environment).open_breaks()
     keys = set() if breaks is None else {*breaks["break_id"]}
-    every = resolution_rows.kept_answers(connection, (signed.merchant_id, signed.account_id))
+    every = resolution_rows.kept_answers(connection, signed.account)
     answers = {key: kept for key, kept in every.items() if key in keys}
     alone = [] if breaks is None else not_looked_after(breaks, kept=answers)
     if alone:

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, insert, or_, select
 
+from recon.model.nights import Account
 from recon.privacy.own_files import replace_result
 from recon.store.schema import batch, history, run
 from recon.store.schema.columns import in_account
@@ -158,7 +159,7 @@ def has_link(connection: Connection, claimed: Head) -> bool:
     return claimed.hash != "" and hashes == claimed.hash
 
 
-def last_noted(connection: Connection, account: tuple[str, str]) -> tuple[str, datetime] | None:
+def last_noted(connection: Connection, account: Account) -> tuple[str, datetime] | None:
     """Since when a merchant's account must have a head file: its newest claim or reported night.
 
     Returns the entity (batch or run) and the instant; None when neither ever was.

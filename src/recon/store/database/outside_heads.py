@@ -22,6 +22,7 @@ from sqlalchemy import Connection
 
 from recon.model.durable import flush_folder
 from recon.model.errors import OutputError
+from recon.model.nights import Account
 from recon.privacy.own_files import open_unlinked
 from recon.store.database import history
 from recon.store.database.history import Head
@@ -215,8 +216,6 @@ def _drop_half_note(descriptor: int) -> int:
     return whole
 
 
-Account = tuple[str, str]
-"""Merchant and account."""
 Reading = Callable[[], AbstractContextManager[Connection]]
 """Opens one snapshot of the database."""
 

@@ -21,6 +21,7 @@ from recon.matching.frames.bank_sources import (
     RefusedBankFile,
 )
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS
+from recon.model.nights import Account
 from recon.model.words import SourceFile, SourceKind
 from recon.store.database.bulk_rows import add_rows, among, frame_of_select, rows_of
 from recon.store.nights import facts_rows, order_rows, settlement_rows
@@ -38,7 +39,6 @@ from recon.store.schema.columns import in_account, in_accounts
 
 NAME_PREFIX = "bank/"
 """Before bank and name of a file: no file of an inbox has a slash in its name."""
-Account = tuple[str, str]
 
 _FIELDS = tuple(field.name for field in fields(BankStatement))
 _OF_BANKS = order_file.c.kind == SourceKind.BANK.value

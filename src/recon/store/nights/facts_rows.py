@@ -17,6 +17,7 @@ from recon.archive.facts_files import FactsFile, facts_at, read_facts, rows_in, 
 from recon.archive.schemas import ORDER_FACTS
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveError, ConfigurationError, HistoryBrokenError
+from recon.model.nights import Account
 from recon.model.words import SourceKind
 from recon.proof.sql_session import SqlError, SqlSession, reading
 from recon.store.database.engine import Turn, join_turn
@@ -28,8 +29,6 @@ from recon.store.schema.columns import in_account, in_accounts
 
 ENTITY = "facts"
 KEPT = "kept"
-Account = tuple[str, str]
-"""Merchant and account."""
 
 
 @dataclass(frozen=True, slots=True)

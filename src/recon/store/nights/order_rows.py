@@ -34,6 +34,7 @@ from recon.archive.rows_file import sorted_keys
 from recon.archive.schemas import FACTS, ORDER_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
+from recon.model.nights import Account
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema
 from recon.store.database.bulk_rows import add_rows, rows_of
@@ -41,7 +42,7 @@ from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import LINKS_AT_ONCE, Event, append
 from recon.store.database.record import PAST, Bound, cells_of, data_of, folded
 from recon.store.nights import facts_rows
-from recon.store.nights.facts_rows import Account, OfAccountRows, StoredFacts
+from recon.store.nights.facts_rows import OfAccountRows, StoredFacts
 from recon.store.nights.runs import OF_DAYS, Run, counting
 from recon.store.schema import history, order_action, order_file, reject, reject_end
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, in_account

@@ -13,14 +13,14 @@ from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
 
 from recon.config.rules import Rules, digest_of
 from recon.model.errors import Defect, NightHeldError, StoreError
-from recon.model.nights import Mode, NightRequest, Part
+from recon.model.nights import Account, Mode, NightRequest, Part
 from recon.model.words import SourceKind, Verdict
 from recon.store.database.history import Event, append, links_of
 from recon.store.database.night_lock import Process
 from recon.store.database.record import RUN, event_of, record
 from recon.store.people.decision_rows import released
 from recon.store.schema import order_file, rules_version, run
-from recon.store.schema.columns import Owner, account_of, in_account, reason_that_fits
+from recon.store.schema.columns import Owner, in_account, reason_that_fits
 
 
 def keep(connection: Connection, rules: Rules, *, at: datetime) -> None:
@@ -188,6 +188,11 @@ class Run:
     workbook_sha256: str = ""
     replaced: bool = False
     """Of a run that `finished` gives: a later one of its night wrote its own workbook."""
+
+    @property
+    def account(self) -> Account:
+        """Whose night it is."""
+        return self.merchant_id, self.account_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,7 +481,7 @@ def finished(connection: Connection) -> list[Run]:
     every = select_runs(connection, run.c.status == "finished")
     # A dry run after a live one replaces nothing.
     last = sorted(every, key=lambda one: (one.mode is Mode.LIVE, one.started_at))
-    newest = {(*account_of(one), one.business_date): one.run_id for one in last}
+    newest = {(*one.account, one.business_date): one.run_id for one in last}
     kept = {*newest.values()}
     return [replace(one, replaced=one.run_id not in kept) for one in every]
 
@@ -484,7 +489,7 @@ def finished(connection: Connection) -> list[Run]:
 def newest_of_accounts(connection: Connection) -> list[Run]:
     """The newest run of each account's last business date; a part where no night has run."""
     nights_last = (run.c.part == "", run.c.business_date, run.c.started_at)
-    newest = {account_of(each): each for each in select_runs(connection, order=nights_last)}
+    newest = {each.account: each for each in select_runs(connection, order=nights_last)}
     return [each for _, each in sorted(newest.items())]
 
 

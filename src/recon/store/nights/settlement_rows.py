@@ -36,12 +36,12 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.agreed_fees import PRICED
 from recon.matching.sides.settlement_side import PAY_OUT
+from recon.model.nights import Account
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema
 from recon.proof.sql_session import SqlSession
 from recon.store.nights import facts_rows, order_rows
 from recon.store.nights.facts_rows import (
-    Account,
     OfAccountRows,
     StorageOf,
     StoredFacts,
@@ -50,7 +50,7 @@ from recon.store.nights.facts_rows import (
 )
 from recon.store.nights.runs import Run
 from recon.store.schema import order_facts_account, order_file, reject
-from recon.store.schema.columns import account_of, in_account
+from recon.store.schema.columns import in_account
 
 LINES_AT_ONCE = 50_000
 """So many are decoded at a time."""
@@ -147,7 +147,7 @@ class Settlements:
     def _asking(
         self, files: Sequence[StoredFacts], *, repeats: pa.Table = NO_ROWS
     ) -> AbstractContextManager[SqlSession]:
-        account = account_of(self.run)
+        account = self.run.account
         return _asking(files, account=account, storages=self.storages, repeats=repeats)
 
     def counted(self) -> SettledTotals:
@@ -164,7 +164,7 @@ class Settlements:
                 paid_out = sql.table(f"FROM paid_out() {_AS_TOLD}")
             return SettledTotals(repeats, charged_back, paid_out)
 
-        return answered(("settlement", account_of(self.run), tuple(files)), ask=ask)
+        return answered(("settlement", self.run.account, tuple(files)), ask=ask)
 
     def evidence(
         self, *, transactions: Collection[str], references: Collection[str]
@@ -271,7 +271,7 @@ class Settlements:
         batches = defaultdict(set)
         for file_id, batch_id in batches_of(
             facts_rows.of_files(self.connection, unnamed),
-            account=account_of(self.run),
+            account=self.run.account,
             storages=self.storages,
         ):
             batches[file_id].add(batch_id)

@@ -17,6 +17,7 @@ from sqlalchemy import Connection, select
 
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts
+from recon.model.nights import Account
 from recon.model.words import SourceKind
 from recon.proof.books_bridge import (
     BEFORE_WINDOW,
@@ -32,7 +33,6 @@ from recon.store.nights.facts_rows import (
     BEFORE_ALL,
     EVER,
     FEW_ROWS,
-    Account,
     Bools,
     Span,
     StorageOf,
@@ -41,7 +41,6 @@ from recon.store.nights.facts_rows import (
 from recon.store.nights.order_rows import newest_files, of_night
 from recon.store.nights.runs import Run
 from recon.store.schema import order_file
-from recon.store.schema.columns import account_of
 
 CONTENT = (
     *("currency", "amount", "status", "ordered_at", "transaction_id"),
@@ -167,7 +166,7 @@ class StoredOrders:
         table = _joined(self._rows(spans=recent))
         older = asked.filter(pc.invert(pc.is_in(asked, value_set=table["order_no"])))
         # An order is in view with all its rows: it may have another one from before.
-        account = [account_of(self.run)]
+        account = [self.run.account]
         _, looked = self._looked(account, files=self._files(account, spans=recent))
         several = pc.unique(looked.rows["order_no"])
         several = several.filter(pc.is_in(several, value_set=table["order_no"]))
@@ -200,7 +199,7 @@ class StoredOrders:
         `declared` are accounts that have a night of their own.
         """
         tonight = facts_rows.of_files(self.connection, self._newest_files())
-        own = account_of(self.run)
+        own = self.run.account
         numbers = {file.file_id for file in tonight}
         named = {own, *facts_rows.accounts_of(self.connection, numbers)}
         looked = self._looked(sorted(named), files=tonight)
@@ -234,7 +233,7 @@ class StoredOrders:
     def undeclared_accounts(self, declared: Collection[Account]) -> list[str]:
         """Accounts that rows of tonight's files name and nobody declared."""
         named = facts_rows.accounts_of(self.connection, self._newest_files())
-        return sorted("/".join(account) for account in named - {*declared, account_of(self.run)})
+        return sorted("/".join(account) for account in named - {*declared, self.run.account})
 
     def _newest_files(self) -> list[int]:
         """The newest version of each order file of the night, each content once."""
@@ -299,7 +298,7 @@ class StoredOrders:
 
         Those of the run's own account, ever, of all orders if not said.
         """
-        places = accounts or [account_of(self.run)]
+        places = accounts or [self.run.account]
         files = self._files(places, spans=spans, behind=behind)
         looked = self._looked(places, files=files, numbers=numbers)
         stored = [name for name in columns or _SCHEMA.names if name != "source"]

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from recon.model.nights import Account
 from recon.store.database.history import ChainLink, Event, append, links_of
 from recon.store.schema.columns import ID_CHARACTERS
 
@@ -41,7 +42,7 @@ class SignedMonth:
 class ClosedMonth:
     """One close of a month."""
 
-    account: tuple[str, str]
+    account: Account
     month: str
     """`2026-11`."""
     number: int
@@ -91,25 +92,25 @@ class MonthState:
         return self.closes[-1] if self.is_closed else None
 
 
-def period_of(account: tuple[str, str], month: str) -> str:
+def period_of(account: Account, month: str) -> str:
     """By what the history names a month of an account."""
     return _name(account, month)
 
 
-def _name(account: tuple[str, str], own: str) -> str:
+def _name(account: Account, own: str) -> str:
     """What is named alike in every account, such as a month or an accrual of it."""
     name = "/".join((*account, own))
     return name if len(name) <= ID_CHARACTERS else hashlib.sha256(name.encode()).hexdigest()
 
 
-def state_of(connection: Connection, account: tuple[str, str], *, month: str) -> MonthState:
+def state_of(connection: Connection, account: Account, *, month: str) -> MonthState:
     """What people said of a month."""
     (state,) = _states(connection, account, months=[month])
     return state
 
 
 def closed_since(
-    connection: Connection, account: tuple[str, str], *, month: str, until: date
+    connection: Connection, account: Account, *, month: str, until: date
 ) -> ClosedMonth | None:
     """The first month from one on, and not after a day, that is closed; None where none is."""
     names = _months(month, until=f"{until:%Y-%m}")
@@ -118,7 +119,7 @@ def closed_since(
 
 
 def closed_before(
-    connection: Connection, account: tuple[str, str], *, month: str, months: int
+    connection: Connection, account: Account, *, month: str, months: int
 ) -> list[ClosedMonth]:
     """Closed months right before one, as far back as so many; the oldest first."""
     year, number = map(int, month.split("-"))
@@ -140,7 +141,7 @@ def all_reopened(connection: Connection) -> list[str]:
 
 
 def note_signed(
-    connection: Connection, account: tuple[str, str], *, month: str, signed: SignedMonth
+    connection: Connection, account: Account, *, month: str, signed: SignedMonth
 ) -> None:
     """The first word under a month."""
     details = {
@@ -153,7 +154,7 @@ def note_signed(
 
 
 def note_lapsed(
-    connection: Connection, account: tuple[str, str], *, month: str, why: str, at: datetime
+    connection: Connection, account: Account, *, month: str, why: str, at: datetime
 ) -> None:
     """A first word that no longer counts."""
     _append(connection, account, month=month, event=LAPSED, details={"why": why}, at=at)
@@ -185,7 +186,7 @@ def note_reopened(connection: Connection, closed: ClosedMonth, *, word: Reopened
 
 def _append(
     connection: Connection,
-    account: tuple[str, str],
+    account: Account,
     *,
     month: str,
     event: str,
@@ -195,9 +196,7 @@ def _append(
     append(connection, [Event(ENTITY, period_of(account, month), event, details)], at=at)
 
 
-def _states(
-    connection: Connection, account: tuple[str, str], *, months: Iterable[str]
-) -> list[MonthState]:
+def _states(connection: Connection, account: Account, *, months: Iterable[str]) -> list[MonthState]:
     """What people said of each of these months, by one question."""
     links: dict[str, list[ChainLink]] = {period_of(account, month): [] for month in months}
     for link in links_of(connection, [*links], entity=ENTITY):
@@ -260,7 +259,7 @@ class MonthJournal:
 class MonthJournalOut:
     """A journal that a close handed out last."""
 
-    account: tuple[str, str]
+    account: Account
     month: str
     format: str
     journal: MonthJournal
@@ -277,7 +276,7 @@ class OutOfClose:
 
 
 def handed_out_of_closes(
-    connection: Connection, account: tuple[str, str], journal_ids: Iterable[str]
+    connection: Connection, account: Account, journal_ids: Iterable[str]
 ) -> dict[str, OutOfClose]:
     """Those of these journals that were handed out, by id."""
     names = {_name(account, each): each for each in journal_ids}

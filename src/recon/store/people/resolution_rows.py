@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, insert, select
 
+from recon.model.nights import Account
 from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, KeptAnswer
 from recon.store.database.bulk_rows import add_rows
 from recon.store.database.history import Event, append
@@ -15,15 +16,12 @@ from recon.store.database.record import ANSWER, event_of, record
 from recon.store.schema import answer_file, break_answer
 from recon.store.schema.columns import in_account
 
-AccountKey = tuple[str, str]
-"""Merchant and account."""
-
 
 @dataclass(frozen=True, slots=True)
 class NewAnswer:
     """One answer to be stored."""
 
-    account: AccountKey
+    account: Account
     break_id: str
     version: int
     answer: BreakAnswer
@@ -35,7 +33,7 @@ class NewAnswer:
     """Minor units at risk, as the answered workbook showed them."""
 
 
-def kept_answers(connection: Connection, account: AccountKey) -> dict[str, KeptAnswer]:
+def kept_answers(connection: Connection, account: Account) -> dict[str, KeptAnswer]:
     """The newest answer to every break of an account, by break id."""
     rows = connection.execute(
         select(break_answer)
@@ -88,7 +86,7 @@ def imported_before(connection: Connection, sha256: str) -> bool:
     return connection.execute(own).first() is not None
 
 
-def agreed_write_offs(connection: Connection, account: AccountKey) -> dict[str, tuple[str, int]]:
+def agreed_write_offs(connection: Connection, account: Account) -> dict[str, tuple[str, int]]:
     """What two people agreed to write off of an account: break id -> currency and minor units.
 
     The money is the exposure that the answered workbook showed.

@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from recon.model.errors import StoreError
+from recon.model.nights import Account
 
 
 class OfAccount(Protocol):
@@ -36,11 +37,11 @@ class OfAccount(Protocol):
         """At the gateway."""
 
 
-Owner = OfAccount | tuple[str, str]
+Owner = OfAccount | Account
 """Whose rows are meant: what bears both numbers, or merchant and account."""
 
 
-def account_of(owner: Owner) -> tuple[str, str]:
+def account_of(owner: Owner) -> Account:
     """Merchant and account."""
     return owner if isinstance(owner, tuple) else (owner.merchant_id, owner.account_id)
 
