@@ -469,7 +469,6 @@ class MoneyOfRun:
                 sent = asyncio.run(sending_all)
             finally:
                 spill.free()
-                self._store.flush()  # all that was written is on the disk now
         # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
         note_refund_numbers(run, environment=environment)
         # Only what is on the disk: a noted head that the database lacks would mean a restored one.

@@ -6,15 +6,11 @@ for acknowledged commits would then be lost. Both databases run the same stateme
 writers come one after the other: SQLite has one writer anyway, on PostgreSQL each waits for its
 turn before it looks at anything, so that what it reads is what its predecessor left.
 
-SQLite as the store uses it: every transaction begun by ourselves, every statement compiled once.
-
-SQLAlchemy keeps compiled statements by engine and finds them by the identity of a dialect. A store
-has three engines, and a process that serves people opens one store after another: a statement that
-was compiled for one of them is right for all, for none of them differs in what it understands.
+SQLAlchemy keeps compiled statements by engine and finds them by the identity of a dialect. A
+process that serves people opens one store after another: one compiled statement is right for all.
 """
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -31,8 +27,6 @@ from recon.model.errors import ConfigurationError, StoreError, StoreLockedError
 from recon.store.database import history
 from recon.store.database.outside_heads import OutsideHeads
 
-FLUSHED_LATER = {"synchronous": 1}
-"""NORMAL: a commit outlives its process; the machine too after the next FULL one, or `flush`."""
 BUSY_TIMEOUT_MS = 10_000
 """How long a SQLite writer waits for another before it says so."""
 CONNECT_TIMEOUT_SECONDS = 10
@@ -72,26 +66,12 @@ class Store:
         self.outside = outside or OutsideHeads({})
         """Where what restricts money is noted, too."""
         self.is_sqlite = url.get_backend_name() == "sqlite"
-        self._writer = (
-            _sqlite_engine(url, begin="BEGIN IMMEDIATE")
-            if self.is_sqlite
-            else _postgresql_engine(url, isolation_level="READ COMMITTED")
-        )
-        self._hasty_writer = (
-            _sqlite_engine(url, begin="BEGIN IMMEDIATE", pragmas=SQLITE_PRAGMAS | FLUSHED_LATER)
-            if self.is_sqlite
-            else self._writer
-        )
+        self.engine = _sqlite_engine(url) if self.is_sqlite else _postgresql_engine(url)
         self._reader = (
-            _sqlite_engine(url, begin="BEGIN")
+            self.engine
             if self.is_sqlite
-            else _postgresql_engine(url, isolation_level="REPEATABLE READ")
+            else self.engine.execution_options(isolation_level="REPEATABLE READ")
         )
-
-    @property
-    def writer(self) -> Engine:
-        """The engine for writers; for migrations and the night lock."""
-        return self._writer
 
     @property
     def path(self) -> Path | None:
@@ -99,24 +79,24 @@ class Store:
         return Path(self.url.database) if self.is_sqlite and self.url.database else None
 
     @contextmanager
-    def writing(self, *, turn: Turn = Turn.JOURNAL, flushed: bool = True) -> Iterator[Connection]:
+    def writing(self, *, turn: Turn = Turn.JOURNAL) -> Iterator[Connection]:
         """One transaction that may write; committed at the end, rolled back on any error.
 
-        No other writer of the same turn is at work meanwhile. Where `flushed` is false, SQLite may
-        lose it when the machine (not only the process) ends before the next commit or `flush`;
-        PostgreSQL flushes each commit. What restricts money is noted outside as well.
+        No other writer of the same turn is at work meanwhile, and a commit is on the disk when it
+        returns. What restricts money is noted outside as well.
 
         Raises:
             OutputError: it is committed, but could not be noted outside.
         """
-        engine = self._writer if flushed else self._hasty_writer
-        with _translated(self.path), engine.begin() as connection:
-            if not self.is_sqlite:
-                # Given back with the transaction, however it ends.
-                connection.exec_driver_sql(
-                    f"SET LOCAL lock_timeout = '{TURN_TIMEOUT_SECONDS}s'; "
-                    f"SELECT pg_advisory_xact_lock({turn.value})"
-                )
+        # PostgreSQL's lock is given back with the transaction, however it ends.
+        begin = (
+            "BEGIN IMMEDIATE"
+            if self.is_sqlite
+            else f"SET LOCAL lock_timeout = '{TURN_TIMEOUT_SECONDS}s'; "
+            f"SELECT pg_advisory_xact_lock({turn.value})"
+        )
+        with _translated(self.path), self.engine.begin() as connection:
+            connection.exec_driver_sql(begin)
             history.begin(connection)
             yield connection
             confirm = self.outside.pending(connection)
@@ -126,35 +106,13 @@ class Store:
     def reading(self) -> Iterator[Connection]:
         """One consistent snapshot."""
         with _translated(self.path), self._reader.begin() as connection:
+            if self.is_sqlite:
+                connection.exec_driver_sql("BEGIN")
             yield connection
-
-    def flush(self) -> None:
-        """Every commit so far is on the disk when this returns.
-
-        Raises:
-            StoreError: the disk refuses.
-        """
-        if self.path is None:
-            return
-        # Not the database itself: closing that file here would end SQLite's own locks on it.
-        log = self.path.with_name(f"{self.path.name}-wal")
-        try:
-            descriptor = os.open(log, os.O_RDWR)
-        except FileNotFoundError:
-            return  # the last connection left, and took everything over into the database itself
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            msg = f"{log} could not be flushed to the disk ({error.strerror})"
-            raise StoreError(msg) from error
-        finally:
-            os.close(descriptor)
 
     def close(self) -> None:
         """Give all connections back."""
-        self._writer.dispose()
-        self._hasty_writer.dispose()
-        self._reader.dispose()
+        self.engine.dispose()
 
 
 def parse_url(database_url: str) -> URL:
@@ -232,12 +190,9 @@ def _check_postgresql(connection: Connection) -> None:
         raise StoreError(msg)
 
 
-def _sqlite_engine(
-    url: URL, *, begin: str, pragmas: Mapping[str, object] = SQLITE_PRAGMAS
-) -> Engine:
+def _sqlite_engine(url: URL) -> Engine:
     engine = create_engine(
         url.set(drivername=DRIVER),
-        begin=begin,
         connect_args={"timeout": BUSY_TIMEOUT_MS / 1000},
         execution_options={"compiled_cache": COMPILED},
         # `writing` and `reading` end every transaction themselves: there is nothing to reset.
@@ -248,16 +203,16 @@ def _sqlite_engine(
     def _set_pragmas(dbapi_connection: Any, _record: object) -> None:
         # The driver's own implicit BEGIN runs SELECTs outside any transaction; we begin ourselves.
         dbapi_connection.isolation_level = None
-        for pragma, value in pragmas.items():
+        for pragma, value in SQLITE_PRAGMAS.items():
             dbapi_connection.execute(f"PRAGMA {pragma} = {value}")
 
     return engine
 
 
-def _postgresql_engine(url: URL, *, isolation_level: str) -> Engine:
+def _postgresql_engine(url: URL) -> Engine:
     return create_engine(
         url,
-        isolation_level=isolation_level,
+        isolation_level="READ COMMITTED",
         pool_pre_ping=True,
         connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS},
     )
@@ -315,21 +270,11 @@ COMPILED: LRUCache[Any, Any] = LRUCache(STATEMENTS_MAX)
 
 
 class OwnSqlite(SQLiteDialect_pysqlite):
-    """The driver's dialect that begins transactions by a statement of ours; all are alike."""
+    """The driver's dialect, of which all are alike: what one compiled is right for the other."""
 
     supports_statement_cache = True
 
-    def __init__(self, begin: str = "BEGIN", **options: Any) -> None:
-        # Not by keyword only: `create_engine` would not see that it is wanted.
-        super().__init__(**options)
-        self._begin = begin
-
-    def do_begin(self, dbapi_connection: Any) -> None:
-        """Not by a listener: while there is one, every statement asks for listeners of its own."""
-        dbapi_connection.dbapi_connection.execute(self._begin)
-
     def __eq__(self, other: object) -> bool:
-        """What one compiled is right for the other."""
         return type(self) is type(other)
 
     def __hash__(self) -> int:

@@ -47,12 +47,13 @@ def upgrade(database_url: str) -> str:
             _refuse_foreign(connection)
             _refuse_unknown(connection)
             _refuse_orphans(connection, is_sqlite=store.is_sqlite)
-        with store.writer.connect() as connection:
+        with store.engine.connect() as connection:
             driver = connection.connection.dbapi_connection
             if store.is_sqlite and driver is not None:
                 # SQLite changes a table by building it anew, which its own foreign keys would not
                 # allow. Only outside a transaction; the connection ends with this upgrade.
                 driver.cursor().execute("PRAGMA foreign_keys = OFF")
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
             configuration.attributes["connection"] = connection
             command.upgrade(configuration, "head")
             connection.commit()

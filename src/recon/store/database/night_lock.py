@@ -7,9 +7,8 @@ own. Neither is a fence against a paused process; that is why a takeover never l
 
 import hashlib
 import os
-import select
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -26,6 +25,8 @@ from recon.store.schema.columns import Owner, account_of
 PROC = Path("/proc")
 START_FIELD = 19
 """Of /proc/<pid>/stat, counted from the field behind the name: the start in ticks since boot."""
+ENDED = "ZX"
+"""States in that file of a process that is none any more."""
 UNKNOWN = "unknown"
 
 
@@ -42,7 +43,10 @@ class Process:
     def this(cls, *, proc: Path = PROC) -> Self:
         """The process that asks."""
         pid = os.getpid()
-        return cls(_boot_id(proc), _namespace(proc), pid, _started_ticks(proc, pid))
+        started_ticks = -1  # when nobody says
+        with suppress(OSError):
+            started_ticks = _status_of(pid, proc=proc)[1]
+        return cls(_boot_id(proc), _namespace(proc), pid, started_ticks)
 
     @classmethod
     def parsed(cls, text: str) -> Self | None:
@@ -67,46 +71,19 @@ class Process:
         if self == here or UNKNOWN in machine or machine != {here.boot_id, here.namespace}:
             return False
         try:
-            descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return False
-        except OSError:
-            # An old kernel, a filter of calls, too many open files: no handle, so by /proc alone.
-            return self._may_be(proc)
-        try:
-            # The handle names one process: what is read now is of it, or it has ended.
-            return self._may_be(proc) and not _has_ended(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _may_be(self, proc: Path) -> bool:
-        """Whether the process of this number, if there is one, began when this one did."""
-        try:
-            return _start_of(proc, self.pid) == self.started_ticks
+            state, started_ticks = _status_of(self.pid, proc=proc)
         except (FileNotFoundError, ProcessLookupError):
             return False
         except OSError:
             return True
+        # A process that ended and was not waited for yet counts as ended.
+        return started_ticks == self.started_ticks and state not in ENDED
 
 
-def _has_ended(descriptor: int) -> bool:
-    """A process that ended and was not waited for yet counts as ended."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def _started_ticks(proc: Path, pid: int) -> int:
-    """-1 when nobody says."""
-    try:
-        return _start_of(proc, pid)
-    except OSError:
-        return -1
-
-
-def _start_of(proc: Path, pid: int) -> int:
-    status = (proc / str(pid) / "stat").read_text()
-    return int(status.rpartition(")")[2].split()[START_FIELD])
+def _status_of(pid: int, *, proc: Path) -> tuple[str, int]:
+    """What a process does, and its start in ticks since boot: read at once, so of one process."""
+    fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return fields[0], int(fields[START_FIELD])
 
 
 def _boot_id(proc: Path) -> str:
@@ -231,7 +208,7 @@ def _file_lock(store: Store, *, name: str) -> Iterator[None]:
 @contextmanager
 def _advisory_lock(store: Store, *, space: int, key: int) -> Iterator[Connection]:
     # Its own connection, never pooled: a pooler in between would hand the session to others.
-    connection = store.writer.connect().execution_options(isolation_level="AUTOCOMMIT")
+    connection = store.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
     try:
         # The server needs a moment to notice that a killed holder's connection is gone.
         connection.execute(text(f"SET lock_timeout = '{HOLDER_GONE_MS}ms'"))

@@ -1,9 +1,8 @@
 """The journal of money: instructions and batches, every change with its event in the history.
 
-Implements `sender.Journal`. Each method is one transaction; a claim is a compare-and-set
-on the state of every row, so that no instruction is ever in two batches on the wire. A claim is on
-the disk when it returns. What came back outlives this process at once, and on SQLite the machine
-with the next claim or the end of the pass (`Store.flush`): before another byte leaves.
+Implements `sender.Journal`. Each method is one transaction, on the disk when it returns; a claim is
+a compare-and-set on the state of every row, so that no instruction is ever in two batches on the
+wire.
 
 All rows of a batch change or none does: the bytes of a request are made before its rows are
 claimed, so a row that somebody else changed meanwhile ends the transaction and is named.
@@ -61,13 +60,13 @@ CLOSED = "closed"
 CODE_CHARACTERS = 40
 STATUS_CHARACTERS = 20
 _TERMINAL = frozenset({InstructionState.CONFIRMED, InstructionState.REJECTED})
-_IN_FLIGHT = InstructionState.IN_FLIGHT.value
+_IN_FLIGHT = InstructionState.IN_FLIGHT
 
 _CLAIM = (
     update(instruction)
     .where(
         instruction.c.instruction_id == bindparam("wanted"),
-        instruction.c.state == InstructionState.APPROVED.value,
+        instruction.c.state == InstructionState.APPROVED,
     )
     .values(
         state=_IN_FLIGHT,
@@ -209,7 +208,7 @@ class StoredJournal:
                 insert(batch).values(
                     batch_id=batch_id,
                     **self.keys,
-                    kind=rows[0].instruction.kind.value,
+                    kind=rows[0].instruction.kind,
                     rows=len(rows),
                     state="claimed",
                     body_sha256=request.body_sha256,
@@ -238,14 +237,14 @@ class StoredJournal:
             NightHeldError: another run took the account over and closed the batch; the reply is
                 kept with it, and changes nothing.
         """
-        with self._store.writing(flushed=False) as connection:
+        with self._store.writing() as connection:
             in_place = _save_reply(connection, batch_id, reply=reply, kept=kept)
         if not in_place:
             raise NightHeldError(_taken_over(batch_id))
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
         """T2b: the outcome of every row; closes the batch."""
-        with self._store.writing(flushed=False) as connection:
+        with self._store.writing() as connection:
             ids = self._rows_in_flight(connection, batch_id)
             if len(ids) != len(reply.rows):
                 msg = f"batch {batch_id} has {len(ids)} rows, its result {len(reply.rows)}"
@@ -446,8 +445,8 @@ def _values(result: RowOutcome, *, at: datetime) -> dict[str, Any]:
     """Columns of an instruction whose outcome is known now."""
     state = STATE_OF[result.outcome]
     values: dict[str, Any] = {
-        "state": state.value,
-        "outcome": result.outcome.value,
+        "state": state,
+        "outcome": result.outcome,
         "code": result.code[:CODE_CHARACTERS],
         "message": result.message[:REASON_CHARACTERS],
         "refund_reference_id": result.refund_reference_id[:ID_CHARACTERS],

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from recon.model.errors import SpillError, StoreError, UsageError
 from recon.steps.ground.environment import Environment
@@ -15,7 +16,6 @@ from recon.steps.night import whole_night as night
 from recon.steps.people.taken_back import set_file_aside
 from recon.store.database import engine, history
 from recon.store.database.migrate import upgrade
-from recon.store.database.outside_heads import HeadFile
 
 Fault = Callable[[Environment], None]
 
@@ -68,9 +68,11 @@ def _files(merchant: Any) -> list[Path]:
 
 def _full(environment: Environment) -> None:
     """From now on the database cannot grow."""
-    for flushed in (True, False):
-        with environment.store.writing(flushed=flushed) as connection:
-            connection.exec_driver_sql("PRAGMA max_page_count = 1")
+    event.listen(
+        environment.store.engine,
+        "checkout",
+        lambda connection, *_: connection.execute("PRAGMA max_page_count = 1"),
+    )
 
 
 def _full_to_the_brim(environment: Environment) -> None:
@@ -209,28 +211,3 @@ def test_a_file_that_fits_is_not_set_aside(merchant: Any, locked: Locker) -> Non
     merchant.move_money()
 
     assert merchant.instruction_states() == {"confirmed": count}
-
-
-def test_the_pass_ends_on_the_disk_before_its_head_is_noted(
-    merchant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A noted head that the database lost with the machine would look like a restored backup."""
-    _refunds(merchant)
-    done: list[str] = []
-    flush, note = engine.Store.flush, HeadFile.note
-
-    def told_flush(store: engine.Store) -> None:
-        done.append("flushed")
-        flush(store)
-
-    def told_note(side: HeadFile, head: Any, *, of: str, **told: Any) -> str:
-        if of != "run sealed":  # before the first claim; a step of the night's folder
-            done.append("noted" if of.startswith("run 20261120-") else of)
-        return note(side, head, of=of, **told)
-
-    monkeypatch.setattr(engine.Store, "flush", told_flush)
-    monkeypatch.setattr(HeadFile, "note", told_note)
-    merchant.night()
-
-    assert done[:4] == ["noted", "noted", "flushed", "noted"]
-    assert "noted" not in done[4:]

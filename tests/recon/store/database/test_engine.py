@@ -1,4 +1,3 @@
-import os
 import sqlite3
 import subprocess
 import sys
@@ -55,12 +54,9 @@ def test_settings_of_money_took_effect(sqlite_url: str) -> None:
             for connection in (writer, reader)
             for name in ("journal_mode", "synchronous", "foreign_keys")
         }
-    with store.writing(flushed=False) as hasty:
-        later = hasty.execute(text("PRAGMA synchronous")).scalar()
     store.close()
 
     assert found == {("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)}
-    assert later == 1
 
 
 def test_a_setting_that_did_not_take_is_refused(
@@ -73,27 +69,6 @@ def test_a_setting_that_did_not_take_is_refused(
     with pytest.raises(StoreError, match="did not take journal_mode"):
         check_settings(store)
     store.close()
-
-
-def test_a_flush_reaches_the_log_that_holds_the_commits(
-    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was committed without a flush is flushed by name; a disk that refuses is told."""
-    store = open_store(sqlite_url)
-    with store.writing(flushed=False) as connection:
-        connection.execute(text("CREATE TABLE one (n INTEGER)"))
-    flushed = []
-
-    def refuse(descriptor: int) -> None:
-        flushed.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(StoreError, match="Input/output error"):
-        store.flush()
-    store.close()
-
-    assert flushed == ["recon.sqlite-wal"]
 
 
 @pytest.mark.postgresql

@@ -1,4 +1,3 @@
-import errno
 import os
 import signal
 import subprocess
@@ -66,25 +65,6 @@ def test_an_owner_is_read_as_it_was_written() -> None:
     assert Process.parsed(str(owner)) == owner
     assert Process.parsed("") is None
     assert Process.parsed("process 12 on host, started") is None
-
-
-@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSYS, errno.EMFILE])
-def test_a_process_that_no_handle_is_had_of_is_not_called_gone(
-    child: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """A kernel or a limit that gives no handle says nothing of the process; /proc does."""
-    owner = owner_of(child)
-
-    def refused(_: int) -> int:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "pidfd_open", refused)
-    alive = owner.is_alive_here()
-    another = replace(owner, started_ticks=owner.started_ticks - 1).is_alive_here()
-    child.kill()
-    child.wait()
-
-    assert (alive, another, owner.is_alive_here()) == (True, False, False)
 
 
 def test_a_process_of_which_nothing_can_be_read_is_not_called_gone(

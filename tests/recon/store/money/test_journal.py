@@ -1,11 +1,10 @@
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event, select
+from sqlalchemy import Engine, event, select
 
 from recon.gateway_client import RawReply, ReplyOutcome
 from recon.instructions.eligibility import Cleared
@@ -175,34 +174,6 @@ def test_a_crash_leaves_approved_or_in_flight_and_never_half(
 
     assert states_of(store) == [expected, expected]
     assert not gateway.reached or expected != "approved"
-
-
-def test_nothing_unflushed_is_behind_a_byte_that_leaves(
-    store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The commit before each send reaches the disk, and with it all that came before it."""
-    commits: list[bool] = []
-    real = Store.writing
-
-    @contextmanager
-    def writing(self: Store, *, flushed: bool = True) -> Iterator[Connection]:
-        with real(self, flushed=flushed) as connection:
-            yield connection
-        commits.append(flushed)
-
-    cleared = cleared_captures(store, run, orders=120)
-    monkeypatch.setattr(Store, "writing", writing)
-    at_send: list[bool] = []
-    _send(
-        store,
-        run,
-        cleared=cleared,
-        gateway=ScriptedGateway(),
-        crash_point=lambda at: at_send.append(commits[-1]) if at == "after claim" else None,
-    )
-
-    assert at_send == [True, True, True]
-    assert commits == [True, False, False] * 3
 
 
 def test_every_change_stands_in_a_closed_chain(store: Store, run: Run) -> None:
