@@ -91,11 +91,11 @@ INSTRUCTION = Bound(
     table=instruction,
     entity="instruction",
     key="instruction_id",
-    only_where={OF_PAYOUTS: ("kind", InstructionKind.PAYOUT.value)},
+    only_where={OF_PAYOUTS: ("kind", InstructionKind.PAYOUT)},
     as_digest=KEPT_AS_DIGEST,
     state="state",
     erased=frozenset({"sealed"}),
-    ended=frozenset(state.value for state, following in FOLLOWS.items() if not following),
+    ended=frozenset[str](state for state, following in FOLLOWS.items() if not following),
     free={
         "natural_key": "WEAK: the same intention is still told by order and amount",
         "hold": "every reason to wait is read from the audit log before an approval",

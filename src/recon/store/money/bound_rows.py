@@ -17,7 +17,7 @@ from recon.store.schema import history, instruction
 
 ENTITY = INSTRUCTION.entity
 UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
-MAY_LEAVE = instruction.c.state.in_([state.value for state in UNSENT])
+MAY_LEAVE = instruction.c.state.in_(UNSENT)
 
 _OVER = frozenset(InstructionState) - {
     InstructionState.PLANNED,
@@ -106,7 +106,7 @@ def back_again(connection: Connection) -> Iterator[str]:
         .join(instruction, instruction.c.instruction_id == history.c.entity_id)
         .where(
             history.c.entity == ENTITY,
-            history.c.event.in_([state.value for state in _OVER]),
+            history.c.event.in_(_OVER),
             MAY_LEAVE,
         )
         .order_by(history.c.sequence)

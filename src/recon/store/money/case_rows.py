@@ -84,8 +84,8 @@ def known_refund(connection: Connection, run: Run) -> Instruction | None:
     newest = (
         INSTRUCTIONS.where(
             *in_account(instruction, run),
-            instruction.c.kind == InstructionKind.REFUND.value,
-            instruction.c.state == InstructionState.CONFIRMED.value,
+            instruction.c.kind == InstructionKind.REFUND,
+            instruction.c.state == InstructionState.CONFIRMED,
             instruction.c.refund_reference_id != "",
         )
         .order_by(None)
@@ -144,8 +144,8 @@ def _ended(owner: Owner) -> Select[Any]:
         )
         .where(
             *in_account(instruction, owner),
-            instruction.c.state.in_([state.value for state in FINAL]),
-            instruction.c.kind.in_([kind.value for kind in KINDS]),
+            instruction.c.state.in_(FINAL),
+            instruction.c.kind.in_(KINDS),
             instruction.c.outcome_at.is_not(None),
             contradiction.c.instruction_id.is_(None),
         )
@@ -177,7 +177,7 @@ def numbered_refunds(connection: Connection, run: Run) -> list[list[Instruction]
     payment, number = instruction.c.transaction_id, instruction.c.refund_reference_id
     refunds = (
         *in_account(instruction, run),
-        instruction.c.kind == InstructionKind.REFUND.value,
+        instruction.c.kind == InstructionKind.REFUND,
         payment != "",
     )
     payments = (
@@ -190,7 +190,7 @@ def numbered_refunds(connection: Connection, run: Run) -> list[list[Instruction]
     unsent = (InstructionState.PLANNED, InstructionState.APPROVED, InstructionState.WITHDRAWN)
     sent = (
         instruction.c.sent_at.is_not(None),
-        instruction.c.state.not_in([state.value for state in unsent]),
+        instruction.c.state.not_in(unsent),
     )
     query = INSTRUCTIONS.where(*refunds, *sent, payment.in_(payments)).order_by(None)
     by = (payment, instruction.c.sent_at, instruction.c.instruction_id)
@@ -211,7 +211,7 @@ def open_case(connection: Connection, item: Instruction, *, reason: str, at: dat
         "merchant_id": item.merchant_id,
         "account_id": item.account_id,
         "transaction_id": item.transaction_id,
-        "believed": item.state.value,
+        "believed": item.state,
         "told": reason[:REASON_CHARACTERS],
         "noted_at": at,
     }

@@ -40,7 +40,7 @@ _WAS_PLANNED = (
     .where(
         history.c.entity_id == instruction.c.instruction_id,
         history.c.entity == "instruction",
-        history.c.event == InstructionState.PLANNED.value,
+        history.c.event == InstructionState.PLANNED,
     )
     .exists()
 )
@@ -245,7 +245,7 @@ class Endorsed(OpenedWords):
         *,
         only: Sequence[str] | None = None,
         at: datetime | None = None,
-        states: Iterable[str] = (InstructionState.APPROVED.value,),
+        states: Iterable[str] = (InstructionState.APPROVED,),
     ) -> Iterator[str]:
         """Instructions that people are said to have approved and that the desk did not endorse.
 
@@ -379,7 +379,7 @@ def save(connection: Connection, signed: Signed, *, word: Endorsement, at: datet
     connection.execute(
         insert(endorsement).values(
             sequence=word.sequence,
-            kind=word.kind.value,
+            kind=word.kind,
             subject=word.subject,
             person=word.person,
             at=at,

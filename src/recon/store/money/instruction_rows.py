@@ -126,10 +126,10 @@ def move(
         update(instruction)
         .where(
             instruction.c.instruction_id == wanted.instruction_id,
-            instruction.c.state == wanted.state.value,
+            instruction.c.state == wanted.state,
         )
         # A final payout needs its payee's details no more.
-        .values(state=to.value, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
+        .values(state=to, **values, **({} if FOLLOWS[to] else {"sealed": ""}))
     )
     if changed.rowcount != 1:
         msg = f"instruction {wanted.instruction_id} is no longer {wanted.state}"
@@ -137,7 +137,7 @@ def move(
     texts = {name: str(value) for name, value in values.items()}
     cells = cells_of(INSTRUCTION, values)
     data = {"from": wanted.state, **texts, **({ROW: cells} if cells else {})}
-    return Event("instruction", wanted.instruction_id, to.value, data)
+    return Event("instruction", wanted.instruction_id, to, data)
 
 
 UNFINISHED = (
@@ -189,8 +189,6 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
     rows = [
         {
             **asdict(item),
-            "kind": item.kind.value,
-            "state": item.state.value,
             "run_id": run.run_id,
             "planned_at": at,
             "approved_at": at if item.state is InstructionState.APPROVED else None,
@@ -210,7 +208,7 @@ def save_plan(connection: Connection, run: Run, *, plan: Plan, at: datetime) -> 
         Event(
             "instruction",
             item.instruction_id,
-            item.state.value,
+            item.state,
             {"natural_key": item.natural_key, "approved_by": item.approved_by, "hold": item.hold}
             | {ROW: terms_of(item)},
         )
@@ -226,15 +224,15 @@ def replaced(
     states: Iterable[InstructionState] = (InstructionState.APPROVED,),
 ) -> set[str]:
     """Instructions in `states` that the newest version of their file no longer asks for."""
-    wanted = instruction.c.state.in_([state.value for state in states])
+    wanted = instruction.c.state.in_(states)
     superseded = origin.c.file_id != _NEWEST_FILE
     return _ids_by_file(connection, run, wanted, superseded, ~_STILL_ASKED)
 
 
 def of_order_files(connection: Connection, run: Run) -> set[str]:
     """Approved instructions that came as actions of order rows."""
-    approved = instruction.c.state == InstructionState.APPROVED.value
-    return _ids_by_file(connection, run, approved, origin.c.kind == SourceKind.ORDERS.value)
+    approved = instruction.c.state == InstructionState.APPROVED
+    return _ids_by_file(connection, run, approved, origin.c.kind == SourceKind.ORDERS)
 
 
 def _ids_by_file(connection: Connection, run: Run, *which: ColumnElement[bool]) -> set[str]:
@@ -250,7 +248,7 @@ def note_hold(connection: Connection, instruction_id: str, *, hold: str) -> None
     """Keep in words why an approved instruction was not sent tonight."""
     own = (
         instruction.c.instruction_id == instruction_id,
-        instruction.c.state == InstructionState.APPROVED.value,
+        instruction.c.state == InstructionState.APPROVED,
     )
     connection.execute(update(instruction).where(*own).values(hold=reason_that_fits(hold)))
 
@@ -332,7 +330,7 @@ def unplanned_actions(connection: Connection, run: Run) -> list[Action]:
             kind=InstructionKind(row["action"]),
             order_amount=row["amount"],
             reason=row["action_reason"],
-            strict=row["file_kind"] == SourceKind.INSTRUCTIONS.value,
+            strict=row["file_kind"] == SourceKind.INSTRUCTIONS,
             row=_order_row(row),
         )
         for row in rows
@@ -400,7 +398,7 @@ def _earlier(row: Row[Any], *, shown: Mapping[str, str]) -> Earlier:
 def unnamed_orders(connection: Connection, run: Run) -> set[str]:
     """Orders of the account for which something is asked whose payment is not named yet."""
     unplanned = order_action.c.instruction_id == "", order_action.c.transaction_id == ""
-    waits = [InstructionState.PLANNED.value, InstructionState.APPROVED.value]
+    waits = [InstructionState.PLANNED, InstructionState.APPROVED]
     unsent = instruction.c.transaction_id == "", instruction.c.state.in_(waits)
     asked = _order_nos(connection, order_action, run, *unplanned)
     return asked | _order_nos(connection, instruction, run, *unsent)
@@ -409,7 +407,7 @@ def unnamed_orders(connection: Connection, run: Run) -> set[str]:
 _UNDECIDED = (
     select(attempt.c.batch_id)
     .join(instruction, instruction.c.instruction_id == attempt.c.instruction_id)
-    .where(instruction.c.state.in_([state.value for state in UNFINISHED]))
+    .where(instruction.c.state.in_(UNFINISHED))
 )
 _IN_A_CASE = (
     select(attempt.c.batch_id)
@@ -461,7 +459,7 @@ def open_money(connection: Connection, owner: Owner, *, before: datetime) -> boo
     """Whether an instruction or a case of an account that began before an instant is not ended."""
     unfinished = select(instruction.c.instruction_id).where(
         *in_account(instruction, owner),
-        instruction.c.state.in_([state.value for state in UNFINISHED]),
+        instruction.c.state.in_(UNFINISHED),
         instruction.c.planned_at < before,
     )
     in_a_case = select(contradiction.c.instruction_id).where(

@@ -64,7 +64,7 @@ def sheet_frame(
             or_(
                 instruction.c.run_id == run.run_id,
                 instruction.c.instruction_id.in_(in_run),
-                instruction.c.state.in_([state.value for state in UNFINISHED]),
+                instruction.c.state.in_(UNFINISHED),
                 instruction.c.batch_id.in_(of_night),
                 _ended_in(run),
             ),
@@ -136,7 +136,7 @@ def _dry_frame(plans: Sequence[BatchPlan], *, columns: Mapping[str, str]) -> pd.
     rows = [
         {
             "batch_id": f"(dry run: would be batch {plan.position})",
-            "kind": plan.kind.value,
+            "kind": plan.kind,
             "currency": currency,
             "rows": rows,
             "amount": amount,
@@ -182,7 +182,7 @@ def _tally(outcome: ColumnElement[str], names: Sequence[str]) -> ColumnElement[i
 
 def _ended_in(run: Run) -> ColumnElement[bool]:
     """Doubts that ended while the run was under way, whoever sent them when."""
-    ended = (InstructionState.RESOLVED_APPLIED.value, InstructionState.RESOLVED_NOT_APPLIED.value)
+    ended = (InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED)
     end = select(runs.c.finished_at).where(runs.c.run_id == run.run_id).scalar_subquery()
     return and_(
         instruction.c.state.in_(ended),

@@ -40,7 +40,7 @@ class OpenMoney:
     def in_words(self) -> str:
         """`50 captures, 1 refund (1204.50 EUR)`; "" for none."""
         kinds = ", ".join(
-            f"{count} {kind.value.replace('_', ' ')}{'s' * (count != 1)}"
+            f"{count} {kind.replace('_', ' ')}{'s' * (count != 1)}"
             for kind in InstructionKind
             if (count := self.kinds[kind])
         )
@@ -70,7 +70,7 @@ def _in_states(
     connection: Connection, run: Run, *, states: Collection[InstructionState]
 ) -> Iterable[tuple[str, str, int, int]]:
     by = (instruction.c.kind, instruction.c.currency)
-    wanted = instruction.c.state.in_(sorted(state.value for state in states))
+    wanted = instruction.c.state.in_(states)
     rows = connection.execute(
         select(*by, func.count(), func.sum(instruction.c.amount))
         .where(*in_account(instruction, run), wanted)
@@ -92,11 +92,11 @@ def _added(rows: Iterable[tuple[str, str, int, int]]) -> OpenMoney:
 NAME_CHARACTERS = 100
 """Of the name beside the switch; the history has all of it."""
 _UNSENT = (
-    InstructionState.PLANNED.value,
-    InstructionState.APPROVED.value,
-    InstructionState.WITHDRAWN.value,
+    InstructionState.PLANNED,
+    InstructionState.APPROVED,
+    InstructionState.WITHDRAWN,
 )
-_MAY_HAVE_MOVED = instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED])
+_MAY_HAVE_MOVED = instruction.c.state.in_(MAY_HAVE_MOVED)
 _BY_RULE = instruction.c.approved_by == RULE_APPROVER
 
 
@@ -136,14 +136,14 @@ def turn_switch(connection: Connection, *, stop: bool, by: str, reason: str, at:
 
 def approved_by_rule(connection: Connection, run: Run) -> dict[str, int]:
     """Currency -> minor units that a rule approved on this night, withdrawn ones left out."""
-    withdrawn = instruction.c.state == InstructionState.WITHDRAWN.value
+    withdrawn = instruction.c.state == InstructionState.WITHDRAWN
     planned = instruction.c.run_id.in_(runs_of_night(run, run.business_date))
     return _moving(connection, run, _BY_RULE, ~withdrawn, planned)
 
 
 def nights_planned(connection: Connection, run: Run) -> dict[str, date]:
     """Approved instruction -> the business date of the night that planned it."""
-    approved = instruction.c.state == InstructionState.APPROVED.value
+    approved = instruction.c.state == InstructionState.APPROVED
     query = (
         select(instruction.c.instruction_id, runs.c.business_date)
         .join(runs, runs.c.run_id == instruction.c.run_id)
@@ -201,8 +201,8 @@ def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
     """Digests of the payees to whom a payout of the merchant took effect."""
     paid = (
         instruction.c.merchant_id == run.merchant_id,
-        instruction.c.kind == InstructionKind.PAYOUT.value,
-        instruction.c.state.in_([state.value for state in CONFIRMED_STATES]),
+        instruction.c.kind == InstructionKind.PAYOUT,
+        instruction.c.state.in_(CONFIRMED_STATES),
     )
     digests = select(instruction.c.payee_digest).where(*paid).distinct()
     return frozenset(connection.execute(digests).scalars())
@@ -214,7 +214,7 @@ def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[Bat
         {
             "position": plan.position,
             "currency": currency,
-            "kind": plan.kind.value,
+            "kind": plan.kind,
             "rows": rows,
             "amount": amount,
         }
@@ -251,7 +251,7 @@ def _moving(connection: Connection, run: Run, *conditions: ColumnElement[bool]) 
         select(instruction.c.currency, func.sum(instruction.c.amount))
         .where(
             *in_account(instruction, run),
-            instruction.c.kind.in_([kind.value for kind in MOVES_MONEY]),
+            instruction.c.kind.in_(MOVES_MONEY),
             *conditions,
         )
         .group_by(instruction.c.currency)

@@ -41,7 +41,7 @@ NAME_PREFIX = "bank/"
 """Before bank and name of a file: no file of an inbox has a slash in its name."""
 
 _FIELDS = tuple(field.name for field in fields(BankStatement))
-_OF_BANKS = order_file.c.kind == SourceKind.BANK.value
+_OF_BANKS = order_file.c.kind == SourceKind.BANK
 _OF_ENTRY = tuple(name for name in BANK_ENTRY_COLUMNS if name != "statement")
 
 
@@ -107,9 +107,7 @@ def _newest_source(connection: Connection, *which: ColumnElement[bool]) -> Sourc
 
 def last_settlement(connection: Connection) -> int:
     """The newest settlement file or notification: what it names may put an entry into scope."""
-    files = select(func.max(order_file.c.file_id)).where(
-        order_file.c.kind == SourceKind.SETTLEMENT.value
-    )
+    files = select(func.max(order_file.c.file_id)).where(order_file.c.kind == SourceKind.SETTLEMENT)
     notified = select(func.max(bank_statement.c.file_id)).where(bank_statement.c.form == DETAILS)
     return max(connection.execute(query).scalar() or 0 for query in (files, notified))
 
@@ -161,7 +159,7 @@ def _settling(accounts: Collection[Account]) -> Select[tuple[int]]:
         select(order_facts_account.c.file_id)
         .join(order_file, order_file.c.file_id == order_facts_account.c.file_id)
         .where(
-            order_file.c.kind == SourceKind.SETTLEMENT.value,
+            order_file.c.kind == SourceKind.SETTLEMENT,
             in_accounts(order_facts_account, accounts),
         )
     )
@@ -197,7 +195,7 @@ def settled_to(
     query = (
         select(file.c.merchant_id, file.c.account_id, func.max(file.c.business_date).label("day"))
         .where(
-            file.c.kind == SourceKind.SETTLEMENT.value,
+            file.c.kind == SourceKind.SETTLEMENT,
             file.c.rows_accepted + file.c.rows_skipped >= file.c.rows_read,
             *(() if until is None else (file.c.file_id <= until,)),
         )

@@ -101,7 +101,7 @@ _FACTS: Select[Any] = (
     .join(order_file, order_file.c.file_id == order_facts.c.file_id)
     .order_by(order_facts.c.file_id)
 )
-_OF_ORDERS = order_file.c.kind == SourceKind.ORDERS.value
+_OF_ORDERS = order_file.c.kind == SourceKind.ORDERS
 
 
 def save(

@@ -88,7 +88,7 @@ def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
         select(order_file.c.business_date, order_file.c.name, order_file.c.rows_read)
         .where(
             *in_account(order_file, run),
-            order_file.c.kind == SourceKind.ORDERS.value,
+            order_file.c.kind == SourceKind.ORDERS,
             order_file.c.business_date < run.business_date,
             *runs.counting(run),
         )

@@ -41,13 +41,13 @@ from recon.store.schema import run as run_table
 from recon.store.schema.columns import in_account
 
 _SUBJECT = case(
-    (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION.value, instruction.c.recurring_id),
+    (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION, instruction.c.recurring_id),
     else_=instruction.c.transaction_id,
 ).label("transaction_id")
 """What an instruction is about at the gateway: a later end of the same subscription answers."""
 _STATE = case(
     (
-        (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION.value)
+        (instruction.c.kind == InstructionKind.CANCEL_SUBSCRIPTION)
         & select(contradiction.c.instruction_id)
         .where(
             contradiction.c.instruction_id == instruction.c.instruction_id,
@@ -106,7 +106,7 @@ def instruction_frame(
         select(*columns)
         .where(
             *in_account(instruction, run),
-            instruction.c.state != InstructionState.WITHDRAWN.value,
+            instruction.c.state != InstructionState.WITHDRAWN,
         )
         .order_by(instruction.c.instruction_id)
     ).mappings()
@@ -170,7 +170,7 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         .join(run_table, run_table.c.run_id == run_input.c.run_id)
         .where(
             *in_account(run_table, run),
-            run_table.c.mode == Mode.LIVE.value,
+            run_table.c.mode == Mode.LIVE,
             run_table.c.status == "finished",
         )
         .order_by(run_table.c.finished_at)

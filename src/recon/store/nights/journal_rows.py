@@ -16,17 +16,16 @@ from recon.store.nights.runs import Run
 from recon.store.schema import exported_journal, reject, run, run_source
 from recon.store.schema.columns import Owner, in_account
 
-_BOOKS = run_source.c.kind == SourceKind.LEDGER.value
-_REFUSED = (reject.c.kind == SourceKind.LEDGER.value, reject.c.file_id.is_(None))
+_BOOKS = run_source.c.kind == SourceKind.LEDGER
+_REFUSED = (reject.c.kind == SourceKind.LEDGER, reject.c.file_id.is_(None))
 _NAMES = tuple(name for name in SourceFile.__dataclass_fields__ if name != "kind")
 
 
 def save(connection: Connection, run_id: str, *, source: SourceFile) -> None:
     """Note what a run read its books from, in place of an earlier attempt's."""
-    of_kind = reject.c.kind == source.kind.value
+    of_kind = reject.c.kind == source.kind
     connection.execute(delete(reject).where(reject.c.run_id == run_id, of_kind))
-    cells = {**asdict(source), "kind": source.kind.value}
-    replace_rows(connection, run_source, run_id, [cells])
+    replace_rows(connection, run_source, run_id, [asdict(source)])
 
 
 def source_of(connection: Connection, run_id: str) -> SourceFile | None:

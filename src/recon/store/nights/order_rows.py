@@ -63,14 +63,14 @@ _NEVER_ENDED = ~exists().where(
     ),
 )
 _OF_ORDERS = and_(
-    reject.c.kind == SourceKind.ORDERS.value,
+    reject.c.kind == SourceKind.ORDERS,
     reject.c.line > 0,  # a file refused as a whole names no order
     reject.c.merchant_id.in_(["", order_file.c.merchant_id]),
     reject.c.file_id <= bindparam("last_file"),
 )
 _NEWER = order_file.alias("newer_version")
 _OF_LINES = and_(
-    reject.c.kind == SourceKind.SETTLEMENT.value,
+    reject.c.kind == SourceKind.SETTLEMENT,
     reject.c.line > 0,
     reject.c.order_no != "",
     reject.c.merchant_id == order_file.c.merchant_id,
@@ -486,7 +486,7 @@ def versions_until(
         select(order_file, order_file.c.file_id.in_(refused).label("is_refused"))
         .where(
             *in_account(order_file, run),
-            order_file.c.kind == SourceKind.ORDERS.value,
+            order_file.c.kind == SourceKind.ORDERS,
             order_file.c.business_date <= run.business_date,
             order_file.c.file_id <= until,
             *counting(run),
@@ -523,7 +523,7 @@ def insert_rejects(
     for item in rejects:
         cells = asdict(item)
         cut = {name: cells[name][:characters] for name, characters in longest.items()}
-        rows.append({**cells, **cut, "kind": item.kind.value, "run_id": run_id, "file_id": file_id})
+        rows.append({**cells, **cut, "run_id": run_id, "file_id": file_id})
     add_rows(connection, reject, rows)
 
 
@@ -563,7 +563,7 @@ def insert_file(
     inserted = connection.execute(
         insert(order_file)
         .values(
-            **asdict(source) | {"kind": source.kind.value},
+            **asdict(source),
             merchant_id=run.merchant_id,
             account_id=run.account_id,
             business_date=run.business_date,

@@ -61,7 +61,7 @@ def _files(connection: Connection, run: Run, *, in_files: int) -> Iterable[Contr
         .join(bank_statement, bank_statement.c.statement_id == bank_entry.c.statement_id)
         .where(bank_statement.c.file_id.in_(files), bank_entry.c.part == 0)
     )
-    instructing = files.where(file.kind == SourceKind.INSTRUCTIONS.value)
+    instructing = files.where(file.kind == SourceKind.INSTRUCTIONS)
     actions = select(func.count()).where(order_action.c.file_id.in_(instructing))
     sums = (_sum(file[f"rows_{each}"]) for each in ("read", "accepted", "skipped", "repeat"))
     counts = (query.scalar_subquery() for query in (rejected, entries, actions))
@@ -87,10 +87,10 @@ def _bounds(connection: Connection, run: Run) -> ControlTotal:
         select(instruction.c.transaction_id)
         .where(
             *in_account(instruction, run),
-            instruction.c.kind.in_([InstructionKind.CAPTURE.value, InstructionKind.REFUND.value]),
+            instruction.c.kind.in_([InstructionKind.CAPTURE, InstructionKind.REFUND]),
             # What waits for people after a restore was never held against a payment: it is of many.
             instruction.c.transaction_id != "",
-            instruction.c.state.in_([state.value for state in MAY_HAVE_MOVED]),
+            instruction.c.state.in_(MAY_HAVE_MOVED),
         )
         .group_by(instruction.c.transaction_id)
         .having(or_(captured > payment, given_back))
@@ -105,7 +105,7 @@ def _sum(column: ColumnElement[int]) -> ColumnElement[int]:
 
 
 def _amounts_of(kind: InstructionKind) -> ColumnElement[int]:
-    return func.sum(case((instruction.c.kind == kind.value, instruction.c.amount), else_=0))
+    return func.sum(case((instruction.c.kind == kind, instruction.c.amount), else_=0))
 
 
 def _total(number: str, name: str, run: Run, *, left: int, right: int) -> ControlTotal:

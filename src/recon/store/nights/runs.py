@@ -230,11 +230,11 @@ SENDING_STOPPED = "sending stopped"
 NOT_VERIFIED = "not verified"
 """The event of an answer that a run could not believe and that is of no set."""
 
-OF_DAYS = (SourceKind.SETTLEMENT.value, SourceKind.BANK.value)
+OF_DAYS = (SourceKind.SETTLEMENT, SourceKind.BANK)
 """Files that tell of days, not of nights: whoever read one, it counts."""
 
 _COLUMNS = tuple(run.c[name] for name in Run.__dataclass_fields__ if name != "replaced")
-LIVE_NIGHT = (run.c.mode == Mode.LIVE.value, run.c.part == "")
+LIVE_NIGHT = (run.c.mode == Mode.LIVE, run.c.part == "")
 _ACTIVE = run.c.status == "active"
 _LAST_FIRST = run.c.started_at.desc()
 
@@ -273,7 +273,7 @@ def start(
         "merchant_id": request.merchant_id,
         "account_id": request.account_id,
         "business_date": request.business_date,
-        "mode": request.mode.value,
+        "mode": request.mode,
         "status": "active",
         "part": part or "",
         "predecessor": predecessor,
@@ -422,7 +422,7 @@ def last_finished(connection: Connection, owner: Owner) -> dict[date, Run]:
     """The newest finished run of each business date of an account, live before dry, by date."""
     judged = (*in_account(run, owner), run.c.status == "finished", run.c.verdict != "")
     # A dry run after a live night never stands for it: it would lift, or put, a hold on money.
-    order = (run.c.mode == Mode.LIVE.value, run.c.started_at)
+    order = (run.c.mode == Mode.LIVE, run.c.started_at)
     return {each.business_date: each for each in select_runs(connection, *judged, order=order)}
 
 
@@ -439,7 +439,7 @@ def newest_live(connection: Connection, owner: Owner) -> Run | None:
 
 def said_of_predecessor(connection: Connection, request: NightRequest) -> str:
     """What was last said of the missing predecessor of a live night; "" when nothing was."""
-    night = run.c.business_date == request.business_date, run.c.mode == Mode.LIVE.value
+    night = run.c.business_date == request.business_date, run.c.mode == Mode.LIVE
     last = _last(connection, *in_account(run, request), *night, run.c.predecessor != "")
     return last.predecessor if last else ""
 
@@ -472,7 +472,7 @@ def counting(night: Run) -> tuple[ColumnElement[bool], ...]:
     """Of files: for a live night those that not only a dry run of a whole night read."""
     if night.mode is not Mode.LIVE:
         return ()
-    dry = select(run.c.run_id).where(run.c.mode == Mode.DRY_RUN.value, run.c.part == "")
+    dry = select(run.c.run_id).where(run.c.mode == Mode.DRY_RUN, run.c.part == "")
     return (or_(order_file.c.kind.in_(OF_DAYS), order_file.c.run_id.not_in(dry)),)
 
 
@@ -510,7 +510,7 @@ def not_proven(
     free = released(connection)
     held: dict[date, str] = {}
     for day, night in sorted(nights.items()):
-        if night.verdict != Verdict.NOT_PROVEN.value:
+        if night.verdict != Verdict.NOT_PROVEN:
             continue
         is_free = night.run_id in free
         why = problem_of(night.run_id) if is_free and problem_of is not None else ""

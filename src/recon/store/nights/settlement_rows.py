@@ -124,7 +124,7 @@ class Settlements:
 
     @property
     def _newest(self) -> Select[tuple[int]]:
-        settlement = order_file.c.kind == SourceKind.SETTLEMENT.value
+        settlement = order_file.c.kind == SourceKind.SETTLEMENT
         return order_rows.newest_files(self.run, settlement, until=self.until)
 
     @property

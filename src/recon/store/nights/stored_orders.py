@@ -237,7 +237,7 @@ class StoredOrders:
 
     def _newest_files(self) -> list[int]:
         """The newest version of each order file of the night, each content once."""
-        orders = order_file.c.kind == SourceKind.ORDERS.value
+        orders = order_file.c.kind == SourceKind.ORDERS
         newest = newest_files(self.run, *of_night(self.run, until=self.until), orders)
         counted = select(order_file.c.file_id).where(
             order_file.c.file_id.in_(newest), order_file.c.rows_accepted > 0
