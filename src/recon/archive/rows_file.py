@@ -52,6 +52,7 @@ class Ordered(NamedTuple):
                 yield self.table.take(self.order.slice(start, ROWS_PER_GROUP)).combine_chunks()
 
 
+ROWS_PER_GROUP = 250_000
 FEW_WORDS_MAX = 2**16 - 1
 """Different words of a column whose ranks fit into two bytes each."""
 ROWS_PER_BATCH = 50_000
@@ -64,38 +65,21 @@ LEVEL_OF_TEXTS, LEVEL_OF_NUMBERS = 9, 3
 
 
 def ordered_rows(table: pa.Table, *, schema: FileSchema) -> Ordered:
-    """As `sorted_rows`, without a second copy of rows that are more than a row group.
-
-    Raises:
-        Defect: the table does not have exactly the schema's columns.
-    """
-    if table.num_rows <= ROWS_PER_GROUP:
-        return Ordered(sorted_rows(table, schema=schema))
-    return Ordered(table, _order(table, schema=schema))
-
-
-def sorted_rows(table: pa.Table, *, schema: FileSchema) -> pa.Table:
     """The rows in the order of the schema's key, equal keys by all other columns.
 
     Raises:
         Defect: the table does not have exactly the schema's columns.
     """
-    order = _order(table, schema=schema)
-    return table.combine_chunks() if order is None else table.take(order)
-
-
-def _order(table: pa.Table, *, schema: FileSchema) -> pa.Array | None:
-    """Which row comes where; None where they lie so."""
     if not table.schema.equals(schema.columns):
         msg = f"rows of {schema.name} have columns {table.schema}, not {schema.columns}"
         raise Defect(msg)
     if table.num_rows <= 1:
-        return None
+        return Ordered(table)
     others = [name for name in schema.columns.names if name not in schema.key]
     order = sorted_keys(table, names=(*schema.key, *others))
     # A result comes in the order of its key, and taking its rows would copy all of them.
     in_order = pc.all(pc.equal(order, pa.array(np.arange(len(order), dtype=np.uint64)))).as_py()
-    return None if in_order else order
+    return Ordered(table, None if in_order else order)
 
 
 def sorted_keys(table: pa.Table, *, names: Sequence[str]) -> pa.Array:
@@ -114,13 +98,6 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     # Of a million rows each column of words would take 8 MB more.
     kind = pa.uint16() if len(ranks) <= FEW_WORDS_MAX else pa.uint32()
     return ranks.cast(kind).take(words.indices)
-
-
-def write_rows(
-    file: BinaryIO, table: pa.Table, *, schema: FileSchema, order: pa.Array | None = None
-) -> None:
-    """Write rows that are sorted, or have this order; see `write_ordered`."""
-    write_ordered(file, Ordered(table, order), schema=schema)
 
 
 def write_ordered(file: BinaryIO, rows: Ordered, *, schema: FileSchema) -> None:
@@ -254,15 +231,11 @@ def rows_between(
         for group in range(parquet.num_row_groups):
             if _may_hold(parquet, group=group, by=by, first=first, after=after):
                 rows = parquet.read_row_group(group, use_threads=False)
-                tables.append(rows.filter(is_between(rows[by], first=first, after=after)))
+                inside = pc.greater_equal(rows[by], first)
+                inside = pc.and_(inside, pc.less(rows[by], after)) if after else inside
+                tables.append(rows.filter(inside))
                 del rows  # before the next one is read
         return pa.concat_tables(tables).unify_dictionaries()
-
-
-def is_between(texts: pa.ChunkedArray, *, first: str, after: str) -> pa.ChunkedArray:
-    """Which texts are from `first` on and before `after`; see `rows_between`."""
-    rows = pc.greater_equal(texts, first)
-    return pc.and_(rows, pc.less(texts, after)) if after else rows
 
 
 def _may_hold(parquet: pq.ParquetFile, *, group: int, by: str, first: str, after: str) -> bool:
@@ -281,7 +254,15 @@ def _parquet(
     # Of a file that is elsewhere a row group is asked for at once, not column by column.
     file = pq.ParquetFile(content, pre_buffer=True)
     which = (file.schema_arrow.metadata or {}).get(METADATA, b"").decode()
-    refuse_unknown(which, name=name, schemas=schemas)
+    known = {schema.label.decode() for schema in schemas.values()}
+    if which not in known:
+        kind = which.split("/", maxsplit=1)[0]
+        ours = next((each for each in sorted(known) if each.split("/")[0] == kind), "none of it")
+        msg = (
+            f"{name} of the archive has the schema {which or 'of nobody'}, and this version of "
+            f"recon knows {ours}: read it with the version that wrote it, or a newer one"
+        )
+        raise ArchiveBrokenError(msg)
     return file
 
 
@@ -295,23 +276,3 @@ def _readable(source: bytes | BinaryIO, *, name: str) -> Iterator[None]:
             raise
         msg = f"{name} of the archive is no whole Parquet file: {error}"
         raise ArchiveBrokenError(msg) from error
-
-
-def refuse_unknown(which: str, *, name: str, schemas: Mapping[str, FileSchema] = SCHEMAS) -> None:
-    """Refuse a schema that is not one of this program's.
-
-    Raises:
-        ArchiveBrokenError: naming the file and the schema.
-    """
-    known = {schema.label.decode() for schema in schemas.values()}
-    if which not in known:
-        kind = which.split("/", maxsplit=1)[0]
-        ours = next((each for each in sorted(known) if each.split("/")[0] == kind), "none of it")
-        msg = (
-            f"{name} of the archive has the schema {which or 'of nobody'}, and this version of "
-            f"recon knows {ours}: read it with the version that wrote it, or a newer one"
-        )
-        raise ArchiveBrokenError(msg)
-
-
-ROWS_PER_GROUP = 250_000

@@ -104,8 +104,3 @@ that an answer showed, and one for each key that showed none."""
 ANSWER_SCHEMAS: Mapping[str, FileSchema] = {each.name: each for each in (ASKED, REPLIES)}
 METADATA = b"recon.schema"
 """Key of a Parquet file's metadata; its value is FileSchema.label."""
-
-
-def empty(name: str) -> pa.Table:
-    """A file without a row: how a source stands there that was not given."""
-    return SCHEMAS[name].columns.empty_table()

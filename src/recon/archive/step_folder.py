@@ -18,7 +18,6 @@ from io import RawIOBase
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -83,13 +82,14 @@ class Manifest:
 
     def same_content(self, other: "Manifest") -> bool:
         """Whether both say the same, by whatever bytes and after whatever link."""
-        return _content_of(self) == _content_of(other)
+        return self.says == other.says
 
-
-def _content_of(manifest: Manifest) -> tuple[object, ...]:
-    about = {**asdict(manifest.about), "history_before": "", "last_file": 0}
-    contents = sorted((each.name, each.rows, each.content) for each in manifest.files)
-    return (json.dumps(about, sort_keys=True), contents)
+    @property
+    def says(self) -> tuple[object, ...]:
+        """What is compared of it."""
+        about = {**asdict(self.about), "history_before": "", "last_file": 0}
+        contents = sorted((each.name, each.rows, each.content) for each in self.files)
+        return (json.dumps(about, sort_keys=True), contents)
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
@@ -154,8 +154,7 @@ class Rows:
     def of(cls, table: pa.Table, *, schema: FileSchema, number: int = 0) -> "Rows":
         """Put a table in order and take its digest."""
         rows = ordered_rows(table, schema=schema)
-        content = content_digest_of(rows.columns(), rows=rows.num_rows, schema=schema.columns)
-        return cls(rows, schema, content, number)
+        return cls(rows, schema, content_digest(rows), number)
 
     @property
     def name(self) -> str:
@@ -248,24 +247,28 @@ def sealed_step(storage: Storage, *, folder: str) -> Sealed | None:
     Raises:
         ArchiveBrokenError: the manifest is none.
     """
-    name = f"{folder}/{MANIFEST}"
+    content = _manifest_in(storage, folder)
+    return None if content is None else _sealed_by(content, folder=folder)
+
+
+def _manifest_in(storage: Storage, folder: str) -> bytes | None:
     try:
-        content = storage.read(name)
+        return storage.read(f"{folder}/{MANIFEST}")
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Sealed(folder, manifest_hash(content), manifest_of(content, name=name))
+
+
+def _sealed_by(content: bytes, *, folder: str) -> Sealed:
+    manifest = manifest_of(content, name=f"{folder}/{MANIFEST}")
+    return Sealed(folder, manifest_hash(content), manifest)
 
 
 def find_sealed(storage: Storage, *, night: str, step: str, sha256: str) -> Sealed | None:
     """The step whose manifest has this hash, set aside or not; None where it is gone."""
     for folder in _attempts(storage, night=night, step=step):
-        name = f"{folder}/{MANIFEST}"
-        try:
-            content = storage.read(name)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if manifest_hash(content) == sha256:
-            return Sealed(folder, sha256, manifest_of(content, name=name))
+        content = _manifest_in(storage, folder)
+        if content is not None and manifest_hash(content) == sha256:
+            return _sealed_by(content, folder=folder)
     return None
 
 
@@ -336,17 +339,6 @@ def _attempts(storage: Storage, *, night: str, step: str) -> Iterator[str]:
     for folder in storage.folders(night):
         if folder.startswith(f"{night}/{step}{ASIDE}"):
             yield folder
-
-
-def kept_step(storage: Storage, *, folder: str, wanted: Manifest) -> Sealed | None:
-    """The step that is there, when it is whole and says what is wanted; another one moves aside."""
-    sealed = _sealed(storage, folder=folder)
-    if sealed is None:
-        return None
-    if sealed.manifest.same_content(wanted) and not step_problems(storage, sealed):
-        return sealed
-    set_aside(storage, folder=folder)
-    return None
 
 
 def set_aside(storage: Storage, *, folder: str) -> None:
@@ -433,100 +425,59 @@ class Hashing(RawIOBase):
         return True
 
 
-def content_digest(table: pa.Table) -> str:
+def content_digest(rows: Ordered) -> str:
     """SHA-256 over names, blanks and values of every column, in the order of the rows.
 
     Args:
-        table: Columns of text, whole numbers, true or false, days or instants; text may be a
-            dictionary.
+        rows: Columns of text, whole numbers, true or false, days or instants; text may be a
+            dictionary. No copy of one is held: one chunk after another is looked at.
     """
-    columns = zip(table.column_names, table.columns, strict=True)
-    return content_digest_of(columns, rows=len(table), schema=table.schema)
-
-
-def content_digest_of(
-    columns: Iterable[tuple[str, pa.ChunkedArray]], *, rows: int, schema: pa.Schema
-) -> str:
-    """As `content_digest`, of columns that are made one after another; `schema` is their table's.
-
-    Of a column it holds no copy: it looks at one chunk after another.
-    """
-    return _digest(columns, rows=rows) if rows else _digest_of_none(schema)
+    return _digest(rows) if rows.num_rows else _digest_of_none(rows.schema)
 
 
 @cache
 def _digest_of_none(columns: pa.Schema) -> str:
-    return _digest(zip(columns.names, columns.empty_table().columns, strict=True), rows=0)
+    return _digest(Ordered(columns.empty_table()))
 
 
-def _digest(columns: Iterable[tuple[str, pa.ChunkedArray]], *, rows: int) -> str:
-    digest = hashlib.sha256(f"{rows}".encode())
-    for name, column in columns:
+def _digest(rows: Ordered) -> str:
+    digest = hashlib.sha256(f"{rows.num_rows}".encode())
+    for name, column in rows.columns():
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
         shown = pa.large_string() if is_text else kind
         digest.update(f"\x1e{name}\x1f{shown}\x1f".encode())
         chunks = [chunk.cast(kind) for chunk in column.chunks if len(chunk)]
         for chunk in chunks:
-            digest.update(_given(chunk))
+            digest.update(pc.is_valid(chunk).cast(pa.uint8()).to_numpy().tobytes())
         _add(digest, chunks, kind=shown)
     return digest.hexdigest()
 
 
-def _given(values: pa.Array) -> bytes:
-    """For each row a byte: 1 where it has a value."""
-    if not values.null_count:
-        return b"\x01" * len(values)
-    return _numbers(pc.is_valid(values), pa.uint8()).tobytes()
-
-
 def _add(digest: "hashlib._Hash", chunks: Iterable[pa.Array], *, kind: pa.DataType) -> None:
+    """What the rows of a column say; a blank is 0, or an empty text."""
     if pa.types.is_large_string(kind):
-        texts = [pc.fill_null(each, "") if each.null_count else each for each in chunks]
-        for each in texts:
-            digest.update(np.diff(_ends(each)).astype(np.int64).tobytes())
-        for each in texts:
-            digest.update(_text_bytes(each, ends=_ends(each)))
+        filled = (pc.fill_null(each, "") if each.null_count else each for each in chunks)
+        texts = [each.cast(pa.large_string()) for each in filled]
+        # Where each text begins and the last one ends in the bytes of all, also of a slice.
+        ends = [
+            np.frombuffer(each.buffers()[1], np.int64)[each.offset : each.offset + len(each) + 1]
+            for each in texts
+        ]
+        for each in ends:
+            digest.update(np.diff(each).tobytes())
+        for text, each in zip(texts, ends, strict=True):
+            digest.update(memoryview(text.buffers()[2] or b"")[int(each[0]) : int(each[-1])])
         return
-    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _is_time(kind)):
+    is_instant, is_day = pa.types.is_timestamp(kind), pa.types.is_date(kind)
+    if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or is_instant or is_day):
         msg = f"a column of {kind} has no place in a file of a night"
         raise Defect(msg)
     for each in chunks:
-        digest.update(_whole_numbers(each).tobytes())
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
-
-
-def _whole_numbers(values: pa.Array) -> npt.NDArray[np.generic]:
-    """What each row says as a number; a blank is 0."""
-    if _is_time(values.type):
-        values = values.view(pa.int64() if pa.types.is_timestamp(values.type) else pa.int32())
-    if values.null_count:
-        values = pc.fill_null(values, pa.scalar(0).cast(values.type))
-    return _numbers(values, pa.int64())
-
-
-def _numbers(values: pa.Array, kind: pa.DataType) -> npt.NDArray[np.generic]:
-    # A cast that changes nothing costs as much as all else of a small column.
-    numbers: npt.NDArray[np.generic] = (
-        values if values.type == kind else values.cast(kind)
-    ).to_numpy()
-    return numbers
-
-
-def _ends(texts: pa.Array) -> npt.NDArray[np.generic]:
-    """Where each text begins and the last one ends, in the bytes of all; there is at least one."""
-    size = np.int64 if pa.types.is_large_string(texts.type) else np.int32
-    offsets = np.frombuffer(texts.buffers()[1], dtype=size)
-    return offsets[texts.offset : texts.offset + len(texts) + 1]
-
-
-def _text_bytes(texts: pa.Array, *, ends: npt.NDArray[np.generic]) -> memoryview:
-    """The bytes of all texts one after another, without what lies before and after a slice."""
-    data = texts.buffers()[2]
-    return memoryview(data or b"")[int(ends[0]) : int(ends[-1])]
+        values = each.view(pa.int64()) if is_instant else each.view(pa.int32()) if is_day else each
+        if values.null_count:
+            values = pc.fill_null(values, pa.scalar(0).cast(values.type))
+        digest.update(values.cast(pa.int64()).to_numpy().tobytes())
 
 
 BLOCK_BYTES = 4 * 2**20
@@ -634,8 +585,10 @@ def end_step(
     folder, entries = begun.folder, begun.entries
     if begun.is_sealed:
         wanted = Manifest(about, (*entries, *map(expected_entry, rest)))
-        if (kept := kept_step(storage, folder=folder, wanted=wanted)) is not None:
-            return kept
+        if (kept := _sealed(storage, folder=folder)) is not None:
+            if kept.manifest.same_content(wanted) and not step_problems(storage, kept):
+                return kept
+            set_aside(storage, folder=folder)
         entries = _written(storage, folder=folder, parts=first(), crash_point=crash_point)
     entries += _written(storage, folder=folder, parts=rest, crash_point=crash_point)
     if entries:

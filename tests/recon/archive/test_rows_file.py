@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recon.archive.rows_file import Ordered, read_rows, sorted_rows, write_ordered, write_rows
+from recon.archive.rows_file import Ordered, ordered_rows, read_rows, write_ordered
 from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.step_folder import Rows
 from recon.model.errors import ArchiveBrokenError, Defect
@@ -20,7 +20,7 @@ BYTES_A_ROW_MAX = 4
 def file_of(table: pa.Table, *, schema: FileSchema) -> bytes:
     """The bytes of a file."""
     file = io.BytesIO()
-    write_rows(file, sorted_rows(table, schema=schema), schema=schema)
+    write_ordered(file, ordered_rows(table, schema=schema), schema=schema)
     return file.getvalue()
 
 
@@ -45,7 +45,7 @@ def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
 
 def test_what_changes_little_from_row_to_row_costs_little() -> None:
     """Sorted order numbers and amounts are written by their changes, repeated ids once."""
-    table = sorted_rows(orders(*[0] * MANY_ROWS), schema=SCHEMAS["orders"])
+    table = orders(*[0] * MANY_ROWS)
     amounts = pa.array(range(MANY_ROWS), pa.int64())
     place = table.schema.get_field_index("amount")
     table = table.set_column(place, table.schema.field(place), amounts)
@@ -89,7 +89,7 @@ def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused() -> None
 def test_rows_with_other_columns_than_their_schema_are_a_defect() -> None:
     """A column too few would be found by nobody once it is sealed."""
     with pytest.raises(Defect, match="orders"):
-        sorted_rows(orders(1).drop_columns(["amount"]), schema=SCHEMAS["orders"])
+        ordered_rows(orders(1).drop_columns(["amount"]), schema=SCHEMAS["orders"])
 
 
 def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(

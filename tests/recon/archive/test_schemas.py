@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from recon.archive.schemas import ANSWER_SCHEMAS, MINOR_UNITS, SCHEMAS, FileSchema, empty
+from recon.archive.schemas import ANSWER_SCHEMAS, MINOR_UNITS, SCHEMAS, FileSchema
 
 FOLDERS = {"inputs", "compared", "results", "proof"}
 
@@ -30,12 +30,6 @@ def test_rows_are_sorted_by_columns_that_the_file_has(name: str) -> None:
     assert schema.key
     assert len({*schema.key}) == len(schema.key)
     assert {*schema.key} <= {*schema.columns.names}
-
-
-def test_a_source_that_was_not_given_has_its_columns_and_no_row() -> None:
-    """SQL over a folder never meets a file without columns."""
-    assert empty("ledger").schema.equals(SCHEMAS["ledger"].columns)
-    assert empty("ledger").num_rows == 0
 
 
 @pytest.mark.parametrize("schema", ANSWER_SCHEMAS.values(), ids=ANSWER_SCHEMAS)

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from recon.archive.rows_file import write_rows
+from recon.archive.rows_file import Ordered, write_ordered
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
@@ -89,7 +89,7 @@ def sheets_proven(
     ):
         file = Path(folder) / Path(SHEETS_READ).name
         with open(file, "wb", opener=for_owner) as target:
-            write_rows(target, table=sheets, schema=SCHEMAS["sheets"])
+            write_ordered(target, Ordered(sheets), schema=SCHEMAS["sheets"])
         return sheets_in_sql(results, sheets=file, totals=totals, account=run.account)
 
 
