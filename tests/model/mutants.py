@@ -32,6 +32,7 @@ from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground import identity
 from recon.steps.ground.identity import Person
 from recon.steps.money import doubt, gate, settle
+from recon.steps.money.doubt import Doubts
 from recon.store.database import history
 from recon.store.money import endorsement_rows, journal
 from recon.store.money.endorsement_rows import OpenedWords
@@ -103,34 +104,34 @@ def _claim_is_not_committed(patch: pytest.MonkeyPatch) -> None:
 def _sweep_releases(patch: pytest.MonkeyPatch) -> None:
     """A batch whose sender is gone is thought not to have left."""
 
-    def sweep(run: Any, *, journal: Any, gateway: Any, environment: Any) -> int:
-        del gateway
-        with environment.store.reading() as connection:
-            found = doubt.instruction_rows.open_batches(connection, run)
+    def sweep(doubts: Any) -> int:
+        with doubts._store.reading() as connection:
+            found = doubt.instruction_rows.open_batches(connection, doubts._run)
         for one in found:
-            journal.release(one.batch_id, reason="gone", at=environment.clock())
+            at = doubts._environment.clock()
+            doubts._journal.release(one.batch_id, reason="gone", at=at)
         return len(found)
 
-    patch.setattr(doubt, "sweep", sweep)
+    patch.setattr(Doubts, "sweep", sweep)
 
 
 def _sweep_sleeps(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks at what an earlier run left open."""
-    patch.setattr(doubt, "sweep", lambda *_, **__: 0)
+    patch.setattr(Doubts, "sweep", lambda _: 0)
 
 
 def _kept_reply_is_believed(patch: pytest.MonkeyPatch) -> None:
     """A reply that was kept counts as good news without being read."""
 
-    def judge_again(found: Any, *, journal: Any, gateway: Any, environment: Any) -> bool:
-        del gateway
-        with environment.store.reading() as connection:
+    def judge_again(doubts: Any, found: Any) -> bool:
+        with doubts._store.reading() as connection:
             count = len(doubt.instruction_rows.rows_of_batch(connection, found.batch_id))
         rows = tuple(RowOutcome(at, "", "", ReplyOutcome.DONE) for at in range(count))
-        journal.record(found.batch_id, BatchReply(rows), at=environment.clock())
+        at = doubts._environment.clock()
+        doubts._journal.record(found.batch_id, BatchReply(rows), at=at)
         return True
 
-    patch.setattr(doubt, "_judge_again", judge_again)
+    patch.setattr(Doubts, "_judge_again", judge_again)
 
 
 def _no_quarantine(patch: pytest.MonkeyPatch) -> None:
@@ -166,20 +167,19 @@ def _old_refund_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 def _not_applied_is_sent_again(patch: pytest.MonkeyPatch) -> None:
     """What one early answer does not show is approved anew, in the same night."""
 
-    def resolve_doubts(run: Any, *, environment: Any) -> dict[Any, int]:
-        with environment.store.writing() as connection:
-            items = doubt.instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
-            for item in items:
+    def resolve(doubts: Any) -> int:
+        with doubts._store.writing() as connection:
+            for item in doubts._in_doubt(connection):
                 connection.execute(
                     update(instruction)
                     .where(instruction.c.instruction_id == item.instruction_id)
                     .values(state=InstructionState.APPROVED.value)
                 )
                 event = history.Event("instruction", item.instruction_id, "approved", {})
-                history.append(connection, [event], at=environment.clock())
-        return {}
+                history.append(connection, [event], at=doubts._environment.clock())
+        return 0
 
-    patch.setattr(doubt, "resolve_doubts", resolve_doubts)
+    patch.setattr(Doubts, "resolve", resolve)
 
 
 def _bounds_forget_doubt(patch: pytest.MonkeyPatch) -> None:
@@ -349,13 +349,12 @@ def _nobody_looks_again(patch: pytest.MonkeyPatch) -> None:
 
 def _numbers_are_not_read(patch: pytest.MonkeyPatch) -> None:
     """The gateway's numbers of refunds are stored, and nobody looks at them."""
-    for module in (doubt, settle):
-        patch.setattr(module, "note_refund_numbers", lambda *_, **__: 0)
+    patch.setattr(Doubts, "note_refund_numbers", lambda _: 0)
 
 
 def _nobody_is_contradicted(patch: pytest.MonkeyPatch) -> None:
     """A final state is final, whatever the gateway shows afterwards."""
-    patch.setattr(doubt, "_shown", lambda *_, **__: {})
+    patch.setattr(Doubts, "_shown_against", lambda *_: {})
 
 
 def _stopped_only_for_later_nights(patch: pytest.MonkeyPatch) -> None:
@@ -365,8 +364,7 @@ def _stopped_only_for_later_nights(patch: pytest.MonkeyPatch) -> None:
 
 def _first_row_is_taken(patch: pytest.MonkeyPatch) -> None:
     """Of rows that show one transaction in two ways the first is believed."""
-    for module in (eligibility, settle):
-        patch.setattr(module, "shown_twice", lambda _: {})
+    patch.setattr(settle, "shown_twice", lambda _: {})
 
 
 def _over_is_forgotten(patch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from recon.config.limits import Limits
 from recon.model.errors import ReconError
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
-from recon.steps.money import settle
+from recon.steps.money.gate import Allowances
 from recon.store.database import record
 from recon.store.money import bound_rows
 
@@ -103,7 +103,7 @@ def _nothing_is_bound(patch: pytest.MonkeyPatch) -> None:
 
 def _the_rule_is_asked_once(patch: pytest.MonkeyPatch) -> None:
     """What a rule approved stays approved, whatever the rule says today."""
-    patch.setattr(settle, "no_longer_by_rule", lambda *_, **__: {})
+    patch.setattr(Allowances, "no_longer_by_rule", lambda *_: {})
 
 
 @pytest.mark.parametrize(

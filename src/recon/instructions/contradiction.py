@@ -10,13 +10,13 @@ that the journal believes not to have happened. Either opens a case, whatever be
 instruction.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from recon.gateway_client.batches import is_refund_number
 from recon.instructions.instruction import Instruction
-from recon.instructions.resolution import ANSWERS_APART_MIN, Seen, by_any_clock
+from recon.instructions.resolution import ANSWERS_APART_MIN, TAKEN, Seen, by_any_clock
 from recon.model.uptime import Uptime, between
 from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 
@@ -24,13 +24,12 @@ _S = GatewayState
 _K = InstructionKind
 NOT_DONE_STATES = (InstructionState.REJECTED, InstructionState.RESOLVED_NOT_APPLIED)
 """The journal believes that nothing moved."""
-_MONEY_CAME = frozenset({_S.PAID, _S.PARTIALLY_REFUNDED, _S.REFUNDED, _S.CHARGEBACK})
 _AGAINST_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
     _K.CAPTURE: frozenset({_S.AUTHORISED, _S.EXPIRED, _S.CANCELLED, _S.FAILED}),
-    _K.CANCEL: frozenset({_S.AUTHORISED, *_MONEY_CAME}),
+    _K.CANCEL: frozenset({_S.AUTHORISED, *TAKEN}),
 }
 _AGAINST_NOT_DONE: Mapping[InstructionKind, frozenset[GatewayState]] = {
-    _K.CAPTURE: _MONEY_CAME,
+    _K.CAPTURE: TAKEN,
     _K.CANCEL: frozenset({_S.CANCELLED}),
     _K.REFUND: frozenset({_S.PARTIALLY_REFUNDED, _S.REFUNDED}),
 }
@@ -55,15 +54,11 @@ def against(ended: Instruction, *, others: Sequence[Instruction]) -> frozenset[G
 
 @dataclass(frozen=True, slots=True)
 class Opposite:
-    """What the newest answers say against the end of an instruction; falsy where they do not."""
+    """What the newest answers say against the end of an instruction."""
 
-    words: str = ""
-    is_steady: bool = False
+    words: str
+    is_steady: bool
     """Two answers, far enough apart, say so: it is a case; one alone may still be taken back."""
-
-    def __bool__(self) -> bool:
-        """Whether anything speaks against it."""
-        return bool(self.words)
 
 
 def shown_against(
@@ -71,21 +66,21 @@ def shown_against(
     *,
     seen: Sequence[Seen],
     readings: Sequence[Uptime],
-    others: Sequence[Instruction],
+    opposite: Collection[GatewayState],
     quarantined_for: timedelta,
-) -> Opposite:
-    """What contradicts the end of an instruction, in words.
+) -> Opposite | None:
+    """What contradicts the end of an instruction, in words; None where nothing does.
 
     Args:
         ended: As above, with the instant of its end.
         seen: Answers about its payment that were asked after its end, in the order of coming.
         readings: Clocks as they were read since its end, the first of all first.
-        others: As above.
+        opposite: States that say the opposite of it (`against`).
         quarantined_for: After the end; younger answers may lag behind.
     """
-    opposite, ended_at = against(ended, others=others), ended.outcome_at
+    ended_at = ended.outcome_at
     if ended_at is None:
-        return Opposite()
+        return None
     steady: list[Seen] = []
     for answer in reversed(seen):
         since = between(readings[0], answer.uptime)
@@ -94,7 +89,7 @@ def shown_against(
             break
         steady.append(answer)
     if not steady:
-        return Opposite()
+        return None
     words = (
         f"the journal has it as {ended.state}, but since "
         f"{steady[-1].queried_at:%Y-%m-%d %H:%M} UTC the gateway shows {steady[0].state}"

@@ -97,12 +97,9 @@ def clear(
     """
     if baseline.answer is not KeyAnswer.FOUND:
         return Refused(instruction, _NO_ANSWER[baseline.answer])
-    payments = tuple(dict.fromkeys(baseline.payments))
-    payment = _choose(instruction, payments=payments)
+    payment = _choose(instruction, payments=baseline.payments)
     if isinstance(payment, str):
         return Refused(instruction, payment)
-    if because := shown_twice(payments).get(payment.transaction_id):
-        return Refused(instruction, because)
     same_payment = [
         other
         for other in others

@@ -5,6 +5,8 @@ import pytest
 
 from recon.instructions.contradiction import (
     Opposite,
+    against,
+    contradicted,
     number_unexplained,
     shown_against,
 )
@@ -26,12 +28,12 @@ def _told(
 ) -> str:
     """The words of a case."""
     opposite = _opposite(item, *answers, others=others)
-    return opposite.words if opposite.is_steady else ""
+    return opposite.words if opposite and opposite.is_steady else ""
 
 
 def _opposite(
     item: Instruction, *answers: tuple[float, GatewayState], others: tuple[Instruction, ...] = ()
-) -> Opposite:
+) -> Opposite | None:
     return shown_against(
         replace(item, outcome_at=ENDED),
         seen=[
@@ -39,7 +41,7 @@ def _opposite(
             for minutes, state in answers
         ],
         readings=[Uptime("boot", 0)],
-        others=others,
+        opposite=against(item, others=others),
         quarantined_for=QUARANTINE,
     )
 
@@ -95,9 +97,9 @@ def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
     """The newest answer alone, after the quarantine; what came too early says nothing at all."""
     once = _opposite(CAPTURE, (20, S.PAID), (30, S.AUTHORISED))
 
-    assert "the gateway shows authorised" in once.words
-    assert not once.is_steady
-    assert not _opposite(CAPTURE, (14, S.AUTHORISED))
+    assert once is not None
+    assert ("the gateway shows authorised" in once.words, once.is_steady) == (True, False)
+    assert _opposite(CAPTURE, (14, S.AUTHORISED)) is None
 
 
 def test_another_instruction_that_moved_explains_what_is_shown() -> None:
@@ -127,3 +129,84 @@ def test_a_number_that_nobody_named_is_told(
 
     assert expected in words
     assert bool(words) == bool(expected)
+
+
+NUMBERED = replace(INSTRUCTION, kind=InstructionKind.REFUND, state=J.CONFIRMED, amount=100)
+Sent = tuple[InstructionState, str]
+
+
+def _cases(*sent: Sent) -> dict[str, str]:
+    refunds = [
+        replace(NUMBERED, instruction_id=f"i{place}", state=state, refund_reference_id=reference)
+        for place, (state, reference) in enumerate(sent, start=1)
+    ]
+    return {item.instruction_id: told for item, told in contradicted(refunds)}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [],
+        [(J.CONFIRMED, "T1-01")],
+        [(J.CONFIRMED, "T1-01"), (J.CONFIRMED, "T1-02"), (J.CONFIRMED, "T1-03")],
+        [(J.CONFIRMED, "T1-01"), (J.RESOLVED_APPLIED, ""), (J.CONFIRMED, "T1-03")],
+        [(J.CONFIRMED, "T1-01"), (J.RESOLVED_NOT_APPLIED, ""), (J.CONFIRMED, "T1-02")],
+        [(J.CONFIRMED, "T1-01"), (J.REJECTED, ""), (J.CONFIRMED, "T1-02")],
+        [(J.CONFIRMED, "T1-01"), (J.NEEDS_HUMAN, ""), (J.CONFIRMED, "T1-03")],
+        [(J.CONFIRMED, "T1-01"), (J.RESOLVED_NOT_APPLIED, "")],
+        [(J.CONFIRMED, "RF-9001"), (J.CONFIRMED, "RF-9007")],
+        [(J.CONFIRMED, ""), (J.CONFIRMED, "")],
+        [(J.CONFIRMED, "T1-xx"), (J.CONFIRMED, "T1")],
+    ],
+)
+def test_numbers_that_fit_open_nothing(sent: list[Sent]) -> None:
+    """One after the other, or with a refund in between that may have the number left out."""
+    assert _cases(*sent) == {}
+
+
+@pytest.mark.parametrize("first", [J.CONFIRMED, J.RESOLVED_APPLIED])
+@pytest.mark.parametrize("second", [J.CONFIRMED, J.RESOLVED_APPLIED, J.RESOLVED_NOT_APPLIED])
+@pytest.mark.parametrize("reference", ["T1-01", "RF-9001"])
+def test_one_id_for_two_refunds_is_a_case_of_the_later(
+    first: InstructionState, second: InstructionState, reference: str
+) -> None:
+    """Two refunds under one id of the gateway had one effect at most, whatever its form."""
+    told = _cases((first, reference), (second, reference))
+
+    assert list(told) == ["i2"]
+    assert f"gave it the id {reference}, which instruction i1 had before" in told["i2"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "case"),
+    [
+        ([(J.CONFIRMED, "T1-01"), (J.CONFIRMED, "T1-03")], "i2"),
+        ([(J.CONFIRMED, "T1-01"), (J.REJECTED, "T1-03")], "i2"),
+        ([(J.CONFIRMED, "T1-02")], "i1"),
+        ([(J.CONFIRMED, "T1-01"), (J.RESOLVED_APPLIED, ""), (J.CONFIRMED, "T1-04")], "i3"),
+        ([(J.CONFIRMED, "T1-01"), (J.RESOLVED_NOT_APPLIED, ""), (J.CONFIRMED, "T1-03")], "i2"),
+        ([(J.CONFIRMED, "T1-01"), (J.REJECTED, ""), (J.CONFIRMED, "T1-03")], "i2"),
+        ([(J.RESOLVED_NOT_APPLIED, ""), (J.CONFIRMED, "T1-02")], "i1"),
+        ([(J.CONFIRMED, "T1-02"), (J.CONFIRMED, "T1-01")], "i2"),
+    ],
+)
+def test_a_number_that_nobody_has_is_a_case(sent: list[Sent], case: str) -> None:
+    """Of what the journal calls not done, else of the refund whose number shows the other one."""
+    assert case in _cases(*sent)
+
+
+def test_a_repeated_id_explains_one_number_left_out() -> None:
+    """The refund that repeats may have the number that nobody has: one case, not two."""
+    sent = [(J.CONFIRMED, "T1-01"), (J.CONFIRMED, "T1-01"), (J.CONFIRMED, "T1-03")]
+
+    assert list(_cases(*sent)) == ["i2"]
+
+
+def test_a_case_says_what_the_numbers_were() -> None:
+    """People read both numbers, and whether the movement is known to be not ours."""
+    told = _cases((J.CONFIRMED, "T1-01"), (J.CONFIRMED, "T1-03"))
+
+    assert told["i2"] == (
+        "the journal has it as confirmed, but the gateway numbered it -03 after -01: one between "
+        "them took effect, and it is not ours"
+    )

@@ -25,7 +25,6 @@ from recon.model.words import InstructionKind, InstructionState, KeyAnswer
 from recon.privacy.own_files import make_folder
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import keep, note_asked, reply_rows, seal, this_moment
-from recon.steps.money.doubt import note_refund_numbers
 from recon.steps.money.gate import Gate, restored_since, sending_stopped
 from recon.steps.money.settle import WITHDRAW_IT, MoneyOfRun
 from recon.store.database.night_lock import account_lock
@@ -150,8 +149,8 @@ def _carry_out(request: HandRequest, *, environment: Environment) -> Instruction
         workbook="",
         problem="",
     )
-    note_refund_numbers(run, environment=environment)
     money = MoneyOfRun(run, environment=environment)
+    money.doubts.note_refund_numbers()
     baseline = _ask(request, run=run, money=money, environment=environment)
     payment = _payment(request, baseline=baseline)
     instruction = _planned(request, payment=payment, run=run, money=money, environment=environment)

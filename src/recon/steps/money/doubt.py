@@ -42,6 +42,7 @@ from recon.model.business_date import Grace
 from recon.model.errors import AmountError, Defect, SignerError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
+from recon.model.uptime import Uptime
 from recon.model.words import CONFIRMED_STATES, GatewayState, InstructionKind, InstructionState
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storages_of
@@ -62,47 +63,335 @@ UNDECIDED = (InstructionState.IN_DOUBT, InstructionState.NEEDS_HUMAN)
 FINAL_STATES = frozenset({InstructionState.RESOLVED_APPLIED, InstructionState.RESOLVED_NOT_APPLIED})
 
 
-def sweep(
-    run: Run, *, journal: StoredJournal, gateway: GatewayOfMoney, environment: Environment
-) -> int:
-    """Close every batch that a dead sender left open; returns how many. A dry run only counts."""
-    with environment.store.reading() as connection:
-        open_batches = instruction_rows.open_batches(connection, run)
-    if run.mode is Mode.DRY_RUN:
+class Doubts:
+    """What one run finds of its account's earlier money; a dry run ends nothing and opens no case.
+
+    Args:
+        run: The night, or the value that stands for none.
+        environment: Store, settings and clocks.
+        journal: Where batches are closed.
+        gateway: Makes the bytes of a batch again, and reads its kept reply.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        environment: Environment,
+        journal: StoredJournal,
+        gateway: GatewayOfMoney,
+    ) -> None:
+        self._run, self._environment, self._store = run, environment, environment.store
+        self._journal, self._gateway = journal, gateway
+        self._is_dry = run.mode is Mode.DRY_RUN
+        self._settings, self._rules = environment.settings, environment.settings.rules
+        deadline = timedelta(seconds=self._settings.gateway.deadline_seconds)
+        self._quarantined_for = quarantine(deadline)
+
+    def sweep(self) -> int:
+        """Close every batch that a dead sender left open; returns how many there are."""
+        with self._store.reading() as connection:
+            open_batches = instruction_rows.open_batches(connection, self._run)
+        for stored in () if self._is_dry else open_batches:
+            if not self._judge_again(stored):
+                at = self._environment.clock()
+                self._journal.doubt(stored.batch_id, reason=SENDER_GONE, at=at)
         return len(open_batches)
-    for open_batch in open_batches:
-        if not _judge_again(open_batch, journal=journal, gateway=gateway, environment=environment):
-            journal.doubt(open_batch.batch_id, reason=SENDER_GONE, at=environment.clock())
-    return len(open_batches)
 
-
-def _judge_again(
-    stored: OpenBatch,
-    *,
-    journal: StoredJournal,
-    gateway: GatewayOfMoney,
-    environment: Environment,
-) -> bool:
-    """T2b from the kept reply; False without one, or where the same bytes cannot be made again."""
-    if stored.reply is None:
-        return False
-    with environment.store.reading() as connection:
-        rows = instruction_rows.rows_of_batch(connection, stored.batch_id)
-    try:
-        request = gateway.prepare([Cleared(row, _payment_of(row)) for row in rows])
-    except Defect:
-        # Under today's configuration it could not be sent any more: doubt, not a dead end.
-        return False
-    except UnsignedError as error:
-        if error.final:
+    def _judge_again(self, stored: OpenBatch) -> bool:
+        """T2b from the kept reply; False without one, or where its bytes cannot be made again."""
+        if stored.reply is None:
             return False
-        # Nobody is there to sign: the reply is kept, and is judged when somebody is.
-        raise SignerError(str(error)) from error
-    if request.body_sha256 != stored.body_sha256:
-        return False
-    reply = gateway.read(request, stored.reply)
-    journal.record(stored.batch_id, reply, at=environment.clock())
-    return True
+        with self._store.reading() as connection:
+            rows = instruction_rows.rows_of_batch(connection, stored.batch_id)
+        try:
+            request = self._gateway.prepare([Cleared(row, _payment_of(row)) for row in rows])
+        except Defect:
+            # Under today's configuration it could not be sent any more: doubt, not a dead end.
+            return False
+        except UnsignedError as error:
+            if error.final:
+                return False
+            # Nobody is there to sign: the reply is kept, and is judged when somebody is.
+            raise SignerError(str(error)) from error
+        if request.body_sha256 != stored.body_sha256:
+            return False
+        reply = self._gateway.read(request, stored.reply)
+        self._journal.record(stored.batch_id, reply, at=self._environment.clock())
+        return True
+
+    def resolve(self) -> int:
+        """End every doubt that the evidence decides; returns how many came to another state."""
+        if self._is_dry:
+            return 0
+        with self._store.writing() as connection:
+            doubts = self.note_clocks(connection)
+        searched = self._search_refunds()
+        settled_lines = self._settled_lines()
+        is_signed = False
+        if doubts:
+            # Whether a message's signature covers all that it says of a payment.
+            account = gateway_account(
+                self._settings, merchant_id=self._run.merchant_id, account_id=self._run.account_id
+            )
+            is_signed = account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS)
+        ended = 0
+        with self._store.writing() as connection:
+            for item in instruction_rows.find(connection, self._run, state=UNDECIDED):
+                resolution = self._by_settlement(connection, item, lines=settled_lines)
+                if resolution is None and item.state is InstructionState.IN_DOUBT:
+                    signed = self._signed(connection, item) if is_signed else []
+                    search = searched.get(item.instruction_id)
+                    resolution = self._by_answers(connection, item, signed=signed, search=search)
+                if resolution is None or resolution.state is item.state:
+                    continue
+                values: dict[str, Any] = {"message": resolution.evidence[:400]}
+                if resolution.state in FINAL_STATES:
+                    values["outcome_at"] = self._environment.clock()
+                event = move(connection, item, to=resolution.state, values=values)
+                uptime = self._environment.uptime()
+                read = case_rows.clock_event(item.instruction_id, uptime=uptime)
+                append(connection, [event, read], at=self._environment.clock())
+                ended += 1
+        return ended
+
+    def note_clocks(self, connection: Connection) -> int:
+        """Start the clock that nobody can set for every doubt that has none; how many there are."""
+        ids = [item.instruction_id for item in self._in_doubt(connection)]
+        uptime, at = self._environment.uptime(), self._environment.clock()
+        case_rows.note_clocks(connection, ids, uptime=uptime, at=at)
+        return len(ids)
+
+    def _in_doubt(self, connection: Connection) -> list[Instruction]:
+        return instruction_rows.find(connection, self._run, state=(InstructionState.IN_DOUBT,))
+
+    def _search_refunds(self) -> Mapping[str, SearchedRefund]:
+        """Ask for doubtful refunds by our own reference, where the gateway has such a search.
+
+        Returns what it said now, by instruction: rows of earlier searches prove nothing without it.
+        """
+        environment = self._environment
+        if self._settings.gateway.profile != PROFILE_WITH_SEARCH:
+            return {}
+        with self._store.reading() as connection:
+            refunds = {
+                item.instruction_id: item
+                for item in self._in_doubt(connection)
+                if item.kind is InstructionKind.REFUND
+            }
+            known = case_rows.known_refund(connection, self._run)
+        if not refunds:
+            return {}
+        uptime = environment.uptime()
+        answers = asyncio.run(
+            search_refunds(
+                sorted({*refunds, *([known.instruction_id] if known else ())}),
+                account=(self._run.merchant_id, self._run.account_id),
+                settings=self._settings,
+                clock=environment.clock,
+                randomness=environment.randomness,
+            )
+        )
+        shown = ""  # the id of the known refund where the search showed exactly it
+        if known and (answer := answers.get(known.instruction_id)):
+            number = answer.reference_of(amount=known.amount, currency=known.currency)
+            shown = known.refund_reference_id if number == known.refund_reference_id else ""
+        searched: dict[str, SearchedRefund] = {}
+        with self._store.writing() as connection:
+            for wanted in sorted(answers.keys() & refunds.keys()):
+                answer, ours = answers[wanted], refunds[wanted]
+                reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
+                if reference is not None:
+                    at = answer.queried_at or environment.clock()
+                    asked = replace(uptime, gateway_at=answer.gateway_at)
+                    searched[wanted] = SearchedRefund(reference, at, shown, asked)
+                    case_rows.save_search(connection, wanted, search=searched[wanted])
+        return searched
+
+    def _settled_lines(self) -> list[SettledLine]:
+        """What settlement files tell of all that is undecided: files are read outside a turn.
+
+        Nothing where files are not those that the history bound: the gate says so, and nothing is
+        ended by them.
+        """
+        with self._store.reading() as connection:
+            undecided = instruction_rows.find(connection, self._run, state=UNDECIDED)
+            if not undecided or any(facts_rows.changed(connection)):
+                return []
+            storages = storages_of(self._environment)
+            return Settlements(connection, self._run, storages).evidence(
+                transactions={item.transaction_id for item in undecided},
+                references={each for item in undecided for each in our_references(item)},
+            )
+
+    def _by_settlement(
+        self, connection: Connection, item: Instruction, *, lines: Sequence[SettledLine]
+    ) -> Resolution | None:
+        """What the gateway's settlement files decide, also of what was handed to a person."""
+        about = lines_about(item, lines=lines)
+        if not about:
+            return None
+        return by_settlement(item, lines=about, known={*self._own_refunds(connection, item)})
+
+    def _own_refunds(self, connection: Connection, item: Instruction) -> list[str]:
+        payment = item.transaction_id
+        return case_rows.own_refunds(connection, self._run, transaction_id=payment)
+
+    def _by_answers(
+        self,
+        connection: Connection,
+        item: Instruction,
+        *,
+        signed: Sequence[Seen],
+        search: SearchedRefund | None,
+    ) -> Resolution | None:
+        """What the gateway's answers, searches and messages since the doubt decide."""
+        since = item.in_doubt_since
+        if since is None:
+            return None
+        # Whoever writes the table can add searches to it, but not make the gateway say so tonight.
+        searches: list[SearchedRefund] = []
+        if search is not None:
+            stored = case_rows.searches(connection, item.instruction_id)
+            silent = (one for one in stored if not one.refund_reference_id and one != search)
+            searches = [*silent, search]
+        seen, readings = self._seen(connection, item)
+        visible = Grace.parse(self._rules.grace.refund_visible)
+        return resolve(
+            item,
+            evidence=DoubtEvidence(
+                seen=seen,
+                refunds=searches,
+                messages=self._told(connection, item),
+                signed=signed,
+                readings=readings,
+                uptime=self._environment.uptime(),
+            ),
+            now=self._environment.clock(),
+            quarantined_for=self._quarantined_for,
+            refund_visible_until=self._rules.business_calendar.due_at(since, grace=visible),
+        )
+
+    def _seen(
+        self, connection: Connection, item: Instruction, *, is_ended: bool = False
+    ) -> tuple[list[Seen], list[Uptime]]:
+        """What answers since an instruction came to its state show of its payment, and the clocks.
+
+        `is_ended`: clocks that were read before it was ended are of the doubt, not of its end.
+        """
+        since = case_rows.last_change(connection, item.instruction_id)
+        rows = ShownAnswers(connection, self._run, self._environment).evidence(
+            item.order_no, after=since
+        )
+        seen = seen_of(rows, transaction_id=item.transaction_id, rules=self._rules)
+        after = since if is_ended else 0
+        noted = case_rows.readings(connection, item.instruction_id, after=after)
+        return [*seen], [*noted, *map(uptime_in, rows)]
+
+    def _told(self, connection: Connection, item: Instruction) -> tuple[str, ...]:
+        """Messages about a refund's payment that may be about it; their signature covers a part."""
+        if item.kind is not InstructionKind.REFUND:
+            return ()
+        of = {item.transaction_id} - {""}
+        evidence = notification_rows.evidence_of(connection, self._run, transaction_ids=of)
+        references = [message.fields.get("refund_reference_id", "") for message in evidence]
+        known = self._own_refunds(connection, item)
+        skipped = number_unexplained(known=known, refund_ids=references)
+        named = (
+            f"the gateway told of refund {reference or 'of ours'} with our reference at "
+            f"{message.received_at:%Y-%m-%d %H:%M:%S} UTC (message {message.sha256[:12]})"
+            for reference, message in zip(references, evidence, strict=True)
+            if (message.fields.get("refund_reference") or message.fields.get("request_id"))
+            == item.instruction_id
+            and message.currency == item.currency
+        )
+        return tuple(filter(None, (skipped, *named)))
+
+    def _signed(self, connection: Connection, item: Instruction) -> list[Seen]:
+        """States of exactly this payment in messages whose signature covers all of it."""
+        payment = item.transaction_id
+        states = notification_rows.signed_states(connection, item, transaction_id=payment)
+        return [
+            Seen(self._rules.state_of(fields["order_status"]), state.received_at)
+            for state in states
+            for fields in [state.fields]
+            if (fields["order_no"], fields["currency"]) == (item.order_no, item.currency)
+            and _minor_units(fields["amount"], currency=fields["currency"]) == item.payment_amount
+        ]
+
+    def note_contradictions(self) -> int:
+        """Open a case for each final instruction that the gateway contradicts; how many it opened.
+
+        What it shows, and the numbers of refunds.
+        """
+        if self._is_dry:
+            return 0
+        with self._store.writing() as connection:
+            against_us = self._shown_against(connection)
+            cases = {item: one.words for item, one in against_us.items() if one.is_steady}
+            for item, reason in cases.items():
+                case_rows.open_case(connection, item, reason=reason, at=self._environment.clock())
+            once = [
+                # Until it comes again it opens no case.
+                f"{item.kind} of {item.subject}: {one.words}; said again, two people decide"
+                for item, one in against_us.items()
+                if item not in cases
+            ]
+            now = self._environment.clock()
+            runs.note_unverified(connection, self._run.run_id, sentences=once, now=now)
+        return len(cases) + self.note_refund_numbers()
+
+    def _shown_against(self, connection: Connection) -> dict[Instruction, Opposite]:
+        """Those whose payment tonight is in an opposite state, held against all answers."""
+        run = self._run
+        answers = ShownAnswers(connection, run, self._environment)
+        shown = answers.statuses_shown(case_rows.ended_payments(connection, run))
+        ended = case_rows.shown_ended(connection, run, shown=shown)
+        payments = [item.transaction_id for item, _ in ended]
+        others = instruction_rows.find_by(connection, run, column="transaction_id", values=payments)
+        opposites: dict[Instruction, Opposite] = {}
+        for item, status in ended:
+            beside = [
+                other
+                for other in others.get(item.transaction_id, ())
+                if other.instruction_id != item.instruction_id
+            ]
+            states = against(item, others=beside)
+            if self._rules.state_of(status) not in states:
+                continue
+            if item.state not in CONFIRMED_STATES and status == item.baseline_status:
+                continue  # it stood so before anything was sent
+            seen, readings = self._seen(connection, item, is_ended=True)
+            opposite = shown_against(
+                item,
+                seen=[one for one in seen if one.state is not GatewayState.NONE],
+                readings=readings,
+                opposite=states,
+                quarantined_for=self._quarantined_for,
+            )
+            if opposite is not None:
+                opposites[item] = opposite
+        return opposites
+
+    def note_refund_numbers(self) -> int:
+        """Open a case for each refund that the gateway's numbers contradict; returns how many.
+
+        What people closed is not opened again.
+        """
+        if self._is_dry:
+            return 0
+        with self._store.writing() as connection:
+            numbered = case_rows.numbered_refunds(connection, self._run)
+            known = case_rows.with_case(connection, self._run)
+            new = {
+                item: reason
+                for refunds in numbered
+                for item, reason in contradicted(refunds)
+                if item.instruction_id not in known
+            }
+            for item, reason in new.items():
+                case_rows.open_case(connection, item, reason=reason, at=self._environment.clock())
+        return len(new)
 
 
 def _payment_of(row: Instruction) -> ShownPayment:
@@ -111,305 +400,8 @@ def _payment_of(row: Instruction) -> ShownPayment:
     )
 
 
-def resolve_doubts(run: Run, *, environment: Environment) -> dict[InstructionState, int]:
-    """End every doubt that the evidence decides; returns how many came to which state.
-
-    A dry run ends none.
-    """
-    if run.mode is Mode.DRY_RUN:
-        return {}
-    with environment.store.writing() as connection:
-        doubts = note_doubts(connection, run, environment=environment)
-    searched = _search_refunds(run, environment=environment)
-    ended: dict[InstructionState, int] = {}
-    settled_lines = _lines(run, environment=environment)
-    is_signed = False
-    if doubts:
-        # Whether a message's signature covers all that it says of a payment.
-        account = gateway_account(
-            environment.settings, merchant_id=run.merchant_id, account_id=run.account_id
-        )
-        is_signed = account.signed_in_messages.issuperset(notification_rows.SIGNED_FIELDS)
-    with environment.store.writing() as connection:
-        for item in instruction_rows.find(connection, run, state=UNDECIDED):
-            resolution = _settled(connection, item, run=run, lines=settled_lines)
-            if resolution is None and item.state is InstructionState.IN_DOUBT:
-                signed = _signed(connection, item, environment=environment) if is_signed else []
-                resolution = _resolution_of(
-                    connection,
-                    item,
-                    run=run,
-                    signed=signed,
-                    searched=searched.get(item.instruction_id),
-                    environment=environment,
-                )
-            if resolution is None or resolution.state is item.state:
-                continue
-            values: dict[str, Any] = {"message": resolution.evidence[:400]}
-            if resolution.state in FINAL_STATES:
-                values["outcome_at"] = environment.clock()
-            event = move(connection, item, to=resolution.state, values=values)
-            read = case_rows.clock_event(item.instruction_id, uptime=environment.uptime())
-            append(connection, [event, read], at=environment.clock())
-            ended[resolution.state] = ended.get(resolution.state, 0) + 1
-    return ended
-
-
-def note_doubts(connection: Connection, run: Run, *, environment: Environment) -> int:
-    """Start the clock that nobody can set for every doubt of the account that has none.
-
-    Returns how many doubts there are.
-    """
-    doubtful = instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
-    ids = [item.instruction_id for item in doubtful]
-    case_rows.note_clocks(connection, ids, uptime=environment.uptime(), at=environment.clock())
-    return len(ids)
-
-
-def _search_refunds(run: Run, *, environment: Environment) -> Mapping[str, SearchedRefund]:
-    """Ask for doubtful refunds by our own reference, where the gateway has such a search.
-
-    Returns what it said now, by instruction: rows of earlier searches prove nothing without it.
-    """
-    if environment.settings.gateway.profile != PROFILE_WITH_SEARCH:
-        return {}
-    with environment.store.reading() as connection:
-        doubtful = instruction_rows.find(connection, run, state=(InstructionState.IN_DOUBT,))
-        known = case_rows.known_refund(connection, run)
-    refunds = {
-        item.instruction_id: item for item in doubtful if item.kind is InstructionKind.REFUND
-    }
-    if not refunds:
-        return {}
-    uptime = environment.uptime()
-    answers = asyncio.run(
-        search_refunds(
-            sorted({*refunds, *([known.instruction_id] if known else ())}),
-            account=run.account,
-            settings=environment.settings,
-            clock=environment.clock,
-            randomness=environment.randomness,
-        )
-    )
-    shown = ""  # the id of the known refund where the search showed exactly it
-    if known and (answer := answers.get(known.instruction_id)):
-        number = answer.reference_of(amount=known.amount, currency=known.currency)
-        shown = known.refund_reference_id if number == known.refund_reference_id else ""
-    searched: dict[str, SearchedRefund] = {}
-    with environment.store.writing() as connection:
-        for wanted, answer in answers.items():
-            ours = refunds.get(wanted)
-            if ours is None:
-                continue
-            reference = answer.reference_of(amount=ours.amount, currency=ours.currency)
-            if reference is not None:
-                at = answer.queried_at or environment.clock()
-                asked = replace(uptime, gateway_at=answer.gateway_at)
-                searched[wanted] = SearchedRefund(reference, at, shown, asked)
-                case_rows.save_search(connection, wanted, search=searched[wanted])
-    return searched
-
-
-def _lines(run: Run, *, environment: Environment) -> list[SettledLine]:
-    """What settlement files tell of all that is undecided: files are read outside a turn.
-
-    Nothing where files are not those that the history bound: the gate says so, and nothing is ended
-    by them.
-    """
-    with environment.store.reading() as connection:
-        undecided = instruction_rows.find(connection, run, state=UNDECIDED)
-        if not undecided or any(facts_rows.changed(connection)):
-            return []
-        return Settlements(connection, run, storages_of(environment)).evidence(
-            transactions={item.transaction_id for item in undecided},
-            references={each for item in undecided for each in our_references(item)},
-        )
-
-
-def _settled(
-    connection: Connection, item: Instruction, *, run: Run, lines: Sequence[SettledLine]
-) -> Resolution | None:
-    """What the gateway's settlement files decide, also of what was handed to a person."""
-    about = lines_about(item, lines=lines)
-    if not about:
-        return None
-    refunds = case_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
-    return by_settlement(item, lines=about, known={*refunds})
-
-
-def _resolution_of(
-    connection: Connection,
-    item: Instruction,
-    *,
-    run: Run,
-    signed: Sequence[Seen],
-    searched: SearchedRefund | None,
-    environment: Environment,
-) -> Resolution | None:
-    since = item.in_doubt_since
-    if since is None:
-        return None
-    rules = environment.settings.rules
-    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    doubted = case_rows.last_change(connection, item.instruction_id)
-    rows = ShownAnswers(connection, run, environment).evidence(item.order_no, after=doubted)
-    seen = seen_of(rows, transaction_id=item.transaction_id, rules=rules)
-    noted = case_rows.readings(connection, item.instruction_id)
-    return resolve(
-        item,
-        evidence=DoubtEvidence(
-            seen=[*seen],
-            refunds=_searches_until(connection, item, last=searched),
-            messages=_told(connection, item, run=run),
-            signed=signed,
-            readings=[*noted, *map(uptime_in, rows)],
-            uptime=environment.uptime(),
-        ),
-        now=environment.clock(),
-        quarantined_for=quarantine(deadline),
-        refund_visible_until=rules.business_calendar.due_at(
-            since, grace=Grace.parse(rules.grace.refund_visible)
-        ),
-    )
-
-
-def _searches_until(
-    connection: Connection, item: Instruction, *, last: SearchedRefund | None
-) -> list[SearchedRefund]:
-    """What tonight's search said, behind earlier ones that found nothing either.
-
-    Whoever writes the table can add searches to it, but not make the gateway say so tonight.
-    """
-    if last is None:
-        return []
-    stored = case_rows.searches(connection, item.instruction_id)
-    earlier = (each for each in stored if not each.refund_reference_id and each != last)
-    return [*earlier, last]
-
-
-def _told(connection: Connection, item: Instruction, *, run: Run) -> tuple[str, ...]:
-    """Messages about a refund's payment that may be about it; their signature covers a part."""
-    if item.kind is not InstructionKind.REFUND:
-        return ()
-    of = {item.transaction_id} - {""}
-    evidence = notification_rows.evidence_of(connection, run, transaction_ids=of)
-    known = case_rows.own_refunds(connection, run, transaction_id=item.transaction_id)
-    references = [message.fields.get("refund_reference_id", "") for message in evidence]
-    skipped = number_unexplained(known=known, refund_ids=references)
-    named = (
-        f"the gateway told of refund {reference or 'of ours'} with our reference at "
-        f"{message.received_at:%Y-%m-%d %H:%M:%S} UTC (message {message.sha256[:12]})"
-        for reference, message in zip(references, evidence, strict=True)
-        if (message.fields.get("refund_reference") or message.fields.get("request_id"))
-        == item.instruction_id
-        and message.currency == item.currency
-    )
-    return tuple(filter(None, (skipped, *named)))
-
-
-def _signed(connection: Connection, item: Instruction, *, environment: Environment) -> list[Seen]:
-    """States of exactly this payment in messages whose signature covers all of it."""
-    payment = item.transaction_id
-    states = notification_rows.signed_states(connection, item, transaction_id=payment)
-    rules = environment.settings.rules
-    return [
-        Seen(rules.state_of(fields["order_status"]), state.received_at)
-        for state in states
-        for fields in [state.fields]
-        if (fields["order_no"], fields["currency"]) == (item.order_no, item.currency)
-        and _minor_units(fields["amount"], currency=fields["currency"]) == item.payment_amount
-    ]
-
-
 def _minor_units(text: str, *, currency: str) -> int | None:
     try:
         return parse_minor_units(text, currency=currency)
     except AmountError:
         return None
-
-
-def note_contradictions(run: Run, *, environment: Environment) -> int:
-    """Open a case for each final instruction that the gateway contradicts; returns how many.
-
-    A dry run opens none.
-    """
-    if run.mode is Mode.DRY_RUN:
-        return 0
-    with environment.store.writing() as connection:
-        answers = ShownAnswers(connection, run, environment)
-        shown = answers.statuses_shown(case_rows.ended_payments(connection, run))
-        ended = case_rows.shown_ended(connection, run, shown=shown)
-        others = instruction_rows.find_by(
-            connection,
-            run,
-            column="transaction_id",
-            values=[item.transaction_id for item, _ in ended],
-        )
-        against_us = _shown(connection, run, pairs=ended, others=others, environment=environment)
-        cases = {
-            item: opposite.words for item, opposite in against_us.items() if opposite.is_steady
-        }
-        for item, reason in cases.items():
-            case_rows.open_case(connection, item, reason=reason, at=environment.clock())
-        once = [
-            # Until it comes again it opens no case.
-            f"{item.kind} of {item.subject}: {opposite.words}; said again, two people decide"
-            for item, opposite in against_us.items()
-            if item not in cases
-        ]
-        runs.note_unverified(connection, run.run_id, sentences=once, now=environment.clock())
-    return len(cases) + note_refund_numbers(run, environment=environment)
-
-
-def _shown(
-    connection: Connection,
-    run: Run,
-    *,
-    pairs: Sequence[tuple[Instruction, str]],
-    others: Mapping[str, Sequence[Instruction]],
-    environment: Environment,
-) -> dict[Instruction, Opposite]:
-    """Those whose payment tonight is in an opposite state, held against all answers."""
-    rules = environment.settings.rules
-    deadline = timedelta(seconds=environment.settings.gateway.deadline_seconds)
-    opposites: dict[Instruction, Opposite] = {}
-    for item, status in pairs:
-        beside = [
-            other
-            for other in others.get(item.transaction_id, ())
-            if other.instruction_id != item.instruction_id
-        ]
-        if rules.state_of(status) not in against(item, others=beside):
-            continue
-        if item.state not in CONFIRMED_STATES and status == item.baseline_status:
-            continue  # it stood so before anything was sent
-        end = case_rows.last_change(connection, item.instruction_id)
-        rows = ShownAnswers(connection, run, environment).evidence(item.order_no, after=end)
-        seen = seen_of(rows, transaction_id=item.transaction_id, rules=rules)
-        noted = case_rows.readings(connection, item.instruction_id, after=end)
-        if opposite := shown_against(
-            item,
-            seen=[one for one in seen if one.state is not GatewayState.NONE],
-            readings=[*noted, *map(uptime_in, rows)],
-            others=beside,
-            quarantined_for=quarantine(deadline),
-        ):
-            opposites[item] = opposite
-    return opposites
-
-
-def note_refund_numbers(run: Run, *, environment: Environment) -> int:
-    """Open a case for each refund that the gateway's numbers contradict; returns how many.
-
-    A dry run opens none. What people closed is not opened again.
-    """
-    if run.mode is Mode.DRY_RUN:
-        return 0
-    with environment.store.writing() as connection:
-        numbered = case_rows.numbered_refunds(connection, run)
-        cases = {item: reason for refunds in numbered for item, reason in contradicted(refunds)}
-        known = case_rows.with_case(connection, run)
-        new = {item: reason for item, reason in cases.items() if item.instruction_id not in known}
-        for item, reason in new.items():
-            case_rows.open_case(connection, item, reason=reason, at=environment.clock())
-    return len(new)

@@ -8,17 +8,18 @@ lapse).
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from recon.config.limits import CurrencyLimits
 from recon.desk.endorsement import Kind
 from recon.instructions.instruction import Instruction
 from recon.instructions.planning import (
     RULE_APPROVER,
     TWO_PEOPLE,
-    Bounds,
     RuleAllowance,
     SendingAllowance,
 )
@@ -163,18 +164,6 @@ def link_missing(store: Store, *, reports: Path, account: tuple[str, str]) -> st
     return problem_of(HeadFile(reports), accounts=[account], reading=store.reading)
 
 
-def note_head(run: Run, *, environment: Environment) -> None:
-    """Write the newest link beside the reports, on the disk when this returns.
-
-    Raises:
-        HistoryBrokenError: the file has a link that this database lacks. Such a database notes
-            nothing: its own link would vouch for it in the next night, and make the newest one look
-            restored when it is put back. Only people accept it.
-        OutputError: the file cannot be written.
-    """
-    Notes(run, environment=environment).note()
-
-
 class Notes:
     """Heads noted while one run sends; what it read of the file before is not read again."""
 
@@ -185,7 +174,14 @@ class Notes:
         self._seen = 0
 
     def note(self) -> None:
-        """As `note_head`."""
+        """Write the newest link beside the reports, on the disk when this returns.
+
+        Raises:
+            HistoryBrokenError: the file has a link that this database lacks. Such a database notes
+                nothing: its own link would vouch for it in the next night, and make the newest one
+                look restored when it is put back. Only people accept it.
+            OutputError: the file cannot be written.
+        """
         foreign = self._side.note(
             self._own_head, of=f"run {self._run.run_id}", at=self._environment.clock()
         )
@@ -306,11 +302,12 @@ def judge(
     chain_problem: str,
     unproven_nights: Mapping[date, str],
     books_unread: str = "",
+    stopped: str = "",
 ) -> Gate:
     """The gate from its proofs.
 
     `unproven_nights` has beside each date why its release does not count; `books_unread` says why
-    the ledger was not read.
+    the ledger was not read, `stopped` who stopped all sending.
     """
     failed = [total for total in totals if not total.passed]
     closed = ""
@@ -336,7 +333,7 @@ def judge(
             f"the ledger was not read ({books_unread}); refunds and payouts wait until it is, "
             "captures and cancels go on"
         )
-    return Gate(closed, "; ".join(held))
+    return Gate("; ".join(filter(None, (stopped, closed))), "; ".join(held))
 
 
 def gate_of(run: Run, *, environment: Environment) -> Gate:
@@ -345,7 +342,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     if not foreign and _file_of(run, environment=environment).standing().unresolved:
         # A process ended between a note and the end of its commit. Its link is in this database:
         # noted for good, with the newest. It is not: it never happened.
-        note_head(run, environment=environment)
+        Notes(run, environment=environment).note()
     words = Endorsed(environment.desk)
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
@@ -377,7 +374,11 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         )
         unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return judge(
-        totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
+        totals=totals,
+        chain_problem=problem,
+        unproven_nights=unproven,
+        books_unread=unread,
+        stopped=str(sending_stopped(environment) or ""),
     )
 
 
@@ -458,84 +459,75 @@ def sending_stopped(environment: Environment) -> Stopped | None:
         return sending_rows.stopped(connection)
 
 
-def halted(gate: Gate, *, environment: Environment) -> Gate:
-    """The gate, closed for everything while sending is stopped."""
-    stop = sending_stopped(environment)
-    if stop is None:
-        return gate
-    reasons = "; ".join(part for part in (str(stop), gate.closed_because) if part)
-    return replace(gate, closed_because=reasons)
+class Allowances:
+    """What limits.toml still leaves one run to approve by rule, and to send."""
 
+    def __init__(self, connection: Connection, run: Run, *, environment: Environment) -> None:
+        self._connection, self._run, self._settings = connection, run, environment.settings
+        self._calendar = environment.settings.rules.business_calendar
+        self._clock = environment.clock
+        self._account = environment.settings.account(run.merchant_id, account_id=run.account_id)
 
-def rule_allowance(connection: Connection, run: Run, *, environment: Environment) -> RuleAllowance:
-    """What planning may approve by rule, less what it approved earlier in this night."""
-    return RuleAllowance(
-        _bounds(run, environment=environment),
-        approved=sending_rows.approved_by_rule(connection, run),
-        paid_before=sending_rows.paid_payees(connection, run),
-        needs_limit=not environment.settings.is_sandbox,
-    )
+    def rule(self) -> RuleAllowance:
+        """What planning may approve by rule, less what it approved earlier in this night."""
+        connection, run = self._connection, self._run
+        approved = sending_rows.approved_by_rule(connection, run)
+        return self._rule(approved, paid_before=sending_rows.paid_payees(connection, run))
 
+    def _rule(
+        self, approved: Mapping[str, int], *, paid_before: AbstractSet[str] = frozenset()
+    ) -> RuleAllowance:
+        return RuleAllowance(
+            self._bounds,
+            approved=approved,
+            paid_before=paid_before,
+            needs_limit=not self._settings.is_sandbox,
+        )
 
-def rule_approves(connection: Connection, run: Run, *, environment: Environment) -> bool:
-    """Whether a rule may approve at all tonight; else everything waits for people."""
-    settings = environment.settings
-    account = settings.account(run.merchant_id, account_id=run.account_id)
-    return account.auto_approve and not by_people_only(
-        connection, run, calendar=settings.rules.business_calendar
-    )
+    def rule_approves(self) -> bool:
+        """Whether a rule may approve at all tonight; else everything waits for people."""
+        return self._account.auto_approve and not by_people_only(
+            self._connection, self._run, calendar=self._calendar
+        )
 
+    def no_longer_by_rule(self, approved: Iterable[Instruction]) -> dict[str, str]:
+        """Instruction id -> why its rule, asked again, does not approve it any more.
 
-def no_longer_by_rule(
-    connection: Connection, run: Run, *, approved: Iterable[Instruction], environment: Environment
-) -> dict[str, str]:
-    """Instruction id -> why its rule, asked again, does not approve it any more.
+        What an earlier night approved by rule, a dry run too, goes only as far as the rule goes
+        now: each night's sum is counted again under the bounds that hold now, what was sent of it
+        first.
+        """
+        by_rule = [item for item in approved if item.approved_by == RULE_APPROVER]
+        if not by_rule:
+            return {}
+        if not self.rule_approves():
+            return dict.fromkeys((item.instruction_id for item in by_rule), NOT_BY_RULE)
+        nights = sending_rows.nights_planned(self._connection, self._run)
+        used = sending_rows.used_by_rule(self._connection, self._run, nights=nights.values())
+        allowances: dict[date, RuleAllowance] = {}
+        reasons = {}
+        for item in by_rule:
+            night = nights.get(item.instruction_id, self._run.business_date)
+            if night not in allowances:
+                allowances[night] = self._rule(used.get(night, {}))
+            if because := allowances[night].hold_on(
+                item.kind, currency=item.currency, amount=item.amount
+            ):
+                reasons[item.instruction_id] = because
+        return reasons
 
-    What an earlier night approved by rule, a dry run too, goes only as far as the rule goes now:
-    each night's sum is counted again under the bounds that hold now, what was sent of it first.
-    """
-    by_rule = [item for item in approved if item.approved_by == RULE_APPROVER]
-    if not by_rule:
-        return {}
-    if not rule_approves(connection, run, environment=environment):
-        return dict.fromkeys((item.instruction_id for item in by_rule), NOT_BY_RULE)
-    nights = sending_rows.nights_planned(connection, run)
-    used = sending_rows.used_by_rule(connection, run, nights=nights.values())
-    allowances: dict[date, RuleAllowance] = {}
-    reasons = {}
-    for item in by_rule:
-        night = nights.get(item.instruction_id, run.business_date)
-        if night not in allowances:
-            allowances[night] = RuleAllowance(
-                _bounds(run, environment=environment),
-                approved=used.get(night, {}),
-                needs_limit=not environment.settings.is_sandbox,
-            )
-        if because := allowances[night].hold_on(
-            item.kind, currency=item.currency, amount=item.amount
-        ):
-            reasons[item.instruction_id] = because
-    return reasons
+    def sending(self) -> SendingAllowance:
+        """What may still be sent tonight and on this calendar day."""
+        today = self._calendar.local_date(self._clock())
+        start, end = (
+            midnight(day, zone=self._calendar.zone) for day in (today, today + timedelta(days=1))
+        )
+        return SendingAllowance(
+            self._bounds,
+            night=sending_rows.sent_this_night(self._connection, self._run),
+            day=sending_rows.sent_between(self._connection, self._run, start=start, end=end),
+        )
 
-
-def sending_allowance(
-    connection: Connection, run: Run, *, environment: Environment
-) -> SendingAllowance:
-    """What may still be sent tonight and on this calendar day."""
-    calendar = environment.settings.rules.business_calendar
-    today = calendar.local_date(environment.clock())
-    return SendingAllowance(
-        _bounds(run, environment=environment),
-        night=sending_rows.sent_this_night(connection, run),
-        day=sending_rows.sent_between(
-            connection,
-            run,
-            start=midnight(today, zone=calendar.zone),
-            end=midnight(today + timedelta(days=1), zone=calendar.zone),
-        ),
-    )
-
-
-def _bounds(run: Run, *, environment: Environment) -> Bounds:
-    limits, account = environment.settings.limits, f"{run.merchant_id}/{run.account_id}"
-    return lambda currency: limits.of(account, currency=currency)
+    def _bounds(self, currency: str) -> CurrencyLimits:
+        account = f"{self._run.merchant_id}/{self._run.account_id}"
+        return self._settings.limits.of(account, currency=currency)

@@ -41,20 +41,9 @@ from recon.steps.ground.identity import words_for_signer
 from recon.steps.ground.kept_books import KeptBooks
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.money import doubt
 from recon.steps.money.approve import lapse
-from recon.steps.money.doubt import note_contradictions, note_refund_numbers
-from recon.steps.money.gate import (
-    Gate,
-    Notes,
-    gate_of,
-    halted,
-    no_longer_by_rule,
-    note_head,
-    rule_allowance,
-    rule_approves,
-    sending_allowance,
-)
+from recon.steps.money.doubt import Doubts
+from recon.steps.money.gate import Allowances, Gate, Notes, gate_of
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.bound_rows import events_of
@@ -106,13 +95,13 @@ def settle(
     money = MoneyOfRun(run, environment=environment, words=words_for_signer(environment))
     if run.mode is Mode.LIVE:
         money.put_back()
-    swept = doubt.sweep(run, journal=money.journal, gateway=money.gateway, environment=environment)
-    resolved = doubt.resolve_doubts(run, environment=environment)
-    contradicted = note_contradictions(run, environment=environment)
+    swept = money.doubts.sweep()
+    resolved = money.doubts.resolve()
+    contradicted = money.doubts.note_contradictions()
     lapse(environment)
     earlier, _ = money.unsent()
     planned = money.plan()
-    gate = halted(gate_of(run, environment=environment), environment=environment)
+    gate = gate_of(run, environment=environment)
     waiting = money.clear(gate)
     before_money(run)
     is_sending = run.mode is Mode.LIVE and waiting.cleared
@@ -130,7 +119,7 @@ def settle(
         "batches": sent.batches,
         "sent": sent.rows,
         "swept": swept,
-        "resolved": sum(resolved.values()),
+        "resolved": resolved,
         "contradicted": contradicted,
         "in_doubt": in_doubt,
         "stopped": stopped,
@@ -164,6 +153,9 @@ class MoneyOfRun:
             run_id=run.run_id,
             ids_unique=self.ids_unique,
             desk=environment.desk,
+        )
+        self.doubts = Doubts(
+            run, environment=environment, journal=self.journal, gateway=self.gateway
         )
 
     def put_back(self) -> int:
@@ -207,8 +199,8 @@ class MoneyOfRun:
         """Make instructions of what the order files ask for; returns how many."""
         run, environment = self._run, self._environment
         with self._store.writing() as connection:
-            allowance = rule_allowance(connection, run, environment=environment)
-            by_rule = rule_approves(connection, run, environment=environment)
+            allowances = Allowances(connection, run, environment=environment)
+            allowance, by_rule = allowances.rule(), allowances.rule_approves()
             # What was changed since it arrived waits as it is; the gate says so, nothing leaves.
             is_changed = any(order_rows.changed_actions(connection, run))
             actions = [] if is_changed else instruction_rows.unplanned_actions(connection, run)
@@ -337,9 +329,10 @@ class MoneyOfRun:
             refused_first = {wanted: (because, True) for wanted, because in against.items()}
             replaced = instruction_rows.replaced(connection, run)
             refused_first |= dict.fromkeys(replaced, (REPLACED, False))
-            unruled = no_longer_by_rule(connection, run, approved=items, environment=environment)
+            allowances = Allowances(connection, run, environment=environment)
+            unruled = allowances.no_longer_by_rule(items)
             refused_first |= {wanted: (because, True) for wanted, because in unruled.items()}
-            allowance = sending_allowance(connection, run, environment=environment)
+            allowance = allowances.sending()
         judged = [
             Refused(item, *refused_first[item.instruction_id])
             if item.instruction_id in refused_first
@@ -445,8 +438,8 @@ class MoneyOfRun:
                 was sent.
             StoreError: the disk refuses.
         """
-        run, environment = self._run, self._environment
-        note_head(run, environment=environment)
+        environment = self._environment
+        self._note_head()
         spill = self._spill()
         with held_back() as told_to_end:
             spill.reserve()
@@ -457,23 +450,26 @@ class MoneyOfRun:
                         self.journal,
                         spill=spill,
                         pause=environment.pause,
-                        note_outside=Notes(run, environment=environment).note,
+                        note_outside=Notes(self._run, environment=environment).note,
                     ),
                     clock=environment.clock,
                     new_id=environment.new_id,
                     crash_point=environment.crash_point,
                     interval=timedelta(seconds=1 / self._settings.gateway.calls_per_second),
                 )
-                ends_in = timedelta(seconds=seconds_left(run, environment=environment))
+                ends_in = timedelta(seconds=seconds_left(self._run, environment=environment))
                 sending_all = sender.send_all(cleared, told_to_end=told_to_end, ends_in=ends_in)
                 sent = asyncio.run(sending_all)
             finally:
                 spill.free()
         # Before anything more can be sent for a payment whose numbers do not fit, and for page one.
-        note_refund_numbers(run, environment=environment)
+        self.doubts.note_refund_numbers()
         # Only what is on the disk: a noted head that the database lacks would mean a restored one.
-        note_head(run, environment=environment)
+        self._note_head()
         return sent
+
+    def _note_head(self) -> None:
+        Notes(self._run, environment=self._environment).note()
 
     def note_end(self, waiting: Queue, *, sent: Sent, stopped: str) -> int:
         """Keep what waits and why; how many instructions are in doubt now.
@@ -484,7 +480,7 @@ class MoneyOfRun:
         run, environment = self._run, self._environment
         is_live = run.mode is Mode.LIVE
         with self._store.writing() as connection:
-            doubt.note_doubts(connection, run, environment=environment)
+            self.doubts.note_clocks(connection)
             if run.mode is Mode.DRY_RUN:
                 plans = planned_batches(waiting.cleared)
                 sending_rows.keep_dry_batches(connection, run.run_id, plans=plans)

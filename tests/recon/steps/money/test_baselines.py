@@ -1,6 +1,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from recon.instructions.eligibility import ShownPayment
 from recon.instructions.queries import KeyAnswers
 from recon.model.nights import StepSummary
@@ -36,13 +38,18 @@ def _closed(*rows: dict[str, Any]) -> dict[str, list[str]]:
     return {order: [one.closed_because for one in payments] for order, payments in found.items()}
 
 
-def test_answers_about_two_orders_that_contradict_each_other_close_the_payment() -> None:
-    """One transaction in two orders' answers, paid in one and refunded in the other: both wait."""
-    other = ROW | {"order_no": "A-2", "payment_status": "4100"}
-    told = _closed(ROW, other, ROW | {"order_no": "A-3", "transaction_id": "T3"})
-
-    assert all("shows transaction T1 in two ways" in told[order][0] for order in ("A-1", "A-2"))
-    assert told["A-3"] == [""]
+@pytest.mark.parametrize(
+    "otherwise", [{"payment_status": "4100"}, {"amount": 9_000}, {"currency": "USD"}]
+)
+def test_answers_that_contradict_each_other_close_the_payment(otherwise: dict[str, Any]) -> None:
+    """One transaction in two rows, of one order or of two, whichever comes first: both wait."""
+    for order in ("A-1", "A-2"):
+        other = ROW | otherwise | {"order_no": order}
+        for rows in ((ROW, other), (other, ROW)):
+            told = _closed(*rows, ROW | {"order_no": "A-3", "transaction_id": "T3"})
+            closed = [*told["A-1"], *told.get("A-2", ())]
+            assert ["shows transaction T1 in two ways" in why for why in closed] == [True, True]
+            assert told["A-3"] == [""]
 
 
 def test_the_same_answer_about_two_orders_closes_nothing() -> None:
