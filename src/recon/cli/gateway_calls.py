@@ -13,6 +13,7 @@ import json
 import os
 import stat
 import uuid
+from collections.abc import Coroutine, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from random import SystemRandom
@@ -167,7 +168,7 @@ def query(
 
 
 def _row(record: Any, *, state: Any) -> dict[str, Any]:
-    from recon.gateway_client.risk_facts import RISK_FIELDS
+    from recon.gateway_client.replies import RISK_FIELDS
 
     return {
         "order_no": record.order_no,
@@ -213,10 +214,8 @@ def optimise(
 ) -> None:
     """Ask which payment methods suit a shopper (`optimise`, profile extended); moves nothing."""
     from recon.gateway_client import MethodsRequest
-    from recon.instructions.account import best_methods
-    from recon.steps.ground.environment import system_clock
 
-    declared, _ = _place(merchant, account)
+    client, _ = _place(merchant, account)
     request = checked(
         MethodsRequest,
         {
@@ -228,7 +227,7 @@ def optimise(
             "shopper_country": shopper_country,
         },
     )
-    methods = best_methods(request, account=declared, clock=system_clock)
+    methods = _called(client.optimise(request))
     if as_json:
         show_json({"methods": list(methods.methods), "told": methods.reason})
     else:
@@ -372,13 +371,11 @@ def authorise(
 ) -> None:
     """Start a payment by card, by another method (--payment-method) or on a page (--hosted)."""
     from recon.gateway_client import ApmPayment, CardPayment, HostedPayment
-    from recon.instructions.account import start_payment
-    from recon.steps.ground.environment import system_clock
 
     if (hosted and (payment_method or card_file)) or ((return_url or page) and not hosted):
         msg = "--return-url and --page are of --hosted, a card and --payment-method are not"
         raise typer.BadParameter(msg)
-    declared, played = _place(merchant, account)
+    client, played = _place(merchant, account)
     given = _fields(fields, order_no=order_no, currency=currency, amount=amount)
     payment: ApmPayment | CardPayment | HostedPayment
     if hosted:
@@ -390,11 +387,14 @@ def authorise(
     else:
         msg = "a card is taken for the sandbox only; --live-card allows it. Nothing was sent"
         raise UsageError(msg)
-    result = start_payment(payment, account=declared, clock=system_clock)
-    if page is not None and result.page:
+    reply = _called(client.pay(payment))
+    if page is not None and reply.page:
         with open(page, "wb", opener=for_owner) as file:
-            file.write(result.page)
-    _tell(result, as_json=as_json)
+            file.write(reply.page)
+    facts = _facts(reply.record)
+    if reply.form is not None:
+        facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
+    _tell(reply, facts, findings=reply.findings, as_json=as_json)
 
 
 @calls.command("cancel-subscription")
@@ -407,14 +407,12 @@ def cancel_subscription(
     as_json: AsJson = False,
 ) -> None:
     """End a recurring contract (sandbox only); what is already contracted is still charged."""
-    from recon.gateway_client import CancelSubscriptionRow, Operation
-    from recon.instructions.account import send_row
-    from recon.steps.ground.environment import system_clock
+    from recon.gateway_client import CancelSubscriptionRow
 
-    declared = _sandbox_only(merchant, account, what="the end of a subscription")
+    client = _sandbox_only(merchant, account, what="the end of a subscription")
     row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
-    result = send_row(Operation.CANCEL_SUBSCRIPTION, row, account=declared, clock=system_clock)
-    _tell(result, as_json=as_json, where=IN_THE_PORTAL)
+    reply = _called(client.cancel_subscription(row))
+    _tell(reply.rows[0], {}, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
 
 
 @calls.command("payout")
@@ -428,25 +426,38 @@ def payout(
     as_json: AsJson = False,
 ) -> None:
     """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
-    from recon.gateway_client import Operation, PayoutRow
-    from recon.instructions.account import send_row
-    from recon.steps.ground.environment import system_clock
+    from recon.gateway_client import PayoutRow
 
-    declared = _sandbox_only(merchant, account, what="a payout")
+    client = _sandbox_only(merchant, account, what="a payout")
     row = checked(PayoutRow, {"request_id": _new_id(), **read_private(file)})
-    result = send_row(Operation.PAYOUT, row, account=declared, clock=system_clock)
-    given = {"request_id": str(row.request_id)}
-    _tell(result, as_json=as_json, fields=given, where=IN_THE_PORTAL)
+    reply = _called(client.payout(row))
+    facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
+    _tell(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
 
 
 def _place(merchant: str, account: str) -> tuple[Any, bool]:
-    """The account at the gateway, and whether that is the sandbox."""
+    """The client of the account, and whether its gateway is the sandbox."""
     from recon.config.settings import load_settings
     from recon.instructions.account import gateway_account
+    from recon.steps.ground.environment import system_clock
 
     settings = load_settings(os.environ)
     declared = gateway_account(settings, merchant_id=merchant, account_id=account)
-    return declared, settings.is_sandbox
+    return declared.client(clock=system_clock), settings.is_sandbox
+
+
+def _called(call: Coroutine[Any, Any, Any]) -> Any:
+    """What one call came to; it is made once, whatever happens.
+
+    Raises:
+        UsageError: it must not be made; names fields, never values.
+    """
+    from recon.gateway_client import GatewayClientError
+
+    try:
+        return asyncio.run(call)
+    except GatewayClientError as error:
+        raise UsageError(str(error)) from None
 
 
 def _new_id() -> str:
@@ -454,12 +465,12 @@ def _new_id() -> str:
 
 
 def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
-    """The account at the sandbox.
+    """The client of the account at the sandbox.
 
     Raises:
         UsageError: the gateway is not on this machine.
     """
-    declared, played = _place(merchant, account)
+    client, played = _place(merchant, account)
     if not played:
         msg = (
             f"{what} by hand is for the sandbox only, since no journal would know of it: put it "
@@ -467,7 +478,7 @@ def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
             "Nothing was sent"
         )
         raise UsageError(msg)
-    return declared
+    return client
 
 
 def _fields(path: Path | None, **given: str) -> dict[str, Any]:
@@ -500,26 +511,42 @@ def _card(path: Path | None) -> dict[str, Any]:
     return card
 
 
+FACTS = (
+    *("transaction_id", "card", "order_status", "connector", "threeds_result", "risk_action"),
+    *("risk_score", "recurring_id", "contract_name", "issuer_url", "short_reference_id", "status"),
+    *("failure_type", "amount_beneficiary_receives", "amount_payer_pays", "fee_amount"),
+    "fee_currency",
+)
+"""Of the record of a payment or payout, in this order."""
+
+
+def _facts(record: object) -> dict[str, str]:
+    """What may be shown of a record, as far as it is filled."""
+    values = {name: getattr(record, name, None) for name in FACTS}
+    return {name: str(value) for name, value in values.items() if value not in {"", None}}
+
+
 def _tell(
-    result: Any,
+    came_to: Any,
+    facts: dict[str, str],
     *,
+    findings: Iterable[Any],
     as_json: bool,
-    fields: dict[str, str] | None = None,
     where: str = IN_A_QUERY,
 ) -> None:
-    """Show an answer; `where`: what shows the outcome of a call that got none."""
-    head = {"outcome": result.outcome, "code": result.code, "message": result.message}
-    row = {**head, **(fields or {}), **result.facts}
+    """Show what a call came to; `where`: what shows the outcome of one that got no answer."""
+    outcome = came_to.outcome.value
+    message = came_to.message or "; ".join(finding.message for finding in findings)
+    row = {"outcome": outcome, "code": came_to.code, "message": message, **facts}
     if as_json:
         show_json(row)
     else:
         for name, value in row.items():
             if value:
                 say(f"{name}: {value}")
-    if result.outcome == "unknown" and not as_json:
+    if outcome == "unknown" and not as_json:
         say(f"Do not send it again. {where}")
-    code = EXIT_CODES.get(result.outcome, NOT_KNOWN_EXIT_CODE)
-    if code:
+    if code := EXIT_CODES.get(outcome, NOT_KNOWN_EXIT_CODE):
         raise typer.Exit(code)
 
 

@@ -1,37 +1,23 @@
 """The gateway client as one account of ours uses it: interface, credentials, address."""
 
-import asyncio
 import json
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self
 
 from pydantic import SecretStr, ValidationError
 
 from recon.config.declared import problems_of
 from recon.config.settings import Settings
-from recon.gateway_client import (
-    AsyncGateway,
-    Connection,
-    GatewayClientError,
-    MethodsAnswer,
-    MethodsRequest,
-    Operation,
-    Payment,
-    PaymentReply,
-    QueryLimits,
-    ReplyFinding,
-    Row,
-)
+from recon.gateway_client import AsyncGateway, Connection, QueryLimits
 from recon.gateway_client.addresses import DIRECT, Route, checked_base_url, checked_proxy, trust
 from recon.gateway_client.errors import AddressError, InterfaceError, UnsignedError
 from recon.gateway_client.interface import GatewayInterface, Wanted
-from recon.gateway_client.replies import RowOutcome
-from recon.model.errors import ConfigurationError, UsageError
+from recon.model.errors import ConfigurationError
 from recon.model.words import Clock
 from recon.privacy.foreign_text import scrubbed
 from recon.privacy.own_servers import SocketConnection
@@ -224,82 +210,3 @@ def gateway_account(settings: Settings, *, merchant_id: str, account_id: str) ->
         if isinstance(error.__cause__, ValidationError):  # in people's words, not programmers'
             msg = problems_of(error.__cause__, source=msg.partition(": ")[0])
         raise ConfigurationError(msg) from error
-
-
-Reply = TypeVar("Reply")
-
-FACTS = (
-    *("transaction_id", "card", "order_status", "connector", "threeds_result", "risk_action"),
-    *("risk_score", "recurring_id", "contract_name", "issuer_url", "short_reference_id", "status"),
-    *("failure_type", "amount_beneficiary_receives", "amount_payer_pays", "fee_amount"),
-    "fee_currency",
-)
-"""Of the record of a payment or payout, in this order."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """What one call came to."""
-
-    outcome: str
-    """A word of `ReplyOutcome`."""
-    code: str
-    message: str
-    facts: Mapping[str, str] = field(default_factory=dict)
-    """Filled ones only, in the order in which they are shown."""
-    page: bytes = field(default=b"", repr=False)
-    """The hosted page as it came; it may name the shopper."""
-
-
-def start_payment(payment: Payment, *, account: GatewayAccount, clock: Clock) -> CallResult:
-    """Start one payment; it is sent once, whatever happens.
-
-    Raises:
-        UsageError: the payment must not be sent; names fields, never values.
-    """
-    reply = _run(account.client(clock=clock).pay(payment))
-    result = _result(reply, record=reply.record, findings=reply.findings)
-    if reply.form is None:
-        return result
-    facts = {"posts_to": reply.form.action, "inputs": str(len(reply.form.inputs))}
-    return replace(result, facts=facts, page=reply.page)
-
-
-def send_row(
-    operation: Operation, row: Row, *, account: GatewayAccount, clock: Clock
-) -> CallResult:
-    """Send one batch of one row; it is sent once, whatever happens.
-
-    Raises:
-        UsageError: the row must not be sent; names fields, never values.
-    """
-    reply = _run(account.client(clock=clock).send(operation, [row]))
-    came_to = reply.rows[0]
-    return _result(came_to, record=came_to.payout, findings=reply.findings)
-
-
-def best_methods(
-    request: MethodsRequest, *, account: GatewayAccount, clock: Clock
-) -> MethodsAnswer:
-    """Which payment methods suit a shopper; moves nothing.
-
-    Raises:
-        UsageError: the question must not be sent, or the profile does not know it.
-    """
-    return _run(account.client(clock=clock).optimise(request))
-
-
-def _run(call: Coroutine[Any, Any, Reply]) -> Reply:
-    try:
-        return asyncio.run(call)
-    except GatewayClientError as error:
-        raise UsageError(str(error)) from None
-
-
-def _result(
-    reply: PaymentReply | RowOutcome, *, record: object, findings: Sequence[ReplyFinding]
-) -> CallResult:
-    message = reply.message or "; ".join(finding.message for finding in findings)
-    values = {name: getattr(record, name, None) for name in FACTS}
-    facts = {name: str(value) for name, value in values.items() if value not in {"", None}}
-    return CallResult(reply.outcome.value, reply.code, message, facts)

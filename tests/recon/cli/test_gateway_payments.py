@@ -122,7 +122,11 @@ def test_a_card_from_the_prompt_is_not_echoed(
 
 @pytest.mark.parametrize(
     ("mode", "fields", "words"),
-    [(0o644, CARD, "chmod 600"), (0o600, {"card": "4"}, "must hold exactly")],
+    [
+        (0o644, CARD, "chmod 600"),
+        (0o600, {"card": "4"}, "must hold exactly"),
+        (0o600, CARD | {"card": "4111111111111112"}, "card is not a card number"),
+    ],
 )
 def test_a_card_file_that_is_not_private_or_not_a_card_is_refused(
     asked: list[dict[str, Any]],
@@ -136,7 +140,9 @@ def test_a_card_file_that_is_not_private_or_not_a_card_is_refused(
     card = private(desk.parent / "card.json", fields, mode=mode)
 
     assert cli.main(["gateway", "authorise", *ORDER, "--card-file", card]) == 2
-    assert words in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert words in told
+    assert "4111" not in told
     assert asked == []
 
 

@@ -3,25 +3,48 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
 from recon.config.keys import SignKeys
 from recon.config.rules import Rules
 from recon.config.settings import GATEWAY_FILES, GatewaySettings, Settings, load_tables
-from recon.gateway_client import NotSentError, RawReply, ReplyOutcome
-from recon.instructions.account import gateway_account
+from recon.gateway_client import NotSentError, PreparedRequest, RawReply, ReplyOutcome, Route
+from recon.instructions.account import GatewayAccount, gateway_account
 from recon.instructions.eligibility import Cleared, ShownPayment
 from recon.instructions.money_requests import GatewayOfMoney
+from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, Defect
 from recon.model.words import GatewayState, InstructionKind
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from tests.recon.gateway_client.played import Player, answer
-from tests.recon.instructions.sample_instructions import INSTRUCTION
+from tests.recon.instructions.sample_instructions import IBAN, INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+ACCOUNT = ("100042", "100042001")
+CERTIFICATE = Path(__file__).parents[1] / "gateway_client" / "loopback.pem"
+CAPTURE, REFUND, CANCEL = InstructionKind.CAPTURE, InstructionKind.REFUND, InstructionKind.CANCEL
+KEY = SecretStr(Fernet.generate_key().decode())
+DETAILS = {
+    "beneficiary": {"bank_details": {"iban": IBAN, "account_name": "Ana Quill"}},
+    "payment_date": "2026-11-20",
+}
+PAYOUT = replace(
+    INSTRUCTION,
+    kind=InstructionKind.PAYOUT,
+    order_no="",
+    transaction_id="",
+    amount=25_000,
+    payment_amount=25_000,
+    request_id="P-1",
+    approved_by="Ann and Jo",
+    gateway_request_id="7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11",
+    sealed=Seal(KEY).close(json.dumps(DETAILS)),
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,27 +54,43 @@ def sandbox() -> Iterator[RunningSandbox]:
         yield running
 
 
-def _gateway(
-    base_url: str, *, key: str = "sandbox", amounts: dict[str, Any] | None = None
-) -> GatewayOfMoney:
+def _settings(
+    base_url: str = "https://gateway.example.test",
+    *,
+    key: str = "sandbox",
+    seal_key: SecretStr | None = KEY,
+    profiles: dict[str, Any] | None = None,
+    **gateway: Any,
+) -> Settings:
     interface = {name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
-    interface["profiles"] = {**interface["profiles"], "user": {"amounts": amounts or {}}}
-    settings = Settings(
+    interface["profiles"] = {**interface["profiles"], **(profiles or {})}
+    return Settings(
         database_url=SecretStr("sqlite:///unused"),
         gateway_base_url=base_url,
         sign_keys=SignKeys.read({"RECON_SIGN_KEY": key}, accounts={}),
-        gateway=GatewaySettings(connect_timeout_seconds=1, deadline_seconds=2),
+        seal_key=seal_key,
+        gateway=GatewaySettings.model_validate(gateway),
         interface=interface,
         accounts={},
         rules=Rules(),
         config_dir=None,
     )
-    return GatewayOfMoney(settings, account=("100042", "100042001"), clock=lambda: AT)
+
+
+def _gateway(base_url: str, **settings: Any) -> GatewayOfMoney:
+    quick = {"connect_timeout_seconds": 1, "deadline_seconds": 2}
+    made = _settings(base_url, **quick | settings)
+    return GatewayOfMoney(made, account=ACCOUNT, clock=lambda: AT)
+
+
+def _account(base_url: str = "https://gateway.example.test", **settings: Any) -> GatewayAccount:
+    made = _settings(base_url, **settings)
+    return gateway_account(made, merchant_id=ACCOUNT[0], account_id=ACCOUNT[1])
 
 
 def _cleared(
     *,
-    kind: InstructionKind = InstructionKind.REFUND,
+    kind: InstructionKind = REFUND,
     currency: str = "EUR",
     amount: int = 400,
     reason: str = "",
@@ -74,10 +113,10 @@ def _cleared(
 @pytest.mark.parametrize(
     ("kind", "currency", "expected"),
     [
-        (InstructionKind.CAPTURE, "EUR", {"amount": "4.00"}),
-        (InstructionKind.CANCEL, "EUR", {"amount": "10.00"}),
-        (InstructionKind.REFUND, "JPY", {"amount": "1000.00", "refund_amount": "400.00"}),
-        (InstructionKind.REFUND, "KWD", {"amount": "1.000", "refund_amount": "0.400"}),
+        (CAPTURE, "EUR", {"amount": "4.00"}),
+        (CANCEL, "EUR", {"amount": "10.00"}),
+        (REFUND, "JPY", {"amount": "1000.00", "refund_amount": "400.00"}),
+        (REFUND, "KWD", {"amount": "1.000", "refund_amount": "0.400"}),
     ],
 )
 def test_amounts_leave_with_the_wires_decimals(
@@ -92,19 +131,18 @@ def test_amounts_leave_with_the_wires_decimals(
 
 def test_a_gateway_of_two_decimals_gets_two(sandbox: RunningSandbox) -> None:
     """As configured; an amount that needs more is a problem of its row, told and never rounded."""
-    gateway = _gateway(sandbox.base_url, amounts={"own_decimals_if_more": False})
-    fits = _cleared(kind=InstructionKind.REFUND, currency="KWD", amount=420)
+    two = {"user": {"amounts": {"own_decimals_if_more": False}}}
+    gateway = _gateway(sandbox.base_url, profiles=two)
+    fits = _cleared(currency="KWD", amount=420)
     (row,) = json.loads(gateway.prepare([fits]).body)["refund_orders"]
 
     assert (row["amount"], row["refund_amount"]) == ("1.00", "0.42")
     assert gateway.problem(fits) == ""
-    assert "0.423 KWD cannot be written with 2 decimals" in gateway.problem(
-        _cleared(kind=InstructionKind.REFUND, currency="KWD", amount=423)
-    )
+    beyond = gateway.problem(_cleared(currency="KWD", amount=423))
+    assert "0.423 KWD cannot be written with 2 decimals" in beyond
 
 
 def test_a_refund_without_a_reason_carries_our_own_tag(sandbox: RunningSandbox) -> None:
-    """A blank reason becomes our instruction's id, so that a person finds the row in the portal."""
     gateway = _gateway(sandbox.base_url)
     bodies = [
         json.loads(gateway.prepare([_cleared(reason=reason)]).body) for reason in ("", "damaged")
@@ -114,7 +152,6 @@ def test_a_refund_without_a_reason_carries_our_own_tag(sandbox: RunningSandbox) 
 
 
 def test_a_row_that_cannot_be_sent_is_named_before_anything_is(sandbox: RunningSandbox) -> None:
-    """A row against the gateway's grammar has a problem in words, and is never put in a batch."""
     gateway = _gateway(sandbox.base_url)
     bad = _cleared(transaction_id="T,1")
 
@@ -124,26 +161,20 @@ def test_a_row_that_cannot_be_sent_is_named_before_anything_is(sandbox: RunningS
         gateway.prepare([bad])
 
 
-def test_a_reply_is_judged_row_by_row(sandbox: RunningSandbox) -> None:
-    """An unknown transaction is refused by the gateway for its row alone: rejected, not doubt."""
-    gateway = _gateway(sandbox.base_url)
+@pytest.mark.parametrize(
+    ("key", "outcome", "stop"),
+    [("sandbox", ReplyOutcome.FAILED, ""), ("wrong", ReplyOutcome.REJECTED, "sign")],
+)
+def test_a_reply_is_judged_row_by_row(
+    sandbox: RunningSandbox, key: str, outcome: ReplyOutcome, stop: str
+) -> None:
+    """An unknown transaction is refused for its row alone; a refused signature stops all."""
+    gateway = _gateway(sandbox.base_url, key=key)
     prepared = gateway.prepare([_cleared()])
-    reply = asyncio.run(gateway.send(prepared))
+    result = gateway.read(prepared, asyncio.run(gateway.send(prepared)))
 
-    result = gateway.read(prepared, reply)
-    assert [row.outcome for row in result.rows] == [ReplyOutcome.FAILED]
-    assert result.stop_reason == ""
-
-
-def test_a_wrong_key_is_rejected_and_stops(sandbox: RunningSandbox) -> None:
-    """A refused signature rejects the whole batch and stops all sending."""
-    gateway = _gateway(sandbox.base_url, key="wrong")
-    prepared = gateway.prepare([_cleared()])
-    reply = asyncio.run(gateway.send(prepared))
-
-    result = gateway.read(prepared, reply)
-    assert [row.outcome for row in result.rows] == [ReplyOutcome.REJECTED]
-    assert "sign" in result.stop_reason
+    assert [row.outcome for row in result.rows] == [outcome]
+    assert (stop in result.stop_reason, bool(result.stop_reason)) == (True, bool(stop))
 
 
 @pytest.mark.parametrize(
@@ -166,34 +197,109 @@ def test_a_reply_says_how_long_the_gateway_wants_no_further_request(
 
 
 def test_a_closed_port_is_surely_not_sent() -> None:
-    """A refused connection may be tried again; anything else may not."""
     gateway = _gateway("http://127.0.0.1:9")
     with pytest.raises(NotSentError):
         asyncio.run(gateway.send(gateway.prepare([_cleared()])))
 
 
-@pytest.mark.parametrize("base_url", ["http://gateway.example", "ftp://127.0.0.1", "gateway"])
-def test_an_address_that_must_not_be_called_is_refused(base_url: str) -> None:
-    """Only https, or http to loopback, is an address for money."""
-    with pytest.raises(ConfigurationError, match="base URL"):
-        _gateway(base_url)
+class Echo:
+    """A gateway that answers with the request itself, the payee's details among it."""
+
+    async def send(self, prepared: PreparedRequest) -> RawReply:
+        return RawReply(200, {}, prepared.body, AT)
 
 
-def test_a_wrong_interface_file_is_named(sandbox: RunningSandbox) -> None:
-    """A mistake in profiles.toml is a configuration error that names its key."""
-    settings = Settings(
-        database_url=SecretStr("sqlite:///unused"),
-        gateway_base_url=sandbox.base_url,
-        sign_keys=SignKeys.read({"RECON_SIGN_KEY": "sandbox"}, accounts={}),
-        gateway=GatewaySettings(),
-        interface={
-            **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES},
-            "profiles": {"base": {"no_such_key": 1}},
-        },
-        accounts={},
-        rules=Rules(),
-        config_dir=None,
+def _paying(key: SecretStr | None = KEY) -> GatewayOfMoney:
+    gateway = _gateway("http://127.0.0.1:1", seal_key=key)
+    echo: Any = Echo()
+    gateway._client.transport = echo
+    return gateway
+
+
+def _payout(**changed: Any) -> Cleared:
+    return Cleared(
+        replace(PAYOUT, **changed), ShownPayment("", GatewayState.NONE, "", "EUR", 25_000)
     )
 
-    with pytest.raises(ConfigurationError, match="no_such_key"):
-        gateway_account(settings, merchant_id="100042", account_id="100042001")
+
+def test_a_payout_leaves_with_its_details_and_rests_without() -> None:
+    """The request carries the account; what may be stored of request and reply does not."""
+    gateway = _paying()
+    request = gateway.prepare([_payout()])
+    reply = asyncio.run(gateway.send(request))
+    kept = request.masked(reply.body)
+
+    assert json.loads(request.body)["beneficiary"]["bank_details"]["iban"] == IBAN
+    assert json.loads(request.body)["payment_amount"] == "250.00"
+    assert IBAN.encode() not in request.masked(request.body)
+    assert IBAN.encode() in reply.body
+    assert IBAN.encode() not in kept
+    assert b"250.00" in kept
+    assert IBAN not in repr(request) + repr(reply)
+
+
+def test_the_same_payout_is_the_same_request_for_ever() -> None:
+    """Rebuilt from its journal row, a payout has the same bytes and the same request id."""
+    first, again = (_paying().prepare([_payout()]).body_sha256 for _ in range(2))
+
+    assert first == again
+
+
+@pytest.mark.parametrize(
+    ("key", "changed", "word"),
+    [
+        (None, {}, "RECON_SEAL_KEY"),
+        (SecretStr(Fernet.generate_key().decode()), {}, "another RECON_SEAL_KEY"),
+        (KEY, {"sealed": ""}, "erased"),
+    ],
+)
+def test_a_payout_that_cannot_be_opened_waits_with_the_reason(
+    key: SecretStr | None, changed: dict[str, str], word: str
+) -> None:
+    """A missing or other key stops the one payout, in words, and nothing else."""
+    assert word in _paying(key).problem(_payout(**changed))
+
+
+def test_the_end_of_a_subscription_names_its_contract_and_no_payment() -> None:
+    kind = InstructionKind.CANCEL_SUBSCRIPTION
+    cleared = _payout(kind=kind, recurring_id="REC-7", contract_name="Gold", sealed="")
+    body = _paying().prepare([cleared]).body
+
+    assert b"REC-7" in body
+    assert b"Gold" in body
+
+
+def test_the_way_to_the_gateway_is_what_the_settings_say() -> None:
+    """Proxy, authority and our own certificate."""
+    way: dict[str, Any] = {
+        "proxy": "http://proxy.example.test:3128",
+        "ca_file": CERTIFICATE,
+        "client_certificate_file": CERTIFICATE,
+    }
+
+    assert _account(**way).route == Route(**way)
+    assert _account().route == Route()
+
+
+@pytest.mark.parametrize(
+    ("base_url", "changes", "says"),
+    [
+        ("http://gateway.example.test", {}, "base URL must be https"),
+        ("ftp://127.0.0.1", {}, "base URL"),
+        ("gateway", {}, "base URL"),
+        ("https://gateway.example.test", {"proxy": "proxy:3128"}, "http://host:port"),
+        ("http://127.0.0.1:1", {"proxy": "http://127.0.0.1:2"}, "would read"),
+        ("https://gateway.example.test", {"ca_file": "absent.pem"}, "absent.pem"),
+        ("https://gateway.example.test", {"client_key_file": "k.pem"}, "no client certificate"),
+        (
+            *("https://gateway.example.test", {"profiles": {"base": {"no_such_key": 1}}}),
+            "no_such_key",
+        ),
+    ],
+)
+def test_a_way_that_cannot_work_is_told_before_anything_is_sent(
+    base_url: str, changes: dict[str, Any], says: str
+) -> None:
+    """As an error of the configuration, which a person can cure; it names a wrong key."""
+    with pytest.raises(ConfigurationError, match=says):
+        _account(base_url, **changes)

@@ -1,23 +1,37 @@
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
 import pytest
 
 from recon.config.limits import CurrencyLimits
-from recon.instructions.instruction import Intention
+from recon.instructions.instruction import (
+    Instruction,
+    Intention,
+    ids_differ,
+    told_repeats,
+    unagreed,
+)
 from recon.instructions.planning import (
     CONTRADICTS,
+    RULE_APPROVER,
     Action,
     Earlier,
     Known,
     OrderRow,
     Plan,
     RuleAllowance,
+    SendingAllowance,
     plan,
+    plan_again,
 )
 from recon.model.words import InstructionKind, InstructionState, OrderStatus
+from tests.recon.instructions.sample_instructions import INSTRUCTION
 
+K, S = InstructionKind, InstructionState
 REFUND = Action(
     action_id=1,
     file_id=1,
@@ -374,3 +388,375 @@ def test_a_request_id_with_a_grown_refund_waits_and_keeps_its_own_key() -> None:
     }
 
     assert len(keys) == 2
+
+
+MAY = {
+    "pending": {K.CAPTURE, K.CANCEL, K.REVIEW},
+    "authorised": {K.CAPTURE, K.CANCEL, K.REVIEW},
+    "paid": {K.CAPTURE, K.REFUND, K.REVIEW},
+    "partially_refunded": {K.REFUND},
+    "refunded": {K.REFUND, K.CANCEL},
+    "cancelled": {K.CANCEL},
+    "failed": {K.CANCEL},
+}
+
+
+@pytest.mark.parametrize("status", OrderStatus)
+@pytest.mark.parametrize("kind", [K.CAPTURE, K.REFUND, K.CANCEL, K.REVIEW])
+def test_a_status_bears_out_some_actions(status: OrderStatus, kind: InstructionKind) -> None:
+    """Each kind by each status; what contradicts is said with both facts."""
+    row = OrderRow(status, "EUR", 1_000, refund_amount=1_000)
+    said = row.against(kind, amount=1_000)
+
+    if kind in MAY[status]:
+        assert said == ""
+    else:
+        assert said == f"{CONTRADICTS}: {kind} of 10.00 EUR, but the row's status is {status}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "amount", "before", "facts"),
+    [
+        (K.CAPTURE, OrderRow(OrderStatus.PAID, "JPY", 900, 500), 500, 0, ""),
+        (
+            *(K.CAPTURE, OrderRow(OrderStatus.PAID, "JPY", 900, 500), 501, 0),
+            "capture of 501 JPY, but the row's expected_captured_amount is 500 JPY",
+        ),
+        (
+            *(K.CAPTURE, OrderRow(OrderStatus.PAID, "EUR", 900, 500), 300, 300),
+            (
+                "capture of 3.00 EUR, but the row's expected_captured_amount is 5.00 EUR, "
+                "of which 3.00 EUR is instructed already"
+            ),
+        ),
+        (
+            *(K.CAPTURE, OrderRow(OrderStatus.PAID, "EUR", 900, 0), 0, 0),
+            "capture of 0.00 EUR, but the row's expected_captured_amount is 0.00 EUR",
+        ),
+        (
+            *(K.CAPTURE, OrderRow(OrderStatus.PAID, "EUR", 900, 1_000), 1_000, 0),
+            "capture of 10.00 EUR, but the row's amount is 9.00 EUR",
+        ),
+        (
+            *(K.REFUND, OrderRow(OrderStatus.REFUNDED, "KWD", 9_000, None, 2_500), 2_501, 0),
+            "refund of 2.501 KWD, but the row's refund_amount is 2.500 KWD",
+        ),
+        (K.REFUND, OrderRow(OrderStatus.PAID, "EUR", 900, None, 0), 900, 0, ""),
+        (
+            *(K.REFUND, OrderRow(OrderStatus.PAID, "EUR", 900, 500), 501, 0),
+            "refund of 5.01 EUR, but the row's expected_captured_amount is 5.00 EUR",
+        ),
+        (
+            *(K.REFUND, OrderRow(OrderStatus.REFUNDED, "EUR", 900), 500, 500),
+            (
+                "refund of 5.00 EUR, but the row's amount is 9.00 EUR, of which 5.00 EUR is "
+                "instructed already"
+            ),
+        ),
+        (K.CANCEL, OrderRow(OrderStatus.CANCELLED, "EUR", 900, 500), 900, 0, ""),
+    ],
+)
+def test_a_row_bears_out_no_more_than_its_own_figure(
+    kind: InstructionKind, row: OrderRow, amount: int, before: int, facts: str
+) -> None:
+    """By currency: the figure of the kind, less earlier ones where it is their sum."""
+    assert row.against(kind, amount=amount, before=before).removeprefix(f"{CONTRADICTS}: ") == facts
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "before", "amount"),
+    [
+        (K.CAPTURE, OrderRow(OrderStatus.PAID, "EUR", 900, 500), 0, 500),
+        (K.CAPTURE, OrderRow(OrderStatus.PAID, "EUR", 900), 0, 900),
+        (K.REFUND, OrderRow(OrderStatus.PARTIALLY_REFUNDED, "EUR", 900, None, 300), 0, 300),
+        (K.REFUND, OrderRow(OrderStatus.PARTIALLY_REFUNDED, "EUR", 900, None, 300), 100, 200),
+        (K.REFUND, OrderRow(OrderStatus.REFUNDED, "EUR", 900, 800), 100, 700),
+        (K.REFUND, OrderRow(OrderStatus.PAID, "EUR", 900, None, 0), 100, 900),
+        (K.CANCEL, OrderRow(OrderStatus.CANCELLED, "EUR", 900, 500, 300), 0, 900),
+    ],
+)
+def test_a_blank_amount_takes_the_rows_own_figure(
+    kind: InstructionKind, row: OrderRow, before: int, amount: int
+) -> None:
+    """Else the whole order; of refunds what is left of it."""
+    assert row.asked(kind, before=before) == amount
+
+
+NIGHT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+FIRST = replace(
+    INSTRUCTION,
+    natural_key="capture|100042|100042001|A-1|10000|EUR|n:1",
+    state=InstructionState.RESOLVED_NOT_APPLIED,
+    attempts=1,
+    baseline_status="2000",
+    approved_by=RULE_APPROVER,
+    in_doubt_since=NIGHT,
+    message="two answers do not show it",
+    sent_at=NIGHT,
+    outcome_at=NIGHT,
+)
+
+
+def _again(*ended: Instruction, **options: Any) -> tuple[Instruction, ...]:
+    return plan_again(
+        ended,
+        have_second=options.get("have_second", ()),
+        new_id=iter(("i2", "i3")).__next__,
+        auto_approve=options.get("auto_approve", True),
+        allowance=RuleAllowance(lambda _: options.get("limits", CurrencyLimits()), approved={}),
+    )
+
+
+def test_a_second_capture_is_a_new_instruction_with_its_first_named() -> None:
+    """It starts like any other: approved by rule, never sent, linked to what came to nothing."""
+    (second,) = _again(FIRST)
+
+    assert (second.instruction_id, second.again_for) == ("i2", "i1")
+    assert (second.state, second.approved_by) == (InstructionState.APPROVED, RULE_APPROVER)
+    assert (second.attempts, second.in_doubt_since, second.baseline_status) == (0, None, "")
+    assert (second.message, second.sent_at, second.outcome_at) == ("", None, None)
+    assert second.natural_key != FIRST.natural_key
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"kind": InstructionKind.REFUND},
+        {"kind": InstructionKind.PAYOUT},
+        {"kind": InstructionKind.CANCEL},
+        {"state": InstructionState.REJECTED},
+        {"state": InstructionState.NEEDS_HUMAN},
+        {"state": InstructionState.IN_DOUBT},
+        {"amount": 9_999},
+        {"again_for": "i0"},
+    ],
+)
+def test_nothing_else_comes_again(changed: Mapping[str, Any]) -> None:
+    """Only a whole capture that surely did not happen, and only its first instruction."""
+    assert _again(replace(FIRST, **changed)) == ()
+
+
+def test_a_second_capture_has_no_third() -> None:
+    """Once its second is known the first is not planned again."""
+    assert _again(FIRST, have_second={FIRST.instruction_id}) == ()
+
+
+def test_what_people_approved_waits_for_people_again() -> None:
+    """An approval was for one instruction; the second has none."""
+    (second,) = _again(replace(FIRST, approved_by="ann and ben"))
+
+    assert (second.state, second.approved_by) == (InstructionState.PLANNED, "")
+    assert "people approved instruction i1" in second.hold
+
+
+def test_without_the_rule_a_second_capture_waits() -> None:
+    """Where nothing is approved by rule, this is not either."""
+    (second,) = _again(FIRST, auto_approve=False)
+
+    assert (second.state, second.approved_by) == (InstructionState.PLANNED, "")
+
+
+def test_the_limits_of_the_rule_hold_for_a_second_capture() -> None:
+    """An amount that a rule may not approve waits for two people here, too."""
+    (second,) = _again(FIRST, limits=CurrencyLimits(approved_by_rule=Decimal("99.99")))
+
+    assert second.state is InstructionState.PLANNED
+    assert "a rule approves at most 99.99 EUR" in second.hold
+
+
+def _instruction(amount: int, kind: InstructionKind = InstructionKind.REFUND) -> Instruction:
+    return replace(
+        INSTRUCTION, kind=kind, amount=amount, payment_amount=amount, approved_by="rule: order file"
+    )
+
+
+def _rule(approved: int = 0, **bounds: str) -> RuleAllowance:
+    limits = CurrencyLimits(**{name: Decimal(text) for name, text in bounds.items()})
+    return RuleAllowance(lambda _: limits, approved={"EUR": approved})
+
+
+def _limited(before: dict[str, int] | None = None, **bounds: str) -> SendingAllowance:
+    limits = CurrencyLimits(**{name: Decimal(text) for name, text in bounds.items()})
+    sums = {name: {"EUR": amount} for name, amount in (before or {}).items()}
+    return SendingAllowance(lambda _: limits, night=sums.get("night", {}), day=sums.get("day", {}))
+
+
+def _hold(
+    allowance: RuleAllowance, amount: int, kind: InstructionKind = InstructionKind.REFUND
+) -> str:
+    return allowance.hold_on(kind, currency="EUR", amount=amount)
+
+
+def test_real_money_of_a_currency_without_a_limit_waits_for_people() -> None:
+    """Whatever its kind; any limit of the currency is one."""
+    bounds = {"EUR": CurrencyLimits(night=100), "USD": CurrencyLimits()}
+    allowance = RuleAllowance(lambda code: bounds[code], approved={}, needs_limit=True)
+
+    assert allowance.hold_on(InstructionKind.REFUND, currency="EUR", amount=900) == ""
+    for kind in (InstructionKind.REFUND, InstructionKind.REVIEW):
+        held = allowance.hold_on(kind, currency="USD", amount=1)
+        assert held == "needs approval by two people: limits.toml sets no limit for USD"
+
+
+def test_a_rule_approves_up_to_its_bound_and_not_a_cent_more() -> None:
+    """The bound itself is within; a cent above needs two people."""
+    allowance = _rule(approved_by_rule="500")
+
+    assert _hold(allowance, 50_000) == ""
+    assert _hold(allowance, 50_001) == (
+        "needs approval by two people: a rule approves at most 500 EUR at once"
+    )
+
+
+def test_what_the_rule_approved_counts_against_its_night() -> None:
+    """What was approved before, in this pass or an earlier one, uses up the night's sum."""
+    allowance = _rule(approved=15_000, approved_by_rule_night="200")
+
+    assert [bool(_hold(allowance, amount)) for amount in (4_000, 1_001, 1_000, 1)] == [
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_what_a_rule_did_not_approve_uses_up_nothing() -> None:
+    """An instruction above the item bound leaves the night's sum as it was."""
+    allowance = _rule(approved_by_rule="100", approved_by_rule_night="100")
+    _hold(allowance, 10_001)
+
+    assert _hold(allowance, 10_000) == ""
+
+
+def test_every_payout_needs_two_people_and_a_new_payee_is_named() -> None:
+    """No limit lets a rule approve a payout; the people see whether its payee was paid before."""
+    allowance = RuleAllowance(lambda _: CurrencyLimits(), approved={}, paid_before={"known"})
+    told = [
+        allowance.hold_on_payout(payee="DE…3000", payee_digest=digest)
+        for digest in ("known", "new")
+    ]
+
+    assert told == [
+        "needs approval by two people: every payout does (DE…3000 was paid before)",
+        "needs approval by two people: every payout does, and this is the first to DE…3000",
+    ]
+
+
+def test_a_review_moves_no_money() -> None:
+    """Limits count money; a review flag is none."""
+    allowance = _rule(approved_by_rule="0", approved_by_rule_night="0")
+
+    assert _hold(allowance, 100, kind=InstructionKind.REVIEW) == ""
+    assert _limited(item="0").refusal(_instruction(100, InstructionKind.REVIEW)) == ""
+
+
+def test_an_instruction_above_the_item_limit_is_never_sent() -> None:
+    """The largest instruction is a bound that no approval lifts; the sentence says what to do."""
+    told = _limited(item="100").refusal(_instruction(10_001))
+
+    assert "never sent; withdraw it, or raise `item` in limits.toml" in told
+
+
+@pytest.mark.parametrize("name", ["night", "day"])
+def test_what_was_sent_before_counts_against_night_and_day(name: str) -> None:
+    """A sum that is nearly used up lets the small one pass and stops the next."""
+    before = {name: 9_000}
+    allowance = _limited(before=before, **{name: "100"})
+
+    assert allowance.refusal(_instruction(1_000)) == ""
+    assert f"this {name} would have sent 100.01 EUR" in allowance.refusal(_instruction(1))
+
+
+def test_without_limits_nothing_is_refused() -> None:
+    """An absent key sets no bound."""
+    assert _limited().refusal(_instruction(10**15)) == ""
+
+
+INTENDED = replace(INSTRUCTION, kind=InstructionKind.REFUND, state=InstructionState.CONFIRMED)
+PAID_OUT = replace(INTENDED, kind=InstructionKind.PAYOUT, order_no="", payee_digest="d1")
+
+
+@pytest.mark.parametrize(
+    ("changed", "may_be"),
+    [
+        ({}, True),
+        ({"request_id": "R-2"}, True),
+        ({"order_no": "A-2"}, True),
+        ({"transaction_id": ""}, True),
+        ({"transaction_id": "", "order_no": "A-2"}, False),
+        ({"transaction_id": "T2"}, False),
+        ({"merchant_id": "100043"}, False),
+        ({"account_id": "100042002"}, False),
+        ({"kind": InstructionKind.CAPTURE}, False),
+        ({"currency": "USD"}, False),
+        ({"amount": 9_999}, False),
+    ],
+)
+def test_what_one_intention_is(changed: dict[str, Any], *, may_be: bool) -> None:
+    """Merchant, account, kind, payment, amount and currency; ids and names beside it are not."""
+    one, other = Intention.of(INTENDED), Intention.of(replace(INTENDED, **changed))
+
+    assert one.may_be(other, ids_unique=False) is may_be
+    assert other.may_be(one, ids_unique=False) is may_be
+
+
+def test_a_payment_that_the_gateway_shows_counts_where_no_row_names_it() -> None:
+    """Two orders, one of them known only by the transaction that the gateway shows for it."""
+    unnamed = replace(INTENDED, order_no="A-2", transaction_id="")
+
+    assert Intention.of(unnamed, shown="T1").may_be(Intention.of(INTENDED), ids_unique=False)
+    assert not Intention.of(unnamed, shown="T2").may_be(Intention.of(INTENDED), ids_unique=False)
+
+
+def test_a_payout_is_known_by_its_payee() -> None:
+    """The gateway's own id of a payout comes with its reply and says nothing of what was meant."""
+    sent = Intention.of(replace(PAID_OUT, transaction_id="P-1"))
+
+    assert sent.may_be(Intention.of(PAID_OUT), ids_unique=False)
+    assert not sent.may_be(Intention.of(replace(PAID_OUT, payee_digest="d2")), ids_unique=False)
+
+
+def test_a_review_has_no_amount() -> None:
+    """Two reviews of one payment are one, whatever amount stands beside them."""
+    review = replace(INTENDED, kind=InstructionKind.REVIEW)
+
+    assert Intention.of(review).what == Intention.of(replace(review, amount=0)).what
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differ"),
+    [
+        ("R-1", "R-2", True),
+        ("R-1", "r-1", False),
+        ("R 1", "R1", False),
+        ("R-1", "", False),
+        ("", "", False),
+    ],
+)
+def test_ids_differ_in_more_than_case_and_space(one: str, other: str, *, differ: bool) -> None:
+    """What a person or program changes by accident makes no other id."""
+    assert ids_differ(one, other) is differ
+
+
+def test_the_payment_it_is_sent_for_is_compared() -> None:
+    """A row that names only its order is judged by the transaction that was chosen for it."""
+    wanted = replace(INTENDED, instruction_id="i2", transaction_id="")
+    elsewhere = replace(INTENDED, transaction_id="T2")
+
+    def found(transaction_id: str) -> list[str]:
+        others = [INTENDED, wanted, replace(elsewhere, instruction_id="i3")]
+        return [
+            one.instruction_id
+            for one in unagreed(
+                wanted, others=others, transaction_id=transaction_id, ids_unique=False
+            )
+        ]
+
+    assert (found("T1"), found("T2"), found("T3")) == (["i1"], ["i3"], [])
+
+
+def test_why_it_waits_names_the_first_and_counts_the_others() -> None:
+    """People read which one it repeats and what became of that one."""
+    told = told_repeats([INTENDED, replace(INTENDED, instruction_id="i2")])
+
+    assert told.startswith("looks like a repeat of instruction i1 and 1 more, which is confirmed")
