@@ -74,8 +74,15 @@ from recon.gateway_client.query_client import (
     RefundAnswers,
 )
 from recon.gateway_client.query_records import OrderRecord, RefundRecord
-from recon.gateway_client.replies import BatchReply, FindingKind, ReplyFinding, ReplyOutcome
-from recon.gateway_client.risk_facts import FraudCheck, RiskFacts, RiskReason
+from recon.gateway_client.replies import (
+    BatchReply,
+    FindingKind,
+    FraudCheck,
+    ReplyFinding,
+    ReplyOutcome,
+    RiskFacts,
+    RiskReason,
+)
 from recon.gateway_client.transport import RawReply, Transport
 
 __all__ = [

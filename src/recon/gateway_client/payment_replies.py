@@ -52,14 +52,14 @@ from recon.gateway_client.replies import (
     ReplyContext,
     ReplyFinding,
     ReplyOutcome,
+    RiskReason,
     envelope_of,
+    words_of,
 )
-from recon.gateway_client.risk_facts import RiskReason
 from recon.gateway_client.transport import RawReply
 from recon.privacy.foreign_text import (
     LONG_DIGIT_RUN,
     NOT_KEPT,
-    code_and_text,
     is_private,
     masked_card,
     scrubbed,
@@ -299,14 +299,12 @@ def _by_status(raw: RawReply, *, prepared: PreparedPayment) -> PaymentReply:
     The document shows no error body; a code and a message in JSON are read where they are there.
     """
     code = text = ""
-    masked = prepared.masked_text
     try:
         fields = json_object(raw.body)
     except UnreadableReplyError:
         pass
     else:
-        code, text = code_and_text(masked(text_of(fields.get("message")) or ""))
-        code = masked(text_of(fields.get("code")) or "") or code
+        code, text = words_of(fields, names=["message"], masked=prepared.masked_text)
     codes = prepared.account.interface.status_map
     refuses_signature = code in codes.refusals.signature_codes
     is_apm = prepared.operation is PaymentOperation.AUTHORISE_APM

@@ -232,14 +232,13 @@ class PayoutRecord:
     """Fields that the API document does not list, scrubbed of card numbers."""
 
 
-_TEXT_FIELDS = (
-    *("transaction_id", "short_reference_id", "status", "failure_type", "failure_reason"),
-    *("payer_id", "fee_currency"),
-)
+_TEXT_FIELDS = ("status", "failure_type", "failure_reason", "fee_currency")
+_ID_FIELDS = ("transaction_id", "short_reference_id", "payer_id")
 _AMOUNT_FIELDS = ("amount_beneficiary_receives", "amount_payer_pays", "fee_amount")
 _INSTANT_FIELDS = ("created_at", "last_updated_at")
 _KNOWN_FIELDS = (
-    frozenset({*_TEXT_FIELDS, *_AMOUNT_FIELDS, *_INSTANT_FIELDS, *PayoutRow.model_fields})
+    frozenset({*_TEXT_FIELDS, *_ID_FIELDS, *_AMOUNT_FIELDS, *_INSTANT_FIELDS})
+    | frozenset(PayoutRow.model_fields)
     | _DROPPED_FIELDS
 )
 
@@ -262,37 +261,24 @@ def payout_record(
         kept_id: The same for ids, whose digits may look like a card's.
     """
     source = sent.source_currency or sent.payment_currency
-    fee_in = text_of(reply.get("fee_currency")) or ""
+    given = {name: text_of(reply.get(name)) for name in _KNOWN_FIELDS}
+    fee_in = given["fee_currency"] or ""
     currencies = (sent.payment_currency, source, fee_in if amounts.knows(fee_in) else source)
-    read = {
-        name: amounts.amount_of(text_of(reply.get(name)), currency=currency, operation="payout")
+    read: dict[str, Any] = {
+        name: amounts.amount_of(given[name], currency=currency, operation="payout")
         for name, currency in zip(_AMOUNT_FIELDS, currencies, strict=True)
     }
-    at = {name: instant_of(text_of(reply.get(name)) or "") for name in _INSTANT_FIELDS}
-
+    read |= {name: instant_of(given[name] or "") for name in _INSTANT_FIELDS}
+    malformed = [name for name, value in read.items() if value is None and given[name] != ""]
+    read |= {name: masked_text(given[name] or "") for name in _TEXT_FIELDS}
+    read |= {name: kept_id(given[name] or "") for name in _ID_FIELDS}
     system: Any = reply
     for place in ("beneficiary", "bank_details", "local_clearing_system"):
         system = system.get(place) if isinstance(system, Mapping) else None
-    blank = [name for name, value in (read | at).items() if value is None]
-
-    def text(name: str) -> str:
-        return masked_text(text_of(reply.get(name)) or "")
-
     return PayoutRecord(
-        transaction_id=kept_id(text_of(reply.get("transaction_id")) or ""),
-        short_reference_id=kept_id(text_of(reply.get("short_reference_id")) or ""),
-        status=text("status"),
-        failure_type=text("failure_type"),
-        failure_reason=text("failure_reason"),
-        payer_id=kept_id(text_of(reply.get("payer_id")) or ""),
-        amount_beneficiary_receives=read["amount_beneficiary_receives"],
-        amount_payer_pays=read["amount_payer_pays"],
-        fee_amount=read["fee_amount"],
-        fee_currency=text("fee_currency"),
-        created_at=at["created_at"],
-        last_updated_at=at["last_updated_at"],
+        **read,
         local_clearing_system=masked_text(text_of(system) or ""),
-        malformed=tuple(name for name in blank if text_of(reply.get(name)) != ""),
+        malformed=tuple(malformed),
         extra=_extra(reply, masked_text=masked_text),
     )
 

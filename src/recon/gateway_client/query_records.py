@@ -28,14 +28,16 @@ from recon.gateway_client.documents import (
 )
 from recon.gateway_client.interface import GatewayInterface, QueryRefusal
 from recon.gateway_client.replies import (
+    RISK_FIELDS,
     Envelope,
     FindingKind,
     ReplyContext,
     ReplyFinding,
+    RiskFacts,
     envelope_of,
     foreign_row,
+    risk_facts,
 )
-from recon.gateway_client.risk_facts import RISK_FIELDS, RiskFacts, risk_facts
 from recon.gateway_client.transport import RawReply
 from recon.privacy.foreign_text import are_harmless, scrubbed, without_private
 

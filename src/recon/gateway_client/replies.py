@@ -5,22 +5,19 @@ signature, that whoever answers holds the key (API document 2.6 to 2.10 and 5). 
 an amount: each row and record must echo what was sent as well. Pure, and total over any fields.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from recon.gateway_client.documents import rows_of, text_of, texts_of
 from recon.gateway_client.errors import UnsignedError
-from recon.gateway_client.interface import (
-    OurAccount,
-    SignatureState,
-    same_signature,
-)
+from recon.gateway_client.interface import OurAccount, SignatureState, same_signature
 from recon.gateway_client.payouts import PayoutRecord
 from recon.privacy.foreign_text import code_and_text, scrubbed
 
 IDS_SHOWN_CHARACTERS_MAX = 64
+CHECKS_MAX = 50
 
 
 class ReplyOutcome(StrEnum):
@@ -166,12 +163,7 @@ class Envelope:
 
 def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope:
     """The envelope of a reply that could be read."""
-    masked = context.masked
-    words = next(
-        (text for name in context.message_fields if (text := text_of(fields.get(name)))), ""
-    )
-    code, text = code_and_text(masked(words))
-    code = masked(text_of(fields.get("code")) or "") or code
+    code, text = words_of(fields, names=context.message_fields, masked=context.masked)
     signature = _signature(fields, context=context)
     may_lack = context.account.interface.signature.may_lack(context.operation)
     doubt = note = None
@@ -198,6 +190,15 @@ def envelope_of(fields: Mapping[str, Any], *, context: ReplyContext) -> Envelope
         note=note,
         refuses_signature=code in context.account.interface.status_map.refusals.signature_codes,
     )
+
+
+def words_of(
+    fields: Mapping[str, Any], *, names: Iterable[str], masked: Callable[[str], str]
+) -> tuple[str, str]:
+    """The code and the text of a reply's own words, the first filled of some fields; masked."""
+    words = next((text for name in names if (text := text_of(fields.get(name)))), "")
+    code, text = code_and_text(masked(words))
+    return masked(text_of(fields.get("code")) or "") or code, text
 
 
 def _signature(fields: Mapping[str, Any], *, context: ReplyContext) -> SignatureState:
@@ -228,4 +229,68 @@ def foreign_row(row: Mapping[str, Any], *, masked: Callable[[str], str] = scrubb
         "a row that was not asked for",
         transaction_id=masked(text_of(row.get("transaction_id")) or "")[:IDS_SHOWN_CHARACTERS_MAX],
         order_no=masked(text_of(row.get("order_no")) or "")[:IDS_SHOWN_CHARACTERS_MAX],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RiskReason:
+    """One reason of the gateway's anti-fraud decision."""
+
+    name: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class FraudCheck:
+    """One check of the anti-fraud provider."""
+
+    check_items: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class RiskFacts:
+    """Everything is text as given, scrubbed of card numbers; "" where nothing was said."""
+
+    antifraud_provider: str = ""
+    fraud_checks: tuple[FraudCheck, ...] = ()
+    is3ds: str = ""
+    risk_action: str = ""
+    risk_score: str = ""
+    risk_reasons: tuple[RiskReason, ...] = ()
+
+
+RISK_FIELDS = frozenset(
+    {
+        *("antifraud_provider", "fraud_check_result", "is3ds"),
+        *("risk_action", "risk_score", "risk_reasons"),
+    }
+)
+"""A row without any of them says what the whole reply says."""
+
+
+def risk_facts(row: Mapping[str, Any], *, reply: Mapping[str, Any]) -> RiskFacts:
+    """The facts of a row; what it is silent about is taken from the whole reply.
+
+    The document lists them beside the rows although each can only be about one payment, so both
+    places are read.
+    """
+
+    def text_under(name: str) -> str:
+        return scrubbed(text_of(row.get(name)) or text_of(reply.get(name)) or "")
+
+    def pairs(name: str, *, key: str) -> list[tuple[str, str]]:
+        rows = rows_of(row, field=name)[0] or rows_of(reply, field=name)[0]
+        texts = ((text_of(row.get(key)), text_of(row.get("status"))) for row in rows[:CHECKS_MAX])
+        return [(scrubbed(name or ""), scrubbed(status or "")) for name, status in texts]
+
+    return RiskFacts(
+        antifraud_provider=text_under("antifraud_provider"),
+        fraud_checks=tuple(
+            FraudCheck(*pair) for pair in pairs("fraud_check_result", key="check_items")
+        ),
+        is3ds=text_under("is3ds"),
+        risk_action=text_under("risk_action"),
+        risk_score=text_under("risk_score"),
+        risk_reasons=tuple(RiskReason(*pair) for pair in pairs("risk_reasons", key="name")),
     )

@@ -28,9 +28,8 @@ from recon.gateway_client import (
 )
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.gateway_client.played import NOW
-from tests.recon.gateway_client.sample_payments import apm_payment
+from tests.recon.gateway_client.sample_payments import apm_payment, request_of
 from tests.recon.gateway_client.sample_payouts import payout_with
-from tests.recon.gateway_client.test_payment_methods import request_of
 from tests.recon.sandbox.conftest import Caller
 
 PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"

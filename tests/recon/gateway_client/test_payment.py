@@ -6,18 +6,28 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from recon.gateway_client import (
+    CancelSubscriptionRow,
     CardPayment,
     GatewayInterface,
+    InterfaceError,
+    InvalidBatchError,
     InvalidPaymentError,
     LineItem,
     OurAccount,
     Payment,
     PreparedPayment,
+    prepare,
+    prepare_methods,
     prepare_payment,
+    read_methods_reply,
 )
+from recon.gateway_client.payments import _parts, decoded_items, encoded_items
+from tests.recon.gateway_client.played import raw_of
 from tests.recon.gateway_client.sample_payments import (
     CARD,
     COMMON,
@@ -26,7 +36,9 @@ from tests.recon.gateway_client.sample_payments import (
     apm_payment,
     card_payment,
     hosted_payment,
+    request_of,
 )
+from tests.recon.gateway_client.sample_payouts import payout_with
 
 
 @pytest.fixture
@@ -213,3 +225,177 @@ def test_a_malformed_payment_shows_no_value_in_its_error() -> None:
         CardPayment.model_validate(COMMON | {"card": [CARD], "cvv": "917"})
 
     assert [value for value in PRIVATE if value in f"{caught.value} {caught.value!r}"] == []
+
+
+CANCEL_URL = {"cancel_url": "https://shop.example.test/cancelled"}
+
+
+def interface_with(tables: dict[str, dict[str, Any]], **profile: object) -> GatewayInterface:
+    """The shipped interface with a gateway's own bounds."""
+    return GatewayInterface.of(**tables | {"profiles": tables["profiles"] | {"user": profile}})
+
+
+def test_a_text_is_as_long_as_the_profile_allows(
+    tables: dict[str, dict[str, Any]], account: OurAccount
+) -> None:
+    """The bound of a text without one of its own is a setting, not a number of the code."""
+    long = card_payment(note="n" * 4_001)
+    for payment, interface in (
+        (long, interface_with(tables)),
+        (card_payment(note="n" * 11), interface_with(tables, text_characters_max=10)),
+    ):
+        with pytest.raises(InvalidPaymentError, match="note is longer than"):
+            prepare_payment(payment, account=replace(account, interface=interface), today=TODAY)
+
+    wider = interface_with(tables, text_characters_max=5_000)
+    assert prepare_payment(long, account=replace(account, interface=wider), today=TODAY).body
+    own = interface_with(tables, lengths={"items": 5_000})
+    items = card_payment(items="i" * 5_000)
+    assert prepare_payment(items, account=replace(account, interface=own), today=TODAY).body
+    short = interface_with(tables, text_characters_max=500)
+    payout = payout_with(client_data="c" * 501)
+    with pytest.raises(InvalidBatchError, match="client_data is longer than 500"):
+        prepare("payout", [payout], account=replace(account, interface=short))
+
+
+@pytest.mark.parametrize("name", ["G" * 200, "\u4f1a\u54e1 \u30d7\u30e9\u30f3", "Caf\u00e9"])
+def test_a_subscription_is_ended_under_any_name_the_gateway_may_give(
+    account: OurAccount, name: str
+) -> None:
+    """200 characters of any script."""
+    row = CancelSubscriptionRow(recurring_id="R1", contract_name=name)
+    body = prepare("cancelsubscription", [row], account=account).body
+
+    assert json.loads(body)["contract_name"] == name
+
+
+def test_fields_of_a_brand_go_out_under_their_own_names(
+    tables: dict[str, dict[str, Any]], account: OurAccount
+) -> None:
+    """Those that the profile names for the operation, as private as any other field."""
+    more = {"authorise_card": ["loyalty_no"], "checkout": ["cancel_url", "merchant_logo"]}
+    account = replace(account, interface=interface_with(tables, payment={"more_fields": more}))
+    payment = card_payment(more={"loyalty_no": "L-4711"})
+    prepared = prepare_payment(payment, account=account, today=TODAY)
+
+    assert json.loads(prepared.body)["loyalty_no"] == "L-4711"
+    assert "more" not in json.loads(prepared.body)
+    assert "L-4711" not in repr(payment)
+    assert b"L-4711" not in prepared.masked(prepared.body)
+
+
+def test_the_hosted_page_takes_the_address_for_a_shopper_who_gives_up(account: OurAccount) -> None:
+    """As shipped (A-20): the document says that the page uses one and not how it is given."""
+    prepared = prepare_payment(hosted_payment(more=CANCEL_URL), account=account, today=TODAY)
+    assert b"cancel_url=https%3A%2F%2Fshop.example.test%2Fcancelled" in prepared.body
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"loyalty_no": "1"}, "more.loyalty_no is not under payment.more_fields"),
+        ({"amount": "1.00"}, "more.amount"),
+        ({"cancel_url": "http://shop.example.test"}, "more.cancel_url is not https"),
+        ({"cancel_url": "https://a.example.test/\u0001x"}, "more.cancel_url has characters"),
+    ],
+)
+def test_a_field_that_the_profile_does_not_name_is_not_sent(
+    account: OurAccount, more: dict[str, str], says: str
+) -> None:
+    """Neither an unknown one nor one that would stand in for a field of the document."""
+    with pytest.raises(InvalidPaymentError, match=says):
+        prepare_payment(hosted_payment(more=more), account=account, today=TODAY)
+    with pytest.raises(InvalidPaymentError, match="more"):
+        prepare_payment(apm_payment(more=more), account=account, today=TODAY)
+
+
+PART = st.text(alphabet="#,;0a", max_size=4)
+
+
+def test_items_are_one_text() -> None:
+    """`#;#` between items, `#,#` between parts, 0 for an empty part."""
+    items = (LineItem("Tea", "T1", "20.00", "2"), LineItem("Cup, blue", "", "3.50", "1"))
+
+    assert encoded_items(items) == "Tea#,#T1#,#20.00#,#2#;#Cup, blue#,#0#,#3.50#,#1"
+
+
+@given(st.lists(st.builds(LineItem, PART, PART, PART, PART), max_size=3))
+def test_what_was_encoded_decodes_to_the_same(items: list[LineItem]) -> None:
+    """Any parts come back, or are refused; 0 stands for nothing."""
+    try:
+        text = encoded_items(items)
+    except ValueError:
+        return
+    as_sent = [["" if part == "0" else part for part in _parts(i)] for i in items]
+
+    assert decoded_items(text) == (tuple(LineItem(*parts) for parts in as_sent), ())
+
+
+@pytest.mark.parametrize("name", ["a#,#b", "a#;#b", ";"])
+def test_a_part_that_would_split_is_refused(name: str) -> None:
+    """A name must not add items to an order."""
+    with pytest.raises(ValueError, match="separator"):
+        encoded_items([LineItem("1", name, "1.00", "1")])
+
+
+def test_pieces_of_other_than_four_parts_are_given_back() -> None:
+    """Good items and bad pieces, both."""
+    good, bad = decoded_items("a#,#b#,#c#,#d#;#a#,#b#;#")
+
+    assert (good, bad) == ((LineItem("a", "b", "c", "d"),), ("a#,#b",))
+
+
+@pytest.fixture
+def extended(tables: dict[str, Any]) -> GatewayInterface:
+    """The profile that knows the operation."""
+    return GatewayInterface.of(**tables, profile="extended")
+
+
+def test_the_best_methods_are_asked_for_and_read(
+    extended: GatewayInterface, account: OurAccount
+) -> None:
+    """A form; the reply's order is kept, names come as text or in objects."""
+    prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
+    sent = parse_qs(prepared.body.decode())
+    listed = ["card", {"payment_method": "konbini"}, {"other": 1}, None]
+    reply = {"payment_methods": listed, "encryption_data": prepared.signature}
+    answer = read_methods_reply(prepared, raw_of(reply))
+
+    assert (prepared.path, sent["shopper_country"]) == ("/v1/optimise", ["JP"])
+    assert "ana@example.test" not in repr((prepared, request_of()))
+    assert (answer.methods, answer.reason) == (("card", "konbini"), "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"),
+    [
+        ({"payment_methods": ["card"]}, 200),
+        ({"code": "I0002", "message": "no"}, 400),
+        (b"<html>", 200),
+    ],
+)
+def test_an_answer_without_proof_offers_nothing(
+    extended: GatewayInterface, account: OurAccount, reply: object, status: int
+) -> None:
+    """Unsigned, refused or unreadable: no methods, and why."""
+    prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
+    raw = raw_of(json.loads(json.dumps(reply)) if isinstance(reply, dict) else reply, status=status)
+    answer = read_methods_reply(prepared, raw)
+
+    assert answer.methods == ()
+    assert answer.reason
+
+
+def test_the_base_profile_does_not_ask_for_methods(account: OurAccount) -> None:
+    """The API document shows nothing of the operation."""
+    with pytest.raises(InterfaceError, match="extended"):
+        prepare_methods(request_of(), account=account)
+
+
+@pytest.mark.parametrize("changes", [{"amount": "0"}, {"currency": "yen"}])
+def test_a_malformed_question_for_methods_is_not_sent(
+    extended: GatewayInterface, account: OurAccount, changes: dict[str, str]
+) -> None:
+    """Amount and currency are signed: both must be right."""
+    with pytest.raises(InvalidPaymentError, match="nothing was sent"):
+        prepare_methods(request_of(**changes), account=replace(account, interface=extended))

@@ -53,12 +53,12 @@ from tests.recon.gateway_client.sample_payments import (
     card_payment,
     hosted_payment,
     page_of,
+    request_of,
     result_of,
 )
 from tests.recon.gateway_client.sample_payouts import payout_with, record_of
-from tests.recon.gateway_client.test_payment_methods import request_of
 from tests.recon.gateway_client.test_query_client import reply_of, row_of
-from tests.recon.gateway_client.test_refund_records import ROW as REFUND_ROW
+from tests.recon.gateway_client.test_query_records import REFUND_ROW
 
 CASES_DEFAULT = 600
 CASES = int(os.environ.get("REPLY_FUZZ_CASES", CASES_DEFAULT))

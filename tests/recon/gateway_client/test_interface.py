@@ -1,0 +1,450 @@
+import ast
+import copy
+import hashlib
+import hmac
+import re
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recon.gateway_client
+from recon.config.settings import bundled_config_dir
+from recon.gateway_client import (
+    CancelRow,
+    CancelSubscriptionRow,
+    CaptureRow,
+    GatewayInterface,
+    InterfaceError,
+    InvalidBatchError,
+    InvalidPaymentError,
+    OurAccount,
+    RefundRow,
+    ReviewRow,
+    Row,
+    prepare,
+    prepare_methods,
+    prepare_payment,
+)
+from recon.gateway_client.documents import element_texts, xml_root
+from recon.gateway_client.interface import same_signature
+from tests.recon.gateway_client.sample_payments import (
+    TODAY,
+    apm_payment,
+    card_payment,
+    hosted_payment,
+    request_of,
+    result_of,
+)
+from tests.recon.gateway_client.sample_payouts import payout_with
+
+
+def test_the_shipped_profiles_have_the_documented_limits(tables: dict[str, Any]) -> None:
+    """50, 50, 50, 100, 100; base has no bound on characters, extended has 1,000."""
+    base = GatewayInterface.of(**tables)
+    extended = GatewayInterface.of(**tables, profile="extended")
+
+    assert {name: one.rows_max for name, one in base.profile.batch.items()} == {
+        "capture": 50,
+        "cancel": 50,
+        "refund": 50,
+        "review": 100,
+    }
+    assert base.profile.query.retrievalTrans.rows_max == 100
+    assert (base.profile.query_characters_max, extended.profile.query_characters_max) == (0, 1000)
+
+
+def test_the_users_layer_wins_over_every_profile(tables: dict[str, Any]) -> None:
+    """Base < extended < user."""
+    mine = tables | {"profiles": tables["profiles"] | {"user": {"query_characters_max": 500}}}
+
+    assert GatewayInterface.of(**mine, profile="extended").profile.query_characters_max == 500
+
+
+@pytest.mark.parametrize(
+    ("file", "path", "value", "says"),
+    [
+        ("profiles", ["base", "batch", "capture", "rowsmax"], 5, "capture.rowsmax"),
+        ("profiles", ["base", "batch", "capture", "rows_max"], 0, "capture.rows_max"),
+        ("profiles", ["basic"], {}, "basic"),
+        ("profiles", ["base", "grammar", "order_no"], "[", "grammar.order_no"),
+        ("profiles", ["base", "batch", "void"], None, "void"),
+        ("signature", ["base", "algorithm"], "md5", "algorithm"),
+        ("signature", ["base", "salt"], "x", "salt"),
+        ("signature", ["base", "templates"], {"refund": ["merchant_id"]}, "capture"),
+        ("status_map", ["base", "row_status", "refund", "5"], "maybe", "row_status.refund.5"),
+        ("status_map", ["base", "query", "timezone"], "Mars/Olympus", "query.timezone"),
+        ("status_map", ["base", "refusals", "before_processing_http"], [500], "before_processing"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_refused_by_name(
+    tables: dict[str, Any], file: str, path: list[str], value: object, says: str
+) -> None:
+    """File and key stand in the message."""
+    wrong = copy.deepcopy(tables)
+    table = wrong[file]
+    for name in path[:-1]:
+        table = table[name]
+    table[path[-1]] = copy.deepcopy(table["capture"]) if value is None else value
+
+    with pytest.raises(InterfaceError, match=says) as caught:
+        GatewayInterface.of(**wrong)
+
+    assert ".toml" in str(caught.value)
+
+
+def test_an_unknown_profile_is_refused(tables: dict[str, Any]) -> None:
+    """Only base and extended exist."""
+    with pytest.raises(InterfaceError, match="'sandbox' is not a profile"):
+        GatewayInterface.of(**tables, profile="sandbox")
+
+
+ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("10.00"))
+
+
+def interface_with(tables: dict[str, dict[str, Any]], **amounts: object) -> GatewayInterface:
+    """The shipped interface, with a gateway's own way to write amounts."""
+    user = {"user": {"amounts": amounts}}
+    return GatewayInterface.of(**tables | {"profiles": tables["profiles"] | user})
+
+
+@pytest.mark.parametrize(
+    ("currency", "decimals"),
+    [("EUR", 2), ("JPY", 2), ("KWD", 3), ("CLF", 4), ("XQZ", None), ("XAU", None), ("eur", None)],
+)
+def test_as_shipped_a_currency_has_two_decimals_or_its_own_if_more(
+    interface: GatewayInterface, currency: str, decimals: int | None
+) -> None:
+    """Two as the document says, three and four by A-18; what is no currency has none."""
+    assert interface.profile.amounts.decimals_of(currency) == decimals
+
+
+@pytest.mark.parametrize(
+    ("amounts", "currency", "written"),
+    [
+        ({"own_decimals_if_more": False}, "KWD", "1.23"),
+        ({"of_currency": {"KWD": 2}}, "KWD", "1.23"),
+        ({"of_currency": {"JPY": 0}}, "JPY", "1000"),
+        ({"of_currency": {"XQZ": 1}}, "XQZ", "1.5"),
+        ({"decimals": 0}, "JPY", "1000"),
+    ],
+)
+def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
+    tables: dict[str, dict[str, Any]],
+    account: OurAccount,
+    amounts: dict[str, object],
+    currency: str,
+    written: str,
+) -> None:
+    """An amount goes out as it is configured, any other number of decimals does not."""
+    interface = interface_with(tables, **amounts)
+    account = replace(account, interface=interface)
+    row = replace(ROW, currency=currency, amount=Decimal(written))
+    prepared = prepare("capture", [row], account=account)
+    assert f'"amount":"{written}"'.encode() in prepared.body
+
+    longer = replace(row, amount=Decimal(f"{written}{'' if '.' in written else '.'}0"))
+    with pytest.raises(InvalidBatchError, match="amount has"):
+        prepare("capture", [longer], account=account)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"payment_amount": Decimal(250)}, "payment_amount"),
+        ({"payment_amount": Decimal("250.000")}, "payment_amount"),
+        ({"payment_currency": "XQZ"}, "payment_currency"),
+        (
+            {"source_currency": "EUR", "source_amount": Decimal("250.0")},
+            "source_amount",
+        ),
+    ],
+)
+def test_a_payout_of_another_form_is_not_sent(
+    account: OurAccount, changes: dict[str, Any], field: str
+) -> None:
+    """Refused before a byte leaves, by field."""
+    with pytest.raises(InvalidBatchError) as caught:
+        prepare("payout", [payout_with(**changes)], account=account)
+
+    assert field in {problem.field for problem in caught.value.problems}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"amount": Decimal(12)}, "amount"),
+        ({"amount": Decimal("12.345")}, "amount"),
+        ({"currency": "XQZ"}, "currency"),
+        ({"tax_total": Decimal("1.5")}, "tax_total"),
+        ({"shipping": Decimal(0)}, "shipping"),
+        ({"subscription": {"contract_name": "G", "contract_amount": "9.9"}}, "contract_amount"),
+    ],
+)
+def test_a_payment_of_another_form_is_not_sent(
+    account: OurAccount, changes: dict[str, Any], field: str
+) -> None:
+    """Every amount of it, by field."""
+    with pytest.raises(InvalidPaymentError, match=field):
+        prepare_payment(card_payment(**changes), account=account, today=TODAY)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "says"),
+    [
+        ({"of_currency": {"kwd": 2}}, "of_currency.kwd"),
+        ({"decimals": 9}, "decimals"),
+        ({"rounding": "up"}, "rounding"),
+    ],
+)
+def test_a_wrong_table_of_decimals_is_refused_by_name(
+    tables: dict[str, dict[str, Any]], amounts: dict[str, object], says: str
+) -> None:
+    """Nothing is guessed of how a gateway writes money."""
+    with pytest.raises(InterfaceError, match=says):
+        interface_with(tables, **amounts)
+
+
+@pytest.mark.parametrize(
+    ("text", "currency", "strict", "as_written"),
+    [
+        ("12.50", "EUR", True, True),
+        ("12.5", "EUR", False, True),
+        ("12", "EUR", False, True),
+        ("12.5000", "EUR", True, True),
+        ("12.505", "EUR", False, False),
+        ("12.", "EUR", False, False),
+        ("1e3", "EUR", False, False),
+        ("-12.50", "EUR", False, False),
+        ("1200", "JPY", True, True),
+        ("1200.00", "JPY", True, True),
+        ("1200.50", "JPY", False, False),
+        ("1.25", "KWD", False, True),
+        ("12.50", "XQZ", False, False),
+    ],
+)
+def test_replies_have_one_grammar_of_amounts_and_a_leniency_per_operation(
+    interface: GatewayInterface, text: str, currency: str, *, strict: bool, as_written: bool
+) -> None:
+    """A query has all decimals of its currency, an echo of ours may leave zeros out."""
+    amounts = interface.profile.amounts
+    read = {
+        operation: amounts.amount_of(text, currency=currency, operation=operation)
+        for operation in ("retrievalTrans", "retrievalRefund", "capture", "payout")
+    }
+
+    assert {read["retrievalTrans"], read["retrievalRefund"]} == {Decimal(text) if strict else None}
+    assert {read["capture"], read["payout"]} == {Decimal(text) if as_written else None}
+
+
+def signed_with(interface: GatewayInterface, account: OurAccount, **changes: object) -> str:
+    """A refund of two transactions under changed rules."""
+    rules = interface.signature.model_copy(update=changes)
+    changed = replace(account, interface=interface.model_copy(update={"signature": rules}))
+    rows = [{"transaction_id": " T 1"}, {"transaction_id": "T2"}]
+    return changed.sign("refund", fields={}, rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({}, "100042100042001T1T2sandbox"),
+        ({"whitespace": "strip"}, "100042100042001T 1T2sandbox"),
+        ({"whitespace": "none"}, "100042100042001 T 1T2sandbox"),
+        ({"templates": {"refund": ("nothing", "account_id")}}, "100042001sandbox"),
+    ],
+)
+def test_a_signature_is_the_template_then_the_key(
+    interface: GatewayInterface,
+    account: OurAccount,
+    changes: dict[str, object],
+    message: str,
+) -> None:
+    """Concatenated without delimiter, missing fields as nothing, key last, SHA-256."""
+    expected = hashlib.sha256(message.encode()).hexdigest()
+
+    assert signed_with(interface, account, **changes) == expected
+    upper = signed_with(interface, account, **changes, hex_case="upper")
+    assert upper == expected.upper()
+
+
+def test_an_hmac_takes_the_key_as_its_key(interface: GatewayInterface, account: OurAccount) -> None:
+    """The newer family."""
+    expected = hmac.new(b"sandbox", b"100042100042001T1T2", hashlib.sha256).hexdigest()
+
+    assert signed_with(interface, account, algorithm="hmac-sha256") == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "same"), [("AB", True), ("ab", True), ("a", False), ("", False), ("\udcff", False)]
+)
+def test_signatures_are_compared_without_case_and_over_any_text(given: str, *, same: bool) -> None:
+    """Never an exception, whatever came."""
+    assert same_signature(given, expected="ab") is same
+
+
+def test_no_signature_is_compared_by_equality() -> None:
+    """Only hmac.compare_digest sees one."""
+    folder = Path(recon.gateway_client.__file__).parent
+    compared = [
+        ast.unparse(node)
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Compare)
+        and any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+        and "signature" in ast.unparse(node.left).replace("interface.signature", "")
+    ]
+
+    assert compared == []
+
+
+def test_the_key_never_shows(account: OurAccount) -> None:
+    """Not in a repr."""
+    assert "sandbox" not in repr(account)
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
+IDS: dict[str, Any] = {"currency": "EUR", "amount": Decimal("10.36")}
+TWO = ("1379868618653958144", "1379868618653958145")
+
+EXAMPLES = {
+    "retrievalTrans": (
+        "100042100042001sandbox",
+        "96eaf173daed21fe05c2185bd38541dc87ef0e70008e6c9e0cb0bf0df1cbf16e",
+    ),
+    "retrievalRefund": (
+        "100042100042001sandbox",
+        "96eaf173daed21fe05c2185bd38541dc87ef0e70008e6c9e0cb0bf0df1cbf16e",
+    ),
+    "capture": (
+        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
+        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
+    ),
+    "cancel": (
+        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
+        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
+    ),
+    "review": (
+        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
+        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
+    ),
+    "refund": (
+        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
+        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
+    ),
+    "payout": (
+        "1000421000420017b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11EUR250.00sandbox",
+        "0ec3d4189a34f0023137e14a5979ac12c5cbe73fd077049f57a3fe45658c4d50",
+    ),
+    "cancelsubscription": (
+        "100042100042001R1Goldplansandbox",
+        "160e4558f35e08715b0ed157ba55ec639a917eb3b9e0afa7904ac7cbbf01576c",
+    ),
+    "authorise_card": (
+        "100042100042001SO-1EUR42.50AnaExample4111111111111111202611917ana@example.testsandbox",
+        "63cb1df7720e58f838c0568719ffa507da304183f4e1b306b523320ab9753d8e",
+    ),
+    "authorise_apm": (
+        "100042100042001SO-1EUR42.50https://shop.example.test/backsandbox",
+        "bbd185cef06a3e5d144310de51b1f63bcaa76df2f21fda36354c84f0bcf677f0",
+    ),
+    "checkout": (
+        "100042100042001SO-1EUR42.50https://shop.example.test/backsandbox",
+        "bbd185cef06a3e5d144310de51b1f63bcaa76df2f21fda36354c84f0bcf677f0",
+    ),
+    "optimise": (
+        "100042100042001q-1JPY1200.00ana@example.testsandbox",
+        "e352e7332c8e4a33e3bbecce58abe8ad3999ad9dc5f4b049db7a5ade9df40f4d",
+    ),
+    "payment_reply": (
+        "100042100042001T20261120000001SO-1EUR42.5010000:Successsandbox",
+        "1ec15ae28a466a2f77b2bdee28b4d8a73a81b9d2eb2e4459d585621709dd5b5e",
+    ),
+}
+"""Operation -> what is signed, and the SHA-256 of it as `printf %s ... | sha256sum` gives it."""
+
+
+def row_of(operation: str, *, transaction_id: str) -> Row:
+    """One row of a batch."""
+    ids = IDS | {"order_no": "SO1", "transaction_id": transaction_id}
+    kinds: dict[str, type[Any]] = {"capture": CaptureRow, "cancel": CancelRow, "review": ReviewRow}
+    if operation == "refund":
+        return RefundRow(**ids, refund_amount=Decimal("3.33"), refund_reason="No stock")
+    row: Row = kinds[operation](**ids)
+    return row
+
+
+def signatures(account: OurAccount) -> dict[str, str]:
+    """The signature of each operation as its request carries it."""
+    found = {
+        operation: account.sign(operation, fields={})
+        for operation in ("retrievalTrans", "retrievalRefund")
+    }
+    rows: dict[str, list[Row]] = {
+        operation: [row_of(operation, transaction_id=one) for one in TWO]
+        for operation in ("capture", "cancel", "review", "refund")
+    }
+    rows["payout"] = [payout_with()]
+    rows["cancelsubscription"] = [
+        CancelSubscriptionRow(recurring_id="R1", contract_name=" Gold plan")
+    ]
+    for operation, batch in rows.items():
+        prepared = prepare(operation, batch, account=account)
+        found[operation] = prepared.signature
+    for payment in (card_payment(), apm_payment(), hosted_payment()):
+        found[payment.operation] = prepare_payment(payment, account=account, today=TODAY).signature
+    found["optimise"] = prepare_methods(request_of(), account=account).signature
+    root = xml_root(result_of(), root="respon")
+    texts = element_texts(root, repeated="risk_reasons")
+    found["payment_reply"] = account.sign("payment_reply", fields=texts)
+    return found
+
+
+def test_every_template_stands_on_the_page(tables: dict[str, Any]) -> None:
+    """As the configuration has it, so that a gateway's people can say what is otherwise."""
+    page = PAGE.read_text("utf-8").partition("## What is signed")[2].partition("\n## ")[0]
+    shown = {
+        name: [
+            "merchant_id",
+            "account_id",
+            *re.findall(r"\w+_\w+(?:\[\])?|card|currency|amount", of),
+        ]
+        for names, of in re.findall(r"^- (`[^:]*): (.*)$", page, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    assert shown == tables["signature"]["base"]["templates"]
+
+
+def test_every_template_has_a_worked_example(tables: dict[str, Any]) -> None:
+    """A new operation comes with its bytes."""
+    assert set(tables["signature"]["base"]["templates"]) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("operation", EXAMPLES)
+def test_each_operation_signs_the_bytes_of_its_example(
+    tables: dict[str, Any], account: OurAccount, operation: str
+) -> None:
+    """Concatenated in the template's order without spaces, the key last, SHA-256 in lower case."""
+    plain, expected = EXAMPLES[operation]
+    interface = GatewayInterface.of(**tables, profile="extended")
+
+    assert hashlib.sha256(plain.encode()).hexdigest() == expected
+    assert signatures(replace(account, interface=interface))[operation] == expected
+
+
+NUMBER = re.compile(r"\bA-[0-9]{2}\b")
+
+
+def test_every_assumption_of_the_configuration_is_explained() -> None:
+    """Who meets a number in a file finds what it means and what if it is wrong."""
+    used = {
+        number
+        for path in bundled_config_dir().glob("*.toml")
+        for number in NUMBER.findall(path.read_text(encoding="utf-8"))
+    }
+    explained = re.findall(r"^\| (A-[0-9]{2}) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert explained == sorted(set(explained))
+    assert used - set(explained) == set()
