@@ -328,7 +328,6 @@ def test_a_whole_success_is_done_row_by_row(read: Reader, captures: PreparedRequ
 def test_a_refund_that_succeeds_is_accepted_with_its_reference(
     read: Reader, refunds: PreparedRequest
 ) -> None:
-    """Refunds are processed later: accepted is not done."""
     got = read(refunds, success_of(refunds))
 
     assert outcomes(got) == ["accepted", "accepted"]
@@ -378,7 +377,6 @@ def test_whether_a_reply_must_be_signed_is_data_of_its_operation(
 def test_a_refund_that_echoes_another_amount_is_unknown(
     read: Reader, refunds: PreparedRequest, field: str
 ) -> None:
-    """Both amounts of a refund must come back."""
     reply = success_of(refunds)
     reply["refund_orders"][1][field] = "9.99"
 
@@ -438,7 +436,6 @@ def test_refusals_that_are_configured_as_final_are_believed(
 
 
 def test_a_truncated_success_is_unknown(read: Reader, captures: PreparedRequest) -> None:
-    """Cut anywhere, no prefix of a reply proves anything."""
     body = json.dumps(success_of(captures)).encode()
 
     words = {word for at in range(len(body)) for word in outcomes(read(captures, body[:at]))}
@@ -447,7 +444,6 @@ def test_a_truncated_success_is_unknown(read: Reader, captures: PreparedRequest)
 
 
 def test_without_a_reply_rows_are_not_sent_or_unknown(captures: PreparedRequest) -> None:
-    """The class of the error decides, for every row."""
     not_sent = without_reply(captures, error=NotSentError("no", kind="ConnectError"))
     unknown = without_reply(captures, error=UnknownOutcomeError("?", kind="ReadTimeout"))
 
@@ -567,7 +563,6 @@ def tampered(reply: dict[str, Any], changes: list[tuple[str, int, Any]]) -> dict
 def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(
     refunds: PreparedRequest,
 ) -> None:
-    """Sent or not, another instruction's reference is not ours."""
     rows = tuple(replace(row, refund_reference="ours") for row in refunds.rows)
     reply = success_of(refunds)
     reply["refund_orders"][0]["refund_reference"] = "theirs"
@@ -579,7 +574,6 @@ def test_a_refund_reference_of_ours_that_comes_back_changed_is_unknown(
 
 @given(st.text(alphabet="ab*", max_size=8), st.text(alphabet="ab", max_size=6))
 def test_a_masked_echo_is_what_was_sent_where_it_shows_anything(shown: str, sent: str) -> None:
-    """The same as a pattern with anything for each masked part."""
     pattern = ".*".join(re.escape(part) for part in re.split(r"\*+", shown))
 
     assert _shows_same(shown, sent=sent) is (re.fullmatch(pattern, sent) is not None)

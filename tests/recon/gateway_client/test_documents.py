@@ -38,7 +38,6 @@ from recon.gateway_client.documents import (
     ids=[f"case-{n}" for n in range(14)],
 )
 def test_ambiguous_or_oversized_json_is_refused(body: bytes) -> None:
-    """What json.loads would take quietly."""
     with pytest.raises(UnreadableReplyError):
         json_object(body)
 
@@ -78,7 +77,6 @@ def test_the_rows_of_a_list_field(
 
 
 def test_a_reply_with_the_expected_root_is_read() -> None:
-    """An XML reply with the expected root gives its elements."""
     reply = b"<respon><order_status>1</order_status></respon>"
     assert xml_root(reply, root="respon").findtext("order_status") == "1"
 
@@ -112,7 +110,6 @@ def test_a_text_in_pieces_is_one_text_and_groups_are_left_out() -> None:
 
 
 def test_an_element_that_stands_twice_is_refused() -> None:
-    """Nobody could say which of two statuses counts."""
     root = xml_root(b"<respon><a>1</a><a>1</a></respon>", root="respon")
 
     with pytest.raises(UnreadableReplyError, match="twice"):
@@ -172,7 +169,6 @@ def test_an_untrustworthy_page_is_refused_with_its_reason(body: bytes, reason: s
 
 
 def test_a_name_that_repeats_with_the_same_value_is_one_input() -> None:
-    """The document lists some names twice."""
     assert html_form(page(("a", "1"), ("a", "1"))).inputs == {"a": "1"}
 
 

@@ -68,7 +68,6 @@ def failing(error: type[httpx.TransportError]) -> Callable[[httpx.Request], http
 
 
 def test_a_batch_has_an_outcome_for_each_row_with_and_without_asyncio() -> None:
-    """The same call, the same answer."""
     with Gateway(place_of(captured)) as gateway:
         told = gateway.capture([ROW])
     awaited = asyncio.run(AsyncGateway(place_of(captured)).capture([ROW]))
@@ -115,7 +114,6 @@ def test_a_retry_after_holds_every_call_and_what_would_wait_too_long_is_not_sent
 
 
 def test_what_must_not_be_sent_is_an_error_and_not_sent() -> None:
-    """By row and field."""
     asked: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -166,7 +164,6 @@ def test_a_real_gateway_is_reached_without_any_settings() -> None:
 
 
 def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]) -> None:
-    """One set of files, whoever reads it."""
     for profile in ("base", "extended"):
         assert GatewayInterface.bundled(profile) == GatewayInterface.of(**tables, profile=profile)
     with pytest.raises(InterfaceError, match="profile is no file of the interface"):
@@ -179,7 +176,6 @@ def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]
     "module", [recon.gateway_client.gateway, recon.gateway_client.interface], ids=str
 )
 def test_the_examples_in_the_docstrings_work(module: Any) -> None:
-    """As they are printed."""
     ran = doctest.testmod(module)
 
     assert (ran.failed, ran.attempted > 0) == (0, True)

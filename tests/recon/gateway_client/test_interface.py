@@ -82,7 +82,6 @@ def test_the_users_layer_wins_over_every_profile(tables: dict[str, Any]) -> None
 def test_what_is_wrong_in_a_table_is_refused_by_name(
     tables: dict[str, Any], file: str, path: list[str], value: object, says: str
 ) -> None:
-    """File and key stand in the message."""
     wrong = copy.deepcopy(tables)
     table = wrong[file]
     for name in path[:-1]:
@@ -96,7 +95,6 @@ def test_what_is_wrong_in_a_table_is_refused_by_name(
 
 
 def test_an_unknown_profile_is_refused(tables: dict[str, Any]) -> None:
-    """Only base and extended exist."""
     with pytest.raises(InterfaceError, match="'sandbox' is not a profile"):
         GatewayInterface.of(**tables, profile="sandbox")
 
@@ -165,7 +163,6 @@ def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
 def test_a_payout_of_another_form_is_not_sent(
     account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
-    """Refused before a byte leaves, by field."""
     with pytest.raises(InvalidBatchError) as caught:
         prepare("payout", [payout_with(**changes)], account=account)
 
@@ -186,7 +183,6 @@ def test_a_payout_of_another_form_is_not_sent(
 def test_a_payment_of_another_form_is_not_sent(
     account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
-    """Every amount of it, by field."""
     with pytest.raises(InvalidPaymentError, match=field):
         prepare_payment(card_payment(**changes), account=account, today=TODAY)
 
@@ -202,7 +198,6 @@ def test_a_payment_of_another_form_is_not_sent(
 def test_a_wrong_table_of_decimals_is_refused_by_name(
     tables: dict[str, dict[str, Any]], amounts: dict[str, object], says: str
 ) -> None:
-    """Nothing is guessed of how a gateway writes money."""
     with pytest.raises(InterfaceError, match=says):
         interface_with(tables, **amounts)
 
@@ -271,7 +266,6 @@ def test_a_signature_is_the_template_then_the_key(
 
 
 def test_an_hmac_takes_the_key_as_its_key(interface: GatewayInterface, account: OurAccount) -> None:
-    """The newer family."""
     expected = hmac.new(b"sandbox", b"100042100042001T1T2", hashlib.sha256).hexdigest()
 
     assert signed_with(interface, account, algorithm="hmac-sha256") == expected
@@ -286,7 +280,6 @@ def test_signatures_are_compared_without_case_and_over_any_text(given: str, *, s
 
 
 def test_no_signature_is_compared_by_equality() -> None:
-    """Only hmac.compare_digest sees one."""
     folder = Path(recon.gateway_client.__file__).parent
     compared = [
         ast.unparse(node)
@@ -301,7 +294,6 @@ def test_no_signature_is_compared_by_equality() -> None:
 
 
 def test_the_key_never_shows(account: OurAccount) -> None:
-    """Not in a repr."""
     assert "sandbox" not in repr(account)
 
 

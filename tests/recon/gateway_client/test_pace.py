@@ -140,7 +140,6 @@ def test_what_the_gateway_asks_to_wait_holds_every_worker() -> None:
 
 
 def test_no_more_calls_are_in_flight_than_allowed() -> None:
-    """Halving takes effect on the next turn."""
 
     async def run() -> int:
         pace = AccountPace(QueryLimits(calls_per_second=10_000, in_flight=4))

@@ -68,7 +68,6 @@ def test_a_card_payment_goes_out_as_the_samples_do(prepared: PreparedPayment) ->
 
 
 def test_a_card_payment_is_signed_over_its_twelve_fields(prepared: PreparedPayment) -> None:
-    """In the template's order, without spaces, the key last."""
     plain = f"100042100042001SO-1EUR42.50AnaExample{CARD}202611917ana@example.testsandbox"
 
     assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
@@ -78,7 +77,6 @@ def test_a_card_payment_is_signed_over_its_twelve_fields(prepared: PreparedPayme
 def test_fields_that_differ_by_brand_have_the_profiles_names(
     tables: dict[str, Any], account: OurAccount
 ) -> None:
-    """`the service` and the anti-fraud provider's cookie."""
     mine = {"payment": {"website_field": "shop_site", "antifraud_provider": "watcher"}}
     interface = GatewayInterface.of(**tables | {"profiles": tables["profiles"] | {"user": mine}})
     account = replace(account, interface=interface)
@@ -90,7 +88,6 @@ def test_fields_that_differ_by_brand_have_the_profiles_names(
 
 
 def test_the_hosted_page_is_asked_for_by_a_real_form(account: OurAccount) -> None:
-    """Objects in it are JSON text."""
     prepared = prepare_payment(
         hosted_payment(total_discount=[{"coupon_code_used": "X1"}]),
         account=account,
@@ -176,7 +173,6 @@ def test_items_are_composed_from_rows() -> None:
 def test_a_payment_that_must_not_be_sent_is_refused_by_field(
     account: OurAccount, payment: Payment, fields: set[str]
 ) -> None:
-    """Fields are named, values never; what is good is prepared."""
     problems: tuple[tuple[str, str], ...] = ()
     said = ""
     try:
@@ -191,7 +187,6 @@ def test_a_payment_that_must_not_be_sent_is_refused_by_field(
 def test_lengths_are_checked_where_the_profile_has_them(
     tables: dict[str, Any], account: OurAccount
 ) -> None:
-    """Profile extended bounds what base only bounds as a whole."""
     extended = GatewayInterface.of(**tables, profile="extended")
 
     with pytest.raises(InvalidPaymentError, match="shopper_id is longer than 64"):
@@ -208,7 +203,6 @@ def test_nothing_of_a_shopper_shows_outside_the_body(
     caplog: pytest.LogCaptureFixture,
     payment: Payment,
 ) -> None:
-    """Not in a repr, a str, a log line or a masked body."""
     caplog.set_level(logging.DEBUG)
     prepared = prepare_payment(payment, account=account, today=TODAY)
     logging.getLogger("recon").info("%s %r", payment, prepared)
@@ -220,7 +214,6 @@ def test_nothing_of_a_shopper_shows_outside_the_body(
 
 
 def test_a_malformed_payment_shows_no_value_in_its_error() -> None:
-    """Also the library's own errors keep silent."""
     with pytest.raises(ValidationError) as caught:
         CardPayment.model_validate(COMMON | {"card": [CARD], "cvv": "917"})
 
@@ -262,7 +255,6 @@ def test_a_text_is_as_long_as_the_profile_allows(
 def test_a_subscription_is_ended_under_any_name_the_gateway_may_give(
     account: OurAccount, name: str
 ) -> None:
-    """200 characters of any script."""
     row = CancelSubscriptionRow(recurring_id="R1", contract_name=name)
     body = prepare("cancelsubscription", [row], account=account).body
 
@@ -333,13 +325,11 @@ def test_what_was_encoded_decodes_to_the_same(items: list[LineItem]) -> None:
 
 @pytest.mark.parametrize("name", ["a#,#b", "a#;#b", ";"])
 def test_a_part_that_would_split_is_refused(name: str) -> None:
-    """A name must not add items to an order."""
     with pytest.raises(ValueError, match="separator"):
         encoded_items([LineItem("1", name, "1.00", "1")])
 
 
 def test_pieces_of_other_than_four_parts_are_given_back() -> None:
-    """Good items and bad pieces, both."""
     good, bad = decoded_items("a#,#b#,#c#,#d#;#a#,#b#;#")
 
     assert (good, bad) == ((LineItem("a", "b", "c", "d"),), ("a#,#b",))
@@ -377,7 +367,6 @@ def test_the_best_methods_are_asked_for_and_read(
 def test_an_answer_without_proof_offers_nothing(
     extended: GatewayInterface, account: OurAccount, reply: object, status: int
 ) -> None:
-    """Unsigned, refused or unreadable: no methods, and why."""
     prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
     raw = raw_of(json.loads(json.dumps(reply)) if isinstance(reply, dict) else reply, status=status)
     answer = read_methods_reply(prepared, raw)
@@ -387,7 +376,6 @@ def test_an_answer_without_proof_offers_nothing(
 
 
 def test_the_base_profile_does_not_ask_for_methods(account: OurAccount) -> None:
-    """The API document shows nothing of the operation."""
     with pytest.raises(InterfaceError, match="extended"):
         prepare_methods(request_of(), account=account)
 
@@ -396,6 +384,5 @@ def test_the_base_profile_does_not_ask_for_methods(account: OurAccount) -> None:
 def test_a_malformed_question_for_methods_is_not_sent(
     extended: GatewayInterface, account: OurAccount, changes: dict[str, str]
 ) -> None:
-    """Amount and currency are signed: both must be right."""
     with pytest.raises(InvalidPaymentError, match="nothing was sent"):
         prepare_methods(request_of(**changes), account=replace(account, interface=extended))

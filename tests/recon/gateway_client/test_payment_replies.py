@@ -77,7 +77,6 @@ def test_a_successful_card_payment_is_done_with_its_record(read: Read) -> None:
 
 
 def test_risk_reasons_may_also_repeat_inside_one_group(read: Read) -> None:
-    """Both shapes that a repeated child can have."""
     risk = "<name>ip</name><status>low</status><name>mail</name><status>new</status>"
     reply = read(card_payment(), result_of(risk=f"<risk_reasons>{risk}</risk_reasons>"))
 
@@ -128,7 +127,6 @@ def test_a_card_payments_result_decides_only_when_it_is_ours_and_known(
     ],
 )
 def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, body: bytes) -> None:
-    """Cut, doubled or foreign bytes prove nothing."""
     reply = read(card_payment(), body)
 
     assert (reply.outcome, reply.record) == (ReplyOutcome.UNKNOWN, None)
@@ -161,7 +159,6 @@ def test_a_refused_signature_rejects_and_stops(read: Read) -> None:
 
 
 def test_under_warn_the_echo_decides_and_says_so(read: Read) -> None:
-    """As for batches."""
     reply = read(card_payment(), result_of(encryption_data=""), policy="warn")
 
     assert reply.outcome is ReplyOutcome.DONE
@@ -169,7 +166,6 @@ def test_under_warn_the_echo_decides_and_says_so(read: Read) -> None:
 
 
 def test_what_a_result_says_is_masked_before_it_is_kept(read: Read) -> None:
-    """A text that quotes the card or the shopper shows neither."""
     info = f"C0005:card {CARD} of {PRIVATE[4]} refused"
     reply = read(card_payment(), result_of(order_status="0", result_info=info))
 
@@ -233,7 +229,6 @@ def test_a_reply_of_exactly_the_documents_elements_names_the_issuer(
 
 
 def test_an_unsigned_reply_for_another_order_names_nobody(read: Read) -> None:
-    """Without a signature the echo decides alone."""
     body = TABLE_2_7.format(signature="").replace("SO-1<", "SO-2<").encode()
     reply = read(apm_payment(), body)
 
@@ -300,7 +295,6 @@ def test_the_hosted_page_is_taken_when_its_aliases_are_ours(read: Read) -> None:
 def test_a_hosted_page_for_another_payment_is_not_taken(
     read: Read, changes: dict[str, str]
 ) -> None:
-    """The shopper would pay somebody else's order."""
     reply = read(hosted_payment(), page_of(**changes))
 
     assert (reply.outcome, reply.form) == (ReplyOutcome.UNKNOWN, None)
@@ -354,7 +348,6 @@ def test_a_hosted_page_of_a_brand_may_lie_on_a_host_of_its_own(
 
 
 def test_a_hosted_page_that_is_not_posted_is_not_taken(read: Read) -> None:
-    """Its inputs would stand in an address."""
     body = page_of().replace(b'method="post"', b'method="get"')
 
     assert read(hosted_payment(), body).outcome is ReplyOutcome.UNKNOWN
@@ -376,7 +369,6 @@ def test_a_signed_result_need_not_name_the_account_that_its_signature_covers(
 
 
 def test_without_a_reply_a_payment_is_not_sent_or_unknown() -> None:
-    """By the class of the failure."""
     errors: list[Any] = [NotSentError("x", kind="A"), UnknownOutcomeError("x", kind="B")]
 
     assert [payment_without_reply(error).outcome for error in errors] == [

@@ -32,7 +32,6 @@ REFUND = RefundRow(
 
 
 def test_the_same_rows_give_the_same_bytes(account: OurAccount, captures: PreparedRequest) -> None:
-    """Canonical: the journal's hash names exactly what is sent."""
     again = prepare("capture", captures.rows, account=account)
 
     assert again == captures
@@ -78,7 +77,6 @@ def test_the_same_rows_give_the_same_bytes(account: OurAccount, captures: Prepar
 def test_a_row_that_must_not_be_sent_is_named(
     account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
-    """Row, field and reason; the whole batch stays here."""
     with pytest.raises(InvalidBatchError, match="nothing was sent") as caught:
         prepare(
             "refund",
@@ -109,7 +107,6 @@ def test_a_batch_has_the_documented_bounds(account: OurAccount, count: int, oper
 
 
 def test_a_row_of_another_operation_is_refused(account: OurAccount) -> None:
-    """A cancel never leaves as a capture."""
     row = CancelRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("1.00"))
 
     with pytest.raises(InvalidBatchError, match="CancelRow, not a CaptureRow"):
@@ -120,7 +117,6 @@ def test_a_row_of_another_operation_is_refused(account: OurAccount) -> None:
 def test_nothing_is_signed_without_ids_and_a_key(
     interface: GatewayInterface, merchant: str, key: str
 ) -> None:
-    """Signature inputs are never empty."""
     with pytest.raises(InvalidBatchError):
         prepare(
             "capture",

@@ -156,7 +156,6 @@ def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
 
 
 def test_all_attempts_of_an_order_are_kept(ask: Asker) -> None:
-    """Two payments of one order_no are two records of one key."""
     rows = [row_of("SO1"), row_of("SO1", transaction_id="T2", query_result="0")]
 
     got = ask(Gateway(lambda _: reply_of(rows)), ["SO1"])
@@ -165,7 +164,6 @@ def test_all_attempts_of_an_order_are_kept(ask: Asker) -> None:
 
 
 def test_transactions_are_asked_by_their_own_field(ask: Asker) -> None:
-    """Keys of a trades query are transaction ids."""
     gateway = Gateway(lambda keys: reply_of([row_of("SO1", transaction_id=k) for k in keys]))
 
     got = ask(gateway, ["T1", "T2"], trades=True)
@@ -212,7 +210,6 @@ def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> No
 def test_a_group_refused_for_its_size_is_halved(
     ask: Asker, refusal: dict[str, object] | Play
 ) -> None:
-    """Until it fits; nothing is lost."""
     gateway = Gateway(
         lambda keys: refusal if len(keys) > 30 else reply_of([row_of(k) for k in keys])
     )
@@ -223,7 +220,6 @@ def test_a_group_refused_for_its_size_is_halved(
 
 
 def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
-    """Halving isolates it."""
     refusal = reply_of([], return_status="3", return_message="parameters")
     gateway = Gateway(
         lambda keys: refusal if "SO0042" in keys else reply_of([row_of(k) for k in keys])
@@ -263,7 +259,6 @@ def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> 
 def test_a_refusal_that_a_person_must_cure_stops_at_once(
     ask: Asker, play: dict[str, object] | Play, kind: type[GatewayClientError], says: str
 ) -> None:
-    """One typed error that says what to do; no repeats."""
     with pytest.raises(kind, match=says):
         ask(Gateway(lambda _: play), keys_of(1000), in_flight=1)
 
@@ -286,7 +281,6 @@ def test_a_refusal_that_a_person_must_cure_stops_at_once(
 def test_reads_are_repeated_until_they_succeed(
     ask: Asker, trouble: dict[str, object] | Play
 ) -> None:
-    """Two bad answers, then a good one."""
     left = [trouble, trouble]
     gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
 
@@ -521,7 +515,6 @@ def refund_of(reference: str) -> dict[str, object]:
 def test_groups_hold_every_key_once_within_both_bounds(
     lengths: list[int], rows_max: int, characters_max: int
 ) -> None:
-    """In order, nothing twice, nothing lost."""
     keys = [f"{n}".rjust(length, "x") for n, length in enumerate(lengths)]
 
     groups = grouped(keys, rows_max=rows_max, characters_max=characters_max)
@@ -632,7 +625,6 @@ def test_a_retry_after_is_obeyed_to_the_call(ask_in_time: Timed, status: int) ->
 
 
 def test_five_calls_a_second_are_never_nine(ask_in_time: Timed) -> None:
-    """As the gateway counts them, from the first second on."""
     clock = QuickTime(4)
     gateway = Troubled(clock, lambda _now: None)
     ask_in_time(gateway, clock, keys=1_500, rate=5)

@@ -146,14 +146,12 @@ def test_a_code_outside_the_table_stays_a_record_with_a_finding(context: ReplyCo
 
 
 def test_found_and_not_found_at_once_is_failed(context: ReplyContext) -> None:
-    """A contradiction answers nothing."""
     got = read(context, ROW, {"order_no": "SO1", "query_result": "2"})
 
     assert (got.records, got.not_found, list(got.failed)) == ([], [], ["SO1"])
 
 
 def test_the_same_row_twice_counts_once(context: ReplyContext) -> None:
-    """Noted as a finding."""
     got = read(context, ROW, ROW)
 
     assert len(got.records) == 1
@@ -161,7 +159,6 @@ def test_the_same_row_twice_counts_once(context: ReplyContext) -> None:
 
 
 def test_rows_of_other_keys_are_findings(context: ReplyContext) -> None:
-    """Never an answer; the asked key stays silent."""
     got = read(context, ROW | {"order_no": "SO9"})
 
     assert (got.records, got.missing) == ([], ["SO1"])
@@ -310,7 +307,6 @@ def test_a_refund_is_read_with_its_dates_and_its_number(searched: ReplyContext) 
 
 
 def test_a_refund_that_was_paid_back_says_when(searched: ReplyContext) -> None:
-    """Accepted and processed are two facts."""
     record = read_refunds(
         searched, REFUND_ROW | {"refund_processing_date": "20241115000000"}
     ).records[0]
@@ -359,7 +355,6 @@ def test_a_malformed_refund_fails_its_key(
 
 @pytest.mark.parametrize("signature", ["", "0" * 64])
 def test_a_refund_search_must_be_signed(searched: ReplyContext, signature: str) -> None:
-    """Evidence about money needs proof."""
     answer = read_refunds(searched, REFUND_ROW, encryption_data=signature)
 
     assert (list(answer.failed), answer.records) == (["ours-1", "ours-2"], [])
@@ -367,7 +362,6 @@ def test_a_refund_search_must_be_signed(searched: ReplyContext, signature: str) 
 
 @given(st.binary(max_size=400))
 def test_any_bytes_of_a_refund_search_are_an_answer(searched: ReplyContext, body: bytes) -> None:
-    """Never an exception, never a record out of nothing."""
     answer = read_group(
         ["ours-1"], raw=raw_of(body), context=searched, kind=KeyKind.REFUND_REFERENCE
     )

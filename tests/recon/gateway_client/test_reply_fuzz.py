@@ -228,7 +228,6 @@ fuzzed = settings(max_examples=CASES // SHARES + 1, derandomize=CASES == CASES_D
 
 @pytest.mark.parametrize("reader", READERS)
 def test_no_reply_makes_a_reader_fail(subjects: dict[str, Subject], reader: str) -> None:
-    """Whatever came, it is an outcome whose words can be stored."""
     read, bodies = subjects[reader]
     ran = 0
 

@@ -243,7 +243,6 @@ def test_a_stored_reply_that_was_masked_is_judged_the_same(
 
 
 def test_a_failure_that_quotes_the_account_is_masked(payout: PreparedRequest, read: Read) -> None:
-    """What the gateway says of a payout ends in reports."""
     said = {
         "failure_type": "BANK",
         "failure_reason": f"account {PRIVATE[0]} of {PRIVATE[1]} closed",
@@ -283,7 +282,6 @@ def test_a_payout_that_was_refused_as_a_whole_stays_in_doubt_without_proof(
 def test_a_signed_refusal_before_processing_rejects_a_payout(
     payout: PreparedRequest, read: Read
 ) -> None:
-    """A verified code that says `before processing` is final."""
     refusal = {"code": "I0002", "message": "amount", "encryption_data": payout.signature}
 
     assert read(payout, refusal, status=400).rows[0].outcome is ReplyOutcome.REJECTED
@@ -314,7 +312,6 @@ def test_a_subscription_is_cancelled_in_json_text_under_the_profiles_type(
 def test_a_subscription_can_be_cancelled_in_real_xml(
     tables: dict[str, Any], account: OurAccount
 ) -> None:
-    """For a gateway that means its declared type."""
     mine = {"single": {"cancelsubscription": {"body": "xml"}}}
     tables = tables | {"profiles": tables["profiles"] | {"user": mine}}
     row = CancelSubscriptionRow(recurring_id="R1", contract_name="Gold & <plan>")
@@ -352,14 +349,12 @@ def test_a_subscription_can_be_cancelled_in_real_xml(
 def test_the_cancellation_of_a_subscription_is_believed_only_when_it_is_ours(
     subscription: PreparedRequest, read: Read, changes: dict[str, Any], outcome: ReplyOutcome
 ) -> None:
-    """Its own contract, a known status, a right signature."""
     reply = json.loads(subscription.body) | {"cancel_status": 1, "error_message": ""} | changes
 
     assert [row.outcome for row in read(subscription, reply).rows] == [outcome]
 
 
 def test_a_contract_name_that_breaks_lines_is_not_sent(account: OurAccount) -> None:
-    """Control characters have no place in an id."""
     row = CancelSubscriptionRow(recurring_id="R1", contract_name="a\nb")
 
     with pytest.raises(InvalidBatchError, match="contract_name"):
@@ -387,7 +382,6 @@ def test_a_payout_goes_out_as_the_document_lists_it(prepared: PreparedRequest) -
 
 
 def test_the_request_id_is_the_callers_own() -> None:
-    """A payout without a UUID of its own cannot even be built."""
     without = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
     with pytest.raises(ValidationError, match="request_id"):
@@ -399,7 +393,6 @@ def test_the_request_id_is_the_callers_own() -> None:
 def test_the_same_payout_gives_the_same_bytes(
     prepared: PreparedRequest, account: OurAccount
 ) -> None:
-    """A journal can rebuild what was sent."""
     again = prepare("payout", [payout_with()], account=account)
 
     assert again == prepared
@@ -427,7 +420,6 @@ def test_the_same_payout_gives_the_same_bytes(
 def test_a_payout_that_must_not_be_sent_is_refused_by_field(
     account: OurAccount, changes: dict[str, Any], field: str
 ) -> None:
-    """The field is named, its value never."""
     with pytest.raises(InvalidBatchError, match="nothing was sent") as caught:
         prepare("payout", [payout_with(**changes)], account=account)
 
@@ -436,7 +428,6 @@ def test_a_payout_that_must_not_be_sent_is_refused_by_field(
 
 
 def test_two_payouts_never_share_a_request(account: OurAccount) -> None:
-    """A batch of payouts has exactly one row."""
     rows = [payout_with(), payout_with(request_id="6f0b5bb2-10f0-4d31-a7b3-1f4f5f7c9d55")]
 
     with pytest.raises(InvalidBatchError, match="2 rows; 1 to 1"):
@@ -444,7 +435,6 @@ def test_two_payouts_never_share_a_request(account: OurAccount) -> None:
 
 
 def test_an_amount_in_binary_is_refused_before_it_loses_digits() -> None:
-    """Text, whole numbers and Decimals only."""
     with pytest.raises(ValidationError, match="never a float"):
         payout_with(payment_amount=10.1)
     assert payout_with(payment_amount=Decimal("10.10")).payment_amount == Decimal("10.10")
@@ -490,5 +480,4 @@ def test_a_journal_can_mask_what_it_stores(prepared: PreparedRequest) -> None:
     ],
 )
 def test_the_check_digits_of_an_iban_are_verified(iban: str, *, fits: bool) -> None:
-    """A mistyped account is found before the money leaves."""
     assert has_iban_check(iban) is fits

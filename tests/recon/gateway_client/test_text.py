@@ -30,7 +30,6 @@ def test_foreign_text_is_one_bounded_line_without_card_numbers(text: str, kept: 
 
 
 def test_a_card_number_cannot_hide_behind_the_cut() -> None:
-    """Masked before it is cut."""
     text = "x" * (MESSAGE_CHARACTERS_MAX - 13) + " 4111111111111111"
 
     assert "411111111111" not in scrubbed(text)
@@ -61,7 +60,6 @@ def test_no_company_hides_a_card_number(before: str, card: str, gap: str, behind
 
 @given(st.text())
 def test_scrubbed_text_can_always_be_stored(text: str) -> None:
-    """UTF-8, one line, bounded."""
     got = scrubbed(text)
 
     assert len(got.encode().decode()) <= MESSAGE_CHARACTERS_MAX
@@ -83,10 +81,8 @@ def test_scrubbed_text_can_always_be_stored(text: str) -> None:
 def test_a_message_is_split_at_its_first_separator_only(
     message: str, parts: tuple[str, str]
 ) -> None:
-    """`<code>:<text>`; words without one are text."""
     assert code_and_text(message) == parts
 
 
 def test_an_error_masks_a_card_number_that_got_into_it() -> None:
-    """Every error of the client, whoever raises it."""
     assert "4111111111111111" not in str(NotSentError("4111111111111111 failed", kind="x"))

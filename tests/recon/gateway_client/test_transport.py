@@ -94,7 +94,6 @@ def test_a_request_that_left_without_a_whole_reply_is_an_unknown_outcome(
 
 
 def test_a_refused_connection_is_surely_not_sent(captures: PreparedRequest) -> None:
-    """Nobody listens: nothing left this machine."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -209,7 +208,6 @@ def test_a_base_url_that_is_not_safe_is_refused(url: str) -> None:
     "url", ["https://gateway.example/api/", "http://127.0.0.1:8080", "http://[::1]:8080"]
 )
 def test_a_safe_base_url_is_kept_without_its_last_slash(url: str) -> None:
-    """Paths in front of /v1 are allowed."""
     assert checked_base_url(url) == url.rstrip("/")
 
 
@@ -289,7 +287,6 @@ def test_an_error_of_the_short_list_means_not_sent_only_on_an_untouched_wire(
 def test_every_other_error_is_an_unknown_outcome_even_on_an_untouched_wire(
     error: Exception,
 ) -> None:
-    """Nothing else is ever taken as not sent."""
     with pytest.raises(UnknownOutcomeError):
         _give_up(error, wire=_Wire(written=False), deadline_seconds=1)
 
@@ -308,7 +305,6 @@ def test_every_other_error_is_an_unknown_outcome_even_on_an_untouched_wire(
     ],
 )
 def test_retry_after_is_a_count_or_a_date_and_never_negative(text: str, seconds: float) -> None:
-    """Everything else says nothing."""
     for status in (429, 503):
         reply = RawReply(status, {"retry-after": text}, b"", NOW)
         assert reply.retry_after_seconds == seconds
@@ -332,7 +328,6 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     ],
 )
 def test_a_proxy_that_cannot_be_used_is_refused(proxy: str, base_url: str, says: str) -> None:
-    """By reason, and without its password in the message."""
     with pytest.raises(AddressError, match=says) as caught:
         checked_proxy(Route(proxy=proxy), base_url=base_url)
 
@@ -349,7 +344,6 @@ def test_a_proxy_that_cannot_be_used_is_refused(proxy: str, base_url: str, says:
     ],
 )
 def test_certificates_that_cannot_be_read_are_refused_by_file(route: Route, says: str) -> None:
-    """Before anything is sent."""
     with pytest.raises(AddressError, match=says):
         trust(HTTPS, route=route)
 
@@ -438,13 +432,11 @@ async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def test_a_proxy_carries_the_tunnel_unopened(captures: PreparedRequest) -> None:
-    """TLS ends at the gateway, whose certificate is verified."""
     reply = asyncio.run(sent_over(Route(), prepared=captures, proxy=tunnel))
 
     assert reply.status == 200
 
 
 def test_what_a_proxy_refuses_was_surely_not_sent(captures: PreparedRequest) -> None:
-    """The request for the tunnel is no byte to the gateway."""
     with pytest.raises(NotSentError, match="nothing was sent"):
         asyncio.run(sent_over(Route(), prepared=captures, proxy=refuse))

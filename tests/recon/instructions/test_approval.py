@@ -74,14 +74,12 @@ def test_every_field_that_decides_is_covered() -> None:
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:
-    """The same list is the same list, however it was read."""
     other = changed("instruction_id", "i2")
 
     assert list_of([ONE, other]).digest == list_of([other, ONE]).digest
 
 
 def test_the_list_tells_sums_largest_and_repeats() -> None:
-    """What an approver must see before saying yes."""
     yen = replace(ONE, instruction_id="i2", currency="JPY", amount=500, hold="")
     wanted = list_of([ONE, yen])
     named = replace(ONE, instruction_id="i3", hold="", repeats="i1")
@@ -152,7 +150,6 @@ def test_one_of_two_is_an_approver_who_may_let_the_list_go(other: Approver, said
 
 
 def test_who_would_leave_nobody_behind_is_told() -> None:
-    """Somebody else must be left with whom the two may."""
     left = partial(problem_of_rest, decides=MAY)
     assert left(REVIEWER, declared=[REVIEWER, LOW, ANNA]) == ""
     assert left(ANNA, declared=[REVIEWER, ANNA]) == ""

@@ -52,7 +52,6 @@ def test_a_gateway_says_what_it_thinks_of_our_question() -> None:
 
 
 def test_every_other_rule_is_tried_once_after_the_configured_one() -> None:
-    """The configured rule comes first; no rule is tried twice."""
     configured = place_of("http://127.0.0.1:9").interface.signature
     tried = [rule for _, rule in rules_to_try(configured)]
 
@@ -114,6 +113,5 @@ def test_a_certificate_of_a_stranger_says_what_to_name() -> None:
 def test_what_keeps_a_connection_from_standing_is_a_sentence(
     base_url: str, ca_file: Path | None
 ) -> None:
-    """A closed port and a missing file fail the line, in words."""
     with pytest.raises(ReconError, match="cannot be reached"):
         told(base_url, ca_file=ca_file)

@@ -14,7 +14,6 @@ from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 
 def test_every_state_has_its_followers() -> None:
-    """The protocol names every state, and only known ones follow."""
     assert set(FOLLOWS) == set(InstructionState)
     assert all(following <= set(InstructionState) for following in FOLLOWS.values())
 
@@ -64,7 +63,6 @@ def _seal() -> Seal:
 
 
 def test_only_its_own_key_opens_a_seal() -> None:
-    """What one key sealed, that key opens and no other."""
     seal = _seal()
     sealed = seal.close("DE89370400440532013000")
 
@@ -93,7 +91,6 @@ def test_a_missing_or_wrong_key_says_what_to_do(key: SecretStr | None) -> None:
     [("DE89 3704 0044 0532 0130 00", "DE…3000"), ("12345678", "…"), ("", "…")],
 )
 def test_an_account_is_shown_by_its_ends_only(number: str, shown: str) -> None:
-    """Enough to recognise one's own, too little to use another's."""
     assert masked_account(number) == shown
 
 
@@ -113,13 +110,11 @@ def test_our_own_ids_stay_readable() -> None:
 
 
 def test_other_numbers_stay() -> None:
-    """Numbers that are no card numbers are left alone."""
     assert masked(b"4111111111111112 12345", known=b"") == b"4111111111111112 12345"
 
 
 @pytest.mark.parametrize("form", ["4111 1111 1111 1111", "4111-1111-1111-1111"])
 def test_a_card_number_in_groups_is_cut(form: str) -> None:
-    """People and gateways write cards in groups of four."""
     shown = masked(f'{{"note":"card {form} declined"}}'.encode(), known=b"")
     assert form.encode() not in shown
     assert b"1111 declined" in shown

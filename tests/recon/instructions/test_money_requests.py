@@ -270,7 +270,6 @@ def test_the_end_of_a_subscription_names_its_contract_and_no_payment() -> None:
 
 
 def test_the_way_to_the_gateway_is_what_the_settings_say() -> None:
-    """Proxy, authority and our own certificate."""
     way: dict[str, Any] = {
         "proxy": "http://proxy.example.test:3128",
         "ca_file": CERTIFICATE,

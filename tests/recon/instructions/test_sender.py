@@ -1,6 +1,6 @@
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -32,6 +32,7 @@ from tests.recon.instructions.sample_instructions import (
 )
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+K = InstructionKind
 
 
 class Tape(GatewayOfMoney):
@@ -109,7 +110,23 @@ class Tape(GatewayOfMoney):
         self.events.append(f"record {batch_id}")
 
 
-def _cleared(number: int, *, kind: InstructionKind, transaction: str = "") -> Cleared:
+class Time:
+    """Passes when the sender waits, and writes down until when on the tape."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.now = timedelta(days=1)
+        self._began = self.now
+        self._tape = tape
+
+    async def sleep(self, much: timedelta) -> None:
+        self.now += much
+        waited = f"until {(self.now - self._began).total_seconds():g} s"
+        if self._tape.events[-1].startswith("until"):
+            self._tape.events.pop()
+        self._tape.events.append(waited)
+
+
+def _cleared(number: int, kind: InstructionKind = K.CAPTURE, *, transaction: str = "") -> Cleared:
     instruction = replace(
         INSTRUCTION,
         instruction_id=f"i{number}",
@@ -128,68 +145,168 @@ def _cleared(number: int, *, kind: InstructionKind, transaction: str = "") -> Cl
 def _send(
     tape: Tape,
     *cleared: Cleared,
-    seconds: Sequence[float] = (),
-    crash_point: Callable[[str], None] = str,
-) -> Sent:
-    numbers = count(1)
-    readings = iter(seconds)
-    sender = Sender(
-        gateway=tape,
-        journal=tape,
-        clock=lambda: AT,
-        new_id=lambda: f"b{next(numbers)}",
-        crash_point=crash_point,
-        elapsed=lambda: timedelta(seconds=next(readings, 0)),
-    )
-    return asyncio.run(sender.send_all(cleared))
-
-
-class Time:
-    """Passes when the sender waits, and writes down until when on the tape."""
-
-    def __init__(self, tape: Tape) -> None:
-        self.now = timedelta(days=1)
-        self._began = self.now
-        self._tape = tape
-
-    async def sleep(self, much: timedelta) -> None:
-        self.now += much
-        waited = f"until {(self.now - self._began).total_seconds():g} s"
-        if self._tape.events[-1].startswith("until"):
-            self._tape.events.pop()
-        self._tape.events.append(waited)
-
-
-KINDS = (InstructionKind.CAPTURE, InstructionKind.CANCEL, InstructionKind.REFUND)
-"""Each a batch of its own, in this order."""
-
-
-def _send_in_time(
-    tape: Tape,
-    *,
+    seconds: Iterable[float] | None = None,
     interval: float = 0,
-    ends_in: float = 3_600,
-    told_to_end: Callable[[], str] = str,
+    **how: Any,
 ) -> Sent:
-    """Three batches, in a time of their own."""
-    numbers, time = count(1), Time(tape)
+    """One pass in a time of its own, or one whose clock shows these seconds, one after another."""
+    numbers, time, readings = count(1), Time(tape), iter(seconds or ())
     sender = Sender(
         gateway=tape,
         journal=tape,
         clock=lambda: AT,
         new_id=lambda: f"b{next(numbers)}",
         crash_point=str,
-        elapsed=lambda: time.now,
+        elapsed=lambda: time.now if seconds is None else timedelta(seconds=next(readings, 0)),
         sleep=time.sleep,
         interval=timedelta(seconds=interval),
     )
-    cleared = [_cleared(number, kind=kind) for number, kind in enumerate(KINDS, start=1)]
-    sending = sender.send_all(cleared, told_to_end=told_to_end, ends_in=timedelta(seconds=ends_in))
-    return asyncio.run(sending)
+    return asyncio.run(sender.send_all(cleared, **how))
+
+
+ONE, TWO, THREE = (_cleared(number) for number in (1, 2, 3))
+REFUND = _cleared(2, K.REFUND)
+EACH_KIND = (ONE, _cleared(2, K.CANCEL), _cleared(3, K.REFUND))
+"""Each a batch of its own, in this order."""
 
 
 def _busy(seconds: int) -> RawReply:
     return RawReply(429, {"retry-after": str(seconds)}, b"", AT)
+
+
+def _unsigned(**how: Any) -> UnsignedError:
+    return UnsignedError("the signer did not answer", **how)
+
+
+REFUSED_ONE = _unsigned(refused={0: "nobody endorsed it"}, final=True)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What is to be sent, what happens at the gateway and in the journal, and what comes of it."""
+
+    cleared: tuple[Cleared, ...]
+    events: str
+    """What is written down, `; ` between them; "…" at the end: as ever from there on."""
+    answers: tuple[object, ...] = ()
+    tape: Mapping[str, Any] = field(default_factory=dict)
+    how: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+    """That count as sent, where it matters."""
+    stop: str = ""
+    """Within the reason why nothing more is sent; "" where there is none."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+GONE = {"i1": "it is withdrawn", "i3": "it is withdrawn"}
+PASSES: dict[str, Pass] = {
+    # The journal is written before the first byte: always in this order.
+    "one batch": Pass((ONE,), "claim b1; send capture i1; keep b1; judge; record b1", rows=1),
+    # What people took back meanwhile is named and left out; the rest goes under a new id.
+    "rows that may not leave": Pass(
+        (ONE, TWO, THREE),
+        "refuse b1; claim b2; send capture i2; …",
+        tape={"gone": GONE},
+        rows=1,
+        left_out=GONE,
+    ),
+    # No request, no try counted, the next batch goes.
+    "a batch of which nothing is left": Pass(
+        (ONE, REFUND),
+        "refuse b1; claim b2; send refund i2; …",
+        tape={"gone": {"i1": "it is withdrawn"}},
+        rows=1,
+        left_out={"i1": "it is withdrawn"},
+    ),
+    # It failed before the journal knew of it: nothing in flight, nothing in doubt.
+    "nobody signs": Pass(
+        (ONE, REFUND),
+        "unsigned",
+        tape={"unsigned": (_unsigned(),)},
+        rows=0,
+        stop="the signer did not answer",
+    ),
+    "the signer refuses a row": Pass(
+        (ONE, TWO),
+        "unsigned; claim b2; send capture i2; …",
+        tape={"unsigned": (REFUSED_ONE,)},
+        rows=1,
+        left_out={"i1": "the signer refused it: nobody endorsed it"},
+    ),
+    "the signer refuses a batch": Pass(
+        (ONE, REFUND),
+        "unsigned; claim b2; send refund i2; …",
+        tape={"unsigned": (REFUSED_ONE,)},
+        left_out={"i1": "the signer refused it: nobody endorsed it"},
+    ),
+    # What surely did not leave goes again under a new batch id, never the old one.
+    "a batch that did not leave": Pass(
+        (REFUND,),
+        "claim b1; send refund i2; release b1; claim b2; send refund i2; …",
+        (not_sent(),),
+        rows=1,
+    ),
+    "a certificate that is not accepted": Pass(
+        (ONE,),
+        "claim b1; send capture i1; release b1",
+        (CertificateError("certificate", kind="ConnectError"),),
+        rows=0,
+        stop="certificate; name its authority as ca_file",
+    ),
+    # A batch without a reply is sent exactly once.
+    "silence": Pass((ONE,), "claim b1; send capture i1; doubt b1", (silence(),), rows=1),
+    # After a reply that must not be trusted, the next batch is not sent.
+    "a reply that says stop": Pass(
+        (ONE, REFUND),
+        "claim b1; send capture i1; keep b1; judge; record b1",
+        tape={"stop": "wrong signature"},
+        stop="wrong signature",
+    ),
+    # Held up for longer than 20 s: nothing leaves, the claim is undone, nothing more is sent.
+    "a process that slept": Pass(
+        (ONE, REFUND),
+        "claim b1; release b1",
+        how={"seconds": (0, 20.5, 30, 30)},
+        rows=0,
+        stop="held up for 20 s",
+    ),
+    "a process that slept 20 s": Pass(
+        (ONE,), "claim b1; send capture i1; …", how={"seconds": (0, 20)}, rows=1
+    ),
+    "stopped during the night": Pass(
+        (ONE, REFUND),
+        "claim b1; send capture i1; keep b1; judge; record b1",
+        tape={"halts": ("", "stopped by Ann")},
+        rows=1,
+        stop="stopped by Ann",
+    ),
+    "stopped before it is tried again": Pass(
+        (ONE,),
+        "claim b1; send capture i1; release b1",
+        (not_sent(), not_sent()),
+        tape={"halts": ("", "sending is stopped")},
+        rows=0,
+        stop="sending is stopped",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_writes_down_and_sends_in_its_order(name: str) -> None:
+    case = PASSES[name]
+    tape = Tape(*case.answers)
+    for attribute, value in case.tape.items():
+        setattr(tape, attribute, [*value] if isinstance(value, tuple) else value)
+    sent = _send(tape, *case.cleared, **case.how)
+    *events, last = case.events.split("; ")
+
+    if last == "…":
+        assert tape.events[: len(events)] == events
+    else:
+        assert tape.events == [*events, last]
+    assert case.rows in {None, sent.rows}
+    assert (case.stop in sent.stop_reason, bool(sent.stop_reason)) == (True, bool(case.stop))
+    assert sent.left_out == case.left_out
 
 
 def _steps(tape: Tape) -> list[str]:
@@ -198,9 +315,8 @@ def _steps(tape: Tape) -> list[str]:
 
 
 def test_the_next_batch_waits_as_long_as_the_gateway_asked_and_is_not_claimed_before() -> None:
-    """A process that dies while it waits leaves nothing in flight."""
     tape = Tape(_busy(12))
-    sent = _send_in_time(tape)
+    sent = _send(tape, *EACH_KIND)
 
     assert _steps(tape) == [
         *("claim b1", "send capture i1", "until 12 s", "claim b2", "send cancel i2"),
@@ -210,14 +326,11 @@ def test_the_next_batch_waits_as_long_as_the_gateway_asked_and_is_not_claimed_be
 
 
 def test_batches_begin_an_interval_apart() -> None:
-    """Money has a pace, as reads have."""
     tape = Tape()
-    _send_in_time(tape, interval=0.2)
+    _send(tape, *EACH_KIND, interval=0.2)
 
-    assert [one for one in _steps(tape) if one.startswith("until")] == [
-        "until 0.2 s",
-        "until 0.4 s",
-    ]
+    waits = [one for one in _steps(tape) if one.startswith("until")]
+    assert waits == ["until 0.2 s", "until 0.4 s"]
 
 
 @pytest.mark.parametrize(
@@ -225,9 +338,8 @@ def test_batches_begin_an_interval_apart() -> None:
     [(60, 1, "asked to wait another 7200 s"), (0, 0, "time for sending was over")],
 )
 def test_no_wait_goes_beyond_the_end_of_the_run(ends_in: float, sent_rows: int, says: str) -> None:
-    """Nothing more is claimed, at once, and the reason is said."""
     tape = Tape(_busy(7_200))
-    sent = _send_in_time(tape, ends_in=ends_in)
+    sent = _send(tape, *EACH_KIND, ends_in=timedelta(seconds=ends_in))
 
     assert _steps(tape) == ["claim b1", "send capture i1"][: 2 * sent_rows]
     assert sent.rows == sent_rows
@@ -239,7 +351,8 @@ def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
     """The signal is heard while it waits, and nothing more is claimed."""
     signals = iter(["", "", "SIGTERM"])
     tape = Tape(_busy(600))
-    sent = _send_in_time(tape, told_to_end=lambda: next(signals, "SIGTERM"))
+    told, hour = (lambda: next(signals, "SIGTERM")), timedelta(hours=1)
+    sent = _send(tape, *EACH_KIND, told_to_end=told, ends_in=hour)
 
     assert _steps(tape)[:2] == ["claim b1", "send capture i1"]
     assert len(_steps(tape)) <= 3
@@ -247,10 +360,9 @@ def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
 
 
 def test_a_batch_that_was_refused_for_sure_goes_again_as_a_new_one_after_the_wait() -> None:
-    """As what surely did not leave; the other batches go on."""
     tape = Tape(_busy(30), _busy(5))
     tape.outcomes = [ReplyOutcome.NOT_SENT, ReplyOutcome.NOT_SENT]
-    sent = _send_in_time(tape)
+    sent = _send(tape, *EACH_KIND)
 
     assert _steps(tape)[:8] == [
         *("claim b1", "send capture i1", "until 30 s"),
@@ -261,81 +373,22 @@ def test_a_batch_that_was_refused_for_sure_goes_again_as_a_new_one_after_the_wai
 
 
 def test_a_gateway_that_refuses_every_time_stops_the_sending() -> None:
-    """Three times in a row; none of it counts as sent."""
     tape = Tape(*[_busy(1)] * 3)
     tape.outcomes = [ReplyOutcome.NOT_SENT] * 3
-    sent = _send_in_time(tape)
+    sent = _send(tape, *EACH_KIND)
 
     assert [one for one in _steps(tape) if one.startswith("send")] == ["send capture i1"] * 3
     assert (sent.rows, sent.batches) == (0, 0)
     assert "nothing could be sent 3 times in a row" in sent.stop_reason
 
 
-def test_the_journal_is_written_before_the_first_byte() -> None:
-    """Claim, send, keep the reply, judge it, record: always in this order."""
-    tape = Tape()
-    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
-
-    assert tape.events == ["claim b1", "send capture i1", "keep b1", "judge", "record b1"]
-
-
 def test_what_names_a_payee_is_not_kept_of_a_reply() -> None:
     """The private values of a request are masked before its reply reaches the journal."""
     tape = Tape(RawReply(200, {}, f'{{"iban": "{IBAN}", "status": "1"}}'.encode(), AT))
-    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+    _send(tape, ONE)
 
     assert IBAN.encode() not in tape.kept[0]
     assert b'"status": "1"' in tape.kept[0]
-
-
-def test_rows_that_may_not_leave_are_dropped_and_the_batch_is_built_again() -> None:
-    """What people took back meanwhile is named and left out; the rest goes under a new id."""
-    tape = Tape()
-    tape.gone = {"i1": "it is withdrawn", "i3": "it is withdrawn"}
-    sent = _send(tape, *(_cleared(one, kind=InstructionKind.CAPTURE) for one in (1, 2, 3)))
-
-    assert tape.events[:3] == ["refuse b1", "claim b2", "send capture i2"]
-    assert (sent.batches, sent.rows, sent.left_out) == (1, 1, tape.gone)
-
-
-def test_what_nobody_signed_is_not_claimed_and_stops_the_sending() -> None:
-    """It failed before the journal knew of it: nothing in flight, nothing in doubt, said why."""
-    tape = Tape()
-    tape.unsigned = [UnsignedError("the signer did not answer")]
-    refund = _cleared(2, kind=InstructionKind.REFUND)
-    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), refund)
-
-    assert tape.events == ["unsigned"]
-    assert (sent.batches, sent.stop_reason) == (0, "the signer did not answer")
-
-
-def test_rows_that_the_signer_refuses_are_left_out_with_its_reason() -> None:
-    """The others are signed and sent; a batch of which all are refused stops nothing."""
-    tape = Tape()
-    refused = {0: "nobody endorsed it"}
-    tape.unsigned = [UnsignedError("refused", refused=refused, final=True)]
-    rows = [_cleared(one, kind=InstructionKind.CAPTURE) for one in (1, 2)]
-    sent = _send(tape, *rows)
-    assert tape.events[:3] == ["unsigned", "claim b2", "send capture i2"]
-    assert (sent.rows, sent.left_out) == (1, {"i1": "the signer refused it: nobody endorsed it"})
-
-    alone = Tape()
-    alone.unsigned = [UnsignedError("refused", refused=refused, final=True)]
-    refund = _cleared(2, kind=InstructionKind.REFUND)
-    sent = _send(alone, rows[0], refund)
-    assert alone.events[:3] == ["unsigned", "claim b2", "send refund i2"]
-    assert not sent.stop_reason
-
-
-def test_a_batch_of_which_nothing_is_left_is_not_sent() -> None:
-    """All its rows taken back: no request, no try counted, the next batch goes."""
-    tape = Tape()
-    tape.gone = {"i1": "it is withdrawn"}
-    refund = _cleared(2, kind=InstructionKind.REFUND)
-    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), refund)
-
-    assert tape.events[:3] == ["refuse b1", "claim b2", "send refund i2"]
-    assert (sent.rows, sent.stop_reason) == (1, "")
 
 
 def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
@@ -343,80 +396,20 @@ def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
     tape = Tape()
     tape.stray = {"i9": "who knows"}
     with pytest.raises(Defect, match="in no batch"):
-        _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+        _send(tape, ONE)
 
     assert [event for event in tape.events if event.startswith("send")] == []
-
-
-def test_a_released_batch_is_a_new_batch() -> None:
-    """What surely did not leave goes again under a new batch id, never the old one."""
-    tape = Tape(not_sent())
-    _send(tape, _cleared(1, kind=InstructionKind.REFUND))
-
-    assert tape.events[:5] == [
-        *("claim b1", "send refund i1", "release b1"),
-        *("claim b2", "send refund i1"),
-    ]
-
-
-def test_a_final_refusal_to_connect_is_not_tried_again() -> None:
-    """A certificate that is not accepted stops the night after one try."""
-    tape = Tape(CertificateError("certificate", kind="ConnectError"))
-    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
-
-    assert tape.events == ["claim b1", "send capture i1", "release b1"]
-    assert sent.stop_reason.startswith("certificate; name its authority as ca_file")
-
-
-def test_a_silent_batch_is_doubted_and_never_sent_again() -> None:
-    """A batch without a reply is sent exactly once."""
-    tape = Tape(silence())
-    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
-
-    assert tape.events == ["claim b1", "send capture i1", "doubt b1"]
-
-
-def test_a_reply_that_says_stop_stops_the_night() -> None:
-    """After a reply that must not be trusted, the next batch is not sent."""
-    tape = Tape(stop="wrong signature")
-    sent = _send(
-        tape,
-        _cleared(1, kind=InstructionKind.CAPTURE),
-        _cleared(2, kind=InstructionKind.REFUND),
-    )
-
-    assert [event for event in tape.events if event.startswith("send")] == ["send capture i1"]
-    assert sent.stop_reason == "wrong signature"
 
 
 def test_captures_go_first_and_each_payment_once() -> None:
     """Captures leave before cancels and refunds; a payment's second instruction waits."""
     tape = Tape()
-    _send(
-        tape,
-        _cleared(1, kind=InstructionKind.REFUND),
-        _cleared(2, kind=InstructionKind.REFUND, transaction="T1"),
-        _cleared(3, kind=InstructionKind.CANCEL),
-        _cleared(4, kind=InstructionKind.CAPTURE),
-    )
+    second = _cleared(2, K.REFUND, transaction="T1")
+    _send(tape, _cleared(1, K.REFUND), second, _cleared(3, K.CANCEL), _cleared(4))
 
     assert [event for event in tape.events if event.startswith("send")] == [
         *("send capture i4", "send cancel i3", "send refund i1"),
     ]
-
-
-def test_a_process_that_slept_after_its_claim_does_not_send() -> None:
-    """Held up for longer than 20 s: nothing leaves, the claim is undone, nothing more is sent."""
-    tape = Tape()
-    sent = _send(
-        tape,
-        _cleared(1, kind=InstructionKind.CAPTURE),
-        _cleared(2, kind=InstructionKind.REFUND),
-        seconds=(0, 20.5, 30, 30),
-    )
-
-    assert tape.events == ["claim b1", "release b1"]
-    assert (sent.rows, "held up for 20 s" in sent.stop_reason) == (0, True)
 
 
 def test_a_claim_whose_note_cannot_be_written_is_undone() -> None:
@@ -424,7 +417,7 @@ def test_a_claim_whose_note_cannot_be_written_is_undone() -> None:
     tape = Tape()
     tape.outside = OutputError("the disk is full")
     with pytest.raises(OutputError):
-        _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
+        _send(tape, ONE)
 
     assert tape.events == ["claim b1", "release b1"]
 
@@ -432,45 +425,10 @@ def test_a_claim_whose_note_cannot_be_written_is_undone() -> None:
 def test_every_claim_is_noted_outside_before_its_bytes_leave() -> None:
     """The head of the history stands outside the database between the claim and the first byte."""
     tape = Tape()
-    cleared = [_cleared(number, kind=InstructionKind.CAPTURE) for number in (1, 2)]
-    _send(tape, *cleared)
-    _send(tape, _cleared(3, kind=InstructionKind.REFUND))
+    _send(tape, ONE, TWO)
+    _send(tape, _cleared(3, K.REFUND))
 
-    claims = [event for event in tape.events if event.startswith("claim")]
-    assert tape.noted == claims
-
-
-def test_a_short_pause_after_the_claim_sends() -> None:
-    """Twenty seconds are within the bound."""
-    tape = Tape()
-    _send(tape, _cleared(1, kind=InstructionKind.CAPTURE), seconds=(0, 20))
-
-    assert tape.events[:2] == ["claim b1", "send capture i1"]
-
-
-def test_the_switch_is_looked_at_before_every_batch() -> None:
-    """Sending that is stopped during a night ends before the next batch is claimed."""
-    tape = Tape()
-    tape.halts = ["", "stopped by Ann"]
-    sent = _send(
-        tape,
-        _cleared(1, kind=InstructionKind.CAPTURE),
-        _cleared(2, kind=InstructionKind.REFUND),
-    )
-
-    assert [event for event in tape.events if event.startswith("send")] == ["send capture i1"]
-    assert (sent.batches, sent.stop_reason) == (1, "stopped by Ann")
-
-
-def test_the_switch_is_looked_at_before_a_batch_is_tried_again() -> None:
-    """What surely did not leave is not tried again once sending was stopped."""
-    tape = Tape(*[not_sent()] * 3)
-    tape.halts = ["", "sending is stopped"]
-
-    sent = _send(tape, _cleared(1, kind=InstructionKind.CAPTURE))
-
-    assert sent == Sent(stop_reason="sending is stopped")
-    assert tape.events == ["claim b1", "send capture i1", "release b1"]
+    assert tape.noted == [event for event in tape.events if event.startswith("claim")]
 
 
 class Silent(Tape):
@@ -486,19 +444,9 @@ def test_a_process_that_is_told_to_end_waits_six_seconds_for_its_reply() -> None
     """By the clock that nobody can set; then the batch is in doubt and nothing more is sent."""
     tape = Silent()
     readings = [0.0, 0, 100, 100, 106, 107]
-    cleared = [_cleared(number, kind=InstructionKind.CAPTURE) for number in (1, 2)]
     left = iter(readings)
-    sender = Sender(
-        gateway=tape,
-        journal=tape,
-        clock=lambda: AT,
-        new_id=lambda: "b1",
-        crash_point=str,
-        elapsed=lambda: timedelta(seconds=next(left)),
-    )
     told = iter(["", *["SIGTERM"] * len(readings)])
-
-    sent = asyncio.run(sender.send_all(cleared, told_to_end=lambda: next(told)))
+    sent = _send(tape, ONE, TWO, seconds=left, told_to_end=lambda: next(told))
 
     assert tape.events == ["claim b1", "send 2", "doubt b1"]
     assert (sent.batches, list(left)) == (1, [])

@@ -97,7 +97,6 @@ def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any
 
 
 def test_the_same_person_cannot_be_the_second(environment: Environment, asked: Any) -> None:
-    """Requester and approver are different people."""
     digest = waiting(environment).wanted.digest
     approve(digest, person=person("anna", environment, asked), environment=environment)
     asked.wait(hours=1)
@@ -150,7 +149,6 @@ def unendorsed(environment: Environment) -> list[str]:
 
 
 def test_who_would_leave_nobody_behind_is_told_before(asked: Any) -> None:
-    """Nothing is noted that nobody could complete."""
     people = PEOPLE.replace("limit = { EUR = 100000", "limit = { EUR = 1")
     (asked.folder / "config" / "approvers.toml").write_text(people)
     with asked.environment() as opened:
@@ -176,7 +174,6 @@ def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, as
 
 
 def test_a_part_can_be_approved_alone(environment: Environment, asked: Any) -> None:
-    """Who approves one instruction approves that one and no other."""
     one = waiting(environment).wanted.items[0].instruction_id
     only = Narrowing(instruction_ids=(one,))
     digest = waiting(environment, only=only).wanted.digest
@@ -190,7 +187,6 @@ def test_a_part_can_be_approved_alone(environment: Environment, asked: Any) -> N
 def test_a_night_sends_nothing_on_an_approval_that_ran_out(
     environment: Environment, asked: Any
 ) -> None:
-    """Yes of last week is not yes of today."""
     digest = waiting(environment).wanted.digest
     for name in ("anna", "ben"):
         approve(digest, person=person(name, environment, asked), environment=environment)
@@ -217,7 +213,6 @@ def test_a_newer_approval_keeps_what_an_older_one_lost(
 
 
 def test_a_code_counts_once(environment: Environment, asked: Any) -> None:
-    """A code that somebody saw over a shoulder is worth nothing."""
     code = code_of(ANNA, asked)
     identify("anna", code=code, environment=environment)
 
@@ -226,7 +221,6 @@ def test_a_code_counts_once(environment: Environment, asked: Any) -> None:
 
 
 def test_without_a_secret_the_history_says_so(environment: Environment, asked: Any) -> None:
-    """A name that no code proved is told as such."""
     assert (
         person("cara", environment, asked).word.in_words == "Cara Lim (identity not authenticated)"
     )

@@ -1,3 +1,4 @@
+import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -18,10 +19,12 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.money import gate
 from recon.steps.money.approve import approve, reject, waiting
-from recon.steps.money.gate import accept_restore, stop_sending
+from recon.steps.money.gate import accept_restore, gate_of, stop_sending
 from recon.steps.people import people
 from recon.store.database.history import Event, append
+from recon.store.database.outside_heads import ACCEPTED_RESTORE, HeadFile
 from recon.store.money.case_rows import CLOCK
+from recon.store.nights import runs
 from recon.store.schema import history as links
 from recon.store.schema import instruction
 
@@ -85,15 +88,6 @@ def restored(begun: Any) -> Any:
     return begun(lose)
 
 
-def test_the_doctor_sees_a_restored_database(restored: Any) -> None:
-    """Before a night does."""
-    looked = doctor.checks(restored.variables, clock=restored.clock, randomness=Random(1))
-    (history,) = [check for check in looked if check.name.startswith("history")]
-
-    assert not history.ok
-    assert "recon db accept-restore" in history.sentence
-
-
 def test_the_newest_database_put_back_goes_on_after_nights_on_an_older_one(
     merchant: Any, tmp_path: Path
 ) -> None:
@@ -133,15 +127,17 @@ def test_a_database_without_its_head_file_sends_nothing(alone: Any) -> None:
         assert "history-head.jsonl is not there or empty" in str(told.figures["stopped"])
 
 
-def test_doctor_and_verify_miss_the_head_file(alone: Any) -> None:
-    """Before a night does, and with what to do."""
-    looked = doctor.checks(alone.variables, clock=alone.clock, randomness=Random(1))
-    (history,) = [check for check in looked if check.name.startswith("history")]
-    with alone.environment() as environment:
+def test_doctor_and_verify_miss_a_link_and_the_head_file(restored: Any) -> None:
+    for is_gone in (False, True):
+        if is_gone:
+            (restored.folder / "reports" / "history-head.jsonl").unlink()
+        looked = doctor.checks(restored.variables, clock=restored.clock, randomness=Random(1))
+        (history,) = [check for check in looked if check.name.startswith("history")]
+        assert not history.ok
+        assert "recon db accept-restore" in history.sentence
+    with restored.environment() as environment:
         problems = verify(environment, reading=UNREAD).problems
 
-    assert not history.ok
-    assert "recon db accept-restore" in history.sentence
     assert any("history-head.jsonl is not there or empty" in one for one in problems)
 
 
@@ -233,12 +229,15 @@ def test_after_acceptance_people_decide_what_was_sent(restored: Any) -> None:
     assert len(restored.effects()) == 3
 
 
-def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(restored: Any) -> None:
+@pytest.mark.parametrize("days", [0, 3])
+def test_the_first_night_after_acceptance_is_for_people_whatever_its_date(
+    restored: Any, days: int
+) -> None:
     """Nights that nobody started meanwhile: the files of the lost days still lie there."""
     with restored.environment() as environment:
         accept(environment, "jo", "kim")
-    restored.now += timedelta(days=3)
-    restored.move_money(date="2026-11-23")
+    restored.now += timedelta(days=days)
+    restored.move_money(date=f"2026-11-{20 + days}")
 
     assert restored.instruction_states() == {"planned": 3}
     assert len(restored.effects()) == 3
@@ -284,13 +283,76 @@ def test_a_history_that_does_not_close_is_not_accepted(restored: Any) -> None:
         accept(environment, "jo")
 
 
-def test_what_is_planned_after_acceptance_for_those_days_is_not_approved_by_rule(
-    restored: Any,
-) -> None:
-    """A night before its files were read again: the plan waits for people, too."""
+REPLAYED = {"by": "Jo Ahn and Kim Bell", "reason": "for me", "instructions": 0}
+
+
+def closed(environment: Environment) -> str:
+    """Why the gate is closed."""
+    with environment.store.reading() as connection:
+        run = runs.newest_live(connection, ("100042", "100042001"))
+    assert run is not None
+    return gate_of(run, environment=environment).closed_because
+
+
+def noted_elsewhere(reports: Path) -> None:
+    """What the newer database noted after somebody had spoken."""
+    path = reports / "history-head.jsonl"
+    newest = json.loads(path.read_text().splitlines()[-1])
+    more = newest | {"sequence": newest["sequence"] + 1, "hash": "e" * 64}
+    with path.open("a") as file:
+        file.write(json.dumps(more) + "\n")
+
+
+def forge(environment: Environment, reports: Path, **data: object) -> None:
+    """An acceptance with the night's login and files alone."""
+    with environment.store.writing() as connection:
+        event = Event("database", "database", ACCEPTED_RESTORE, {**REPLAYED, **data})
+        head = append(connection, [event], at=environment.clock())
+    HeadFile(reports).note(lambda: head, of=ACCEPTED_RESTORE, at=environment.clock())
+
+
+def test_what_two_people_accept_opens_the_gate(restored: Any) -> None:
+    """And `recon verify` finds nothing in it."""
+    with restored.environment() as environment:
+        assert "it is a backup that was restored" in closed(environment)
+        before = verify(environment, reading=UNREAD).problems
+        assert any("is older than the archive" in one for one in before)
+        assert accept(environment, "jo", "kim") == [None, 0]
+        assert closed(environment) == ""
+        problems = verify(environment, reading=UNREAD).problems
+    assert [one for one in problems if "accepted" in one or "older than" in one] == []
+
+
+def test_a_word_about_one_restore_is_good_for_no_other(restored: Any) -> None:
+    """Where more was lost meanwhile, the second person's word is a first one about that."""
+    with restored.environment() as environment:
+        assert accept(environment, "jo") == [None]
+        noted_elsewhere(restored.folder / "reports")
+        assert accept(environment, "kim") == [None]
+        assert "it is a backup that was restored" in closed(environment)
+        assert accept(environment, "jo") == [0]
+
+
+def test_a_line_in_a_head_file_is_nobodys_word(restored: Any) -> None:
+    """Whoever has the night's login and files accepts nothing."""
+    with restored.environment() as environment:
+        forge(environment, restored.folder / "reports")
+        assert "counts as accepted, but the desk endorsed it for nobody" in closed(environment)
+        problems = verify(environment, reading=UNREAD).problems
+    assert [one for one in problems if "counts as accepted" in one]
+
+
+def test_true_words_about_one_loss_cover_no_other(restored: Any) -> None:
+    """The same words under a later loss close the gate: the head file has another link there."""
+    reports = restored.folder / "reports"
     with restored.environment() as environment:
         accept(environment, "jo", "kim")
-    restored.move_money()
-
-    assert restored.instruction_states() == {"planned": 3}
-    assert len(restored.effects()) == 3
+        with environment.store.reading() as connection:
+            (told,) = [
+                json.loads(row["data"])
+                for row in connection.exec_driver_sql("SELECT * FROM history").mappings()
+                if row["event"] == ACCEPTED_RESTORE
+            ]
+        noted_elsewhere(reports)
+        forge(environment, reports, lost=told["lost"], after=told["after"])
+        assert "nobody accepted that it is lost" in closed(environment)

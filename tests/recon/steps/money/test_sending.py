@@ -7,8 +7,9 @@ import pytest
 
 from recon.model.errors import UsageError
 from recon.model.nights import Mode
+from recon.model.words import ControlTotal, InstructionKind
 from recon.steps.ground.identity import identify
-from recon.steps.money.gate import allow_sending, sending_stopped, stop_sending
+from recon.steps.money.gate import allow_sending, judge, sending_stopped, stop_sending
 from recon.steps.people import people
 from recon.store.database.night_lock import account_lock
 from recon.store.money.journal import StoredJournal
@@ -108,7 +109,6 @@ def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) ->
 
 
 def test_a_word_for_an_earlier_stop_does_not_end_a_later_one(merchant: Any) -> None:
-    """Each stop needs its own two words."""
     _stop(merchant)
     _allow(merchant, "bob", "cleo")
     _stop(merchant)
@@ -129,7 +129,6 @@ def test_a_journal_of_a_running_night_sees_the_switch(merchant: Any) -> None:
 
 
 def test_each_turn_of_the_switch_stands_in_the_history(merchant: Any) -> None:
-    """Who stopped and who allowed sending can be read for ever."""
     _stop(merchant)
     _allow(merchant, "bob", "cleo")
     with merchant.environment() as environment:
@@ -146,7 +145,6 @@ def test_each_turn_of_the_switch_stands_in_the_history(merchant: Any) -> None:
 
 @pytest.mark.parametrize(("by", "reason"), [(" ", "why"), ("Ann", ""), ("A" * 101, "why")])
 def test_the_switch_wants_a_name_and_a_reason(merchant: Any, by: str, reason: str) -> None:
-    """Nobody stops money namelessly."""
     with merchant.environment() as environment, pytest.raises(UsageError, match="nothing was"):
         stop_sending(by=by, reason=reason, environment=environment)
 
@@ -192,3 +190,34 @@ def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:
 
     assert sum(_cents(one["amount"]) for one in merchant.effects()) == sent
     assert "approved" not in merchant.instruction_states()
+
+
+TIES = ControlTotal("T1", "rows read", "100042", "100042001", "", "count", 10, 10)
+FAILS = ControlTotal("T3", "keys answered", "100042", "100042001", "", "count", 10, 9)
+
+
+@pytest.mark.parametrize(
+    ("proofs", "closed", "held"),
+    [
+        ({}, [], []),
+        ({"totals": [TIES, FAILS]}, ["T3 keys answered"], []),
+        ({"chain_problem": "history 3 is missing"}, ["history 3"], []),
+        ({"stopped": "stopped by Ann", "totals": [FAILS]}, ["stopped by Ann", "T3"], []),
+        ({"unproven_nights": {"2026-11-19": ""}}, [], ["2026-11-19"]),
+        # Authorisations lapse, so captures and cancels go; both holds are told where both hold.
+        (
+            *({"unproven_nights": {"2026-11-19": ""}, "books_unread": "no such file"}, []),
+            ["2026-11-19", "no such file"],
+        ),
+    ],
+)
+def test_the_gate_closes_for_all_or_holds_what_gives_money(
+    proofs: dict[str, Any], closed: list[str], held: list[str]
+) -> None:
+    gate = judge(**{"totals": [TIES], "chain_problem": "", "unproven_nights": {}} | proofs)
+
+    for kind in InstructionKind:
+        gives = kind in {InstructionKind.REFUND, InstructionKind.PAYOUT}
+        words = closed or (held if gives else [])
+        assert [word for word in words if word not in gate.hold_on(kind)] == []
+        assert bool(gate.hold_on(kind)) is bool(words)
