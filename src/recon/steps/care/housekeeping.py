@@ -32,7 +32,7 @@ from recon.model.errors import (
 )
 from recon.model.nights import Mode
 from recon.privacy.shown_text import shown_name
-from recon.steps.care.verify import folder_problems, forgotten_folders
+from recon.steps.care.verify import STRANGE, folder_problems, forgotten_folders
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import (
@@ -473,10 +473,7 @@ def _going(
             elif is_attempt(below):
                 sizes[name] = len(storage.read(name))
             else:
-                problems.append(
-                    f"{name} lies in the folder of a night, and nobody sealed it: move it away, "
-                    "the next housekeeping goes on"
-                )
+                problems.append(f"{name} {STRANGE}, the next housekeeping goes on")
     return sizes, problems
 
 

@@ -38,6 +38,8 @@ from recon.steps.ground.night_folder import (
     INPUTS,
     changed_summary,
     changed_totals,
+    folder_of,
+    is_attempt,
     is_kept,
     links,
     storage_at,
@@ -366,6 +368,7 @@ def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:
 
 
 UNREAD = "nothing of it could be looked at"
+STRANGE = "lies in the folder of a night, and nobody sealed it: move it away"
 
 
 def folder_problems(
@@ -383,8 +386,9 @@ def folder_problems(
     if let_go_of(connection, run.run_id) is not None:
         kept = partial(is_kept, is_signed=bool(sign_off_rows.signatures(connection, run.run_id)))
     problems: list[str] = []
+    bound = {link.step: link for link in links(connection, run.run_id)}
     with reachable(storage, doing=UNREAD):
-        for link in {link.step: link for link in links(connection, run.run_id)}.values():
+        for link in bound.values():
             night = link.folder.rpartition("/")[0]
             try:
                 sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
@@ -401,6 +405,10 @@ def folder_problems(
                 )
             elif is_deep:
                 problems += step_problems(storage, sealed, kept=kept)
+        for name in storage.names(folder_of(run)) if is_deep else ():
+            below = name.removeprefix(f"{folder_of(run)}/")
+            if below.partition("/")[0] not in bound and not is_attempt(below):
+                problems.append(f"{name} {STRANGE}")
     return [f"run {run.run_id}: {problem}" for problem in problems]
 
 

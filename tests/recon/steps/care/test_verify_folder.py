@@ -58,6 +58,14 @@ def _lose(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
+def _add_beside(folder: Path) -> None:
+    (folder / "note.txt").write_text("mine")
+
+
+def _add_step(folder: Path) -> None:
+    shutil.copytree(folder / "results", folder / "more")
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -65,12 +73,14 @@ def _lose(folder: Path) -> None:
         (_edit_manifest, "results/manifest.json of the archive"),
         (_move, "inputs/manifest.json of the archive"),
         (_lose, "put it back from a backup of the archive"),
+        (_add_beside, "/note.txt lies in the folder of a night, and nobody sealed it"),
+        (_add_step, "/more/manifest.json lies in the folder of a night, and nobody sealed it"),
     ],
 )
 def test_whatever_happens_to_a_sealed_night_is_found_and_named(
     change: Callable[[Path], None], named: str, begun: Callable[..., Merchant]
 ) -> None:
-    """A file or a manifest changed, a folder moved or gone: each is named."""
+    """A file or a manifest changed, a folder moved or gone, a file added: each is named."""
     merchant = begun(played)
     assert checked(merchant).problems == ()
     assert all_checked(merchant).problems == ()
