@@ -1,6 +1,5 @@
-"""The workers of a flow's night: one real cluster on this machine."""
+"""The workers of a flow's night: one cluster for all its steps."""
 
-import os
 from contextlib import contextmanager, nullcontext
 from datetime import date
 from pathlib import Path
@@ -15,7 +14,11 @@ from recon.steps.night.whole_night import LAST_STEPS, STEPS_OF_PARTS
 from tasks.night_tasks import opened_environment
 
 STEPS = ("ingest", "query", "settle", "query again", "reconcile", "report")
-CLUSTER = 'address = "local"\nlocal_workers = 1\nconnect_seconds = 120\n'
+CLUSTER = (
+    'address = "tls://127.0.0.1:1"\n'
+    'ca_file = "ca.pem"\ncertificate_file = "dask.pem"\nkey_file = "dask-key.pem"\n'
+)
+"""Nobody connects before the first part."""
 
 
 @pytest.fixture
@@ -32,27 +35,6 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("recon.steps.ground.environment.environment_of", opened)
     monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
     return tmp_path
-
-
-def test_the_steps_of_a_flow_share_one_cluster(config: Path) -> None:
-    """Each step opens its environment and finds the workers of the one before; then they end."""
-    (config / "cluster.toml").write_text(CLUSTER)
-
-    def work(item: int) -> tuple[int, int, str]:
-        return item, os.getpid(), os.environ["RECON_CONFIG_DIR"]
-
-    done = []
-    with night_workers():
-        for _ in range(2):
-            with opened_environment() as workers:
-                done += workers.each(work, [1, 2])  # type: ignore[attr-defined] - as given above
-
-    assert [item for item, _, _ in done] == [1, 2, 1, 2]
-    (pid,) = {pid for _, pid, _ in done}
-    assert pid != os.getpid()
-    assert {folder for _, _, folder in done} == {str(config)}
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
 
 
 @pytest.mark.parametrize("names", [(*STEPS,), (*STEPS_OF_PARTS[Part.SETTLE],), (*LAST_STEPS,)])

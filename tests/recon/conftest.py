@@ -1,5 +1,6 @@
 """What several packages' tests need: a real PostgreSQL server, a cluster of workers."""
 
+import logging
 import shutil
 import tempfile
 import warnings
@@ -12,7 +13,6 @@ from sqlalchemy import make_url
 
 from recon.config.cluster import ClusterSettings
 from recon.store.database.migrate import upgrade
-from recon.workers.dask_workers import imported, local_options
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +60,8 @@ def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterSe
 
     For a module: idle it takes a tenth of a core, and as much as a minute of a whole session.
     """
-    distributed = imported()
+    import distributed
+
     folder = tmp_path_factory.mktemp("certificates")
     made = distributed.Security.temporary()
     files = {}
@@ -72,6 +73,13 @@ def dask_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterSe
         files[name] = folder / f"{name}.pem"
         files[name].write_text(text)
         files[name].chmod(0o600)
-    options = local_options(ClusterSettings(address="local"), variables={}) | {"security": made}
-    with distributed.LocalCluster(**options) as started:
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        host="127.0.0.1",
+        protocol="tls://",
+        security=made,
+        dashboard_address="127.0.0.1:0",
+        silence_logs=logging.CRITICAL,
+    ) as started:
         yield ClusterSettings(address=started.scheduler_address, connect_seconds=60, **files)

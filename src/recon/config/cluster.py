@@ -17,16 +17,13 @@ from pydantic import (
 
 from recon.config.declared import DeclaredTable, declared
 
-LOCAL = "local"
-"""The address of a cluster that a night starts on its own machine."""
-LOCAL_WORKERS_MAX = 64
 COMPARED_AT_ONCE_MAX = 64
 
 Item = TypeVar("Item")
 Done = TypeVar("Done")
 SchedulerAddress = Annotated[
     str,
-    StringConstraints(pattern=r"^(local|tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5})?$"),
+    StringConstraints(pattern=r"^(tls://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):[0-9]{1,5})?$"),
 ]
 
 
@@ -34,9 +31,7 @@ class ClusterSettings(DeclaredTable):
     """What other processes do of a night, and of which machines (`cluster.toml`)."""
 
     address: SchedulerAddress = ""
-    """"": this process; `local`: processes of this machine; else a scheduler, `tls://host:port`."""
-    local_workers: int = Field(default=2, ge=1, le=LOCAL_WORKERS_MAX)
-    """Processes of a cluster that is `local`."""
+    """"": this machine; else a scheduler of Dask, `tls://host:port`."""
     ca_file: Path | None = None
     certificate_file: Path | None = None
     key_file: Path | None = None
@@ -51,11 +46,10 @@ class ClusterSettings(DeclaredTable):
     @model_validator(mode="after")
     def _certificates_of_a_scheduler(self) -> Self:
         named = [self.ca_file, self.certificate_file, self.key_file]
-        needed = self.address.startswith("tls://")
-        if needed and None in named:
+        if self.address and None in named:
             msg = f"{self.address} needs ca_file, certificate_file and key_file"
             raise ValueError(msg)
-        if not needed and any(named):
+        if not self.address and any(named):
             msg = "ca_file, certificate_file and key_file are for an address tls://host:port"
             raise ValueError(msg)
         return self

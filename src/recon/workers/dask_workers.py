@@ -1,9 +1,10 @@
-"""Parts of a night on a Dask cluster: by the address of its scheduler, or on this machine.
+"""Parts of a night in other processes of this machine, or on a Dask cluster by its address.
 
-Dask is imported when the first part is handed out, never before. What it brings to a worker is a
-function of ours and plain values: no key, no password, no address of a database. A part that a dead
-worker had in hand is done again by another. The connection is TLS with certificates on both sides,
-for whoever may hand a worker a part may do anything that the worker may.
+Dask is imported when the first part is handed out, never before. What a process or a worker is
+brought is a function of ours and plain values: no key, no password, no address of a database. A
+part that a dead one had in hand is done again by another. The connection to a scheduler is TLS with
+certificates on both sides, for whoever may hand a worker a part may do anything that the worker
+may.
 """
 
 import logging
@@ -11,6 +12,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -19,11 +21,10 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from threading import Lock
-from typing import Any, BinaryIO, Self
+from typing import IO, Any, BinaryIO
 
 from recon import __version__
-from recon.config.cluster import LOCAL, ClusterSettings, Done, InProcess, Item, Workers
+from recon.config.cluster import ClusterSettings, Done, InProcess, Item, Workers
 from recon.config.keys import key_of_file
 from recon.model.errors import ClusterError, ConfigurationError, ReconError
 from recon.model.uptime import collect_seldom, give_back, keep_freed, pool_of
@@ -46,6 +47,44 @@ Answer = tuple[Any, ReconError | None]
 """What came of a part, or why nothing did."""
 
 
+@contextmanager
+def workers_of(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Iterator[Workers]:
+    """Who does the parts of a night, until the end of the block.
+
+    Args:
+        cluster: as configured.
+        variables: the environment of the night, for processes that are started here.
+    """
+    if cluster.address:
+        with DaskWorkers(cluster) as workers:
+            yield workers
+    elif cluster.compared_at_once == 1:
+        yield InProcess()
+    else:
+        yield ProcessPool(
+            at_once=cluster.compared_at_once,
+            variables=variables,
+            seconds_max=cluster.result_seconds,
+        )
+
+
+def _in_order(
+    items: Iterable[Item],
+    in_hand: deque[Any],
+    *,
+    many: int,
+    hand_out: Callable[[Item], Any],
+    result: Callable[[Any], Done],
+) -> Iterator[Done]:
+    """What comes of each item, so many in hand at once; those that nobody waited for stay there."""
+    for item in items:
+        if len(in_hand) >= many:
+            yield result(in_hand.popleft())
+        in_hand.append(hand_out(item))
+    while in_hand:
+        yield result(in_hand.popleft())
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessPool(InProcess):
     """This process asks the gateway; others of this machine do the parts of a comparison."""
@@ -66,33 +105,30 @@ class ProcessPool(InProcess):
             ReconError: what the work itself raises.
             ClusterError: the process of a part was ended from outside each time, or takes too long.
         """
-        in_hand: deque[Future[Any]] = deque()
-        with closing(self._begun(needs)) as processes:
-            for item in items:
-                if len(in_hand) >= self.at_once + WAITING_MAX:
-                    yield processes.result(in_hand.popleft())
-                in_hand.append(processes.hand_out(work, item))
-            while in_hand:
-                yield processes.result(in_hand.popleft())
-
-    def _begun(self, needs: Collection[str]) -> "_Processes":
         given = os.environ if self.variables is None else self.variables
         variables = program_variables(os.environ) | {
             name: given[name] for name in needs if name in given
         }
-        return _Processes(self.at_once, variables=variables, seconds_max=self.seconds_max)
+        own = _Processes(self.at_once, variables=variables, seconds_max=self.seconds_max)
+        with closing(own) as processes:
+            yield from _in_order(
+                items,
+                deque(),
+                many=self.at_once + WAITING_MAX,
+                hand_out=partial(processes.hand_out, work),
+                result=processes.result,
+            )
 
 
 class _Processes:
-    """Processes that wait for parts or have one in work; none before there is one."""
+    """A process for each thread that has had a part; the thread only writes it and reads back."""
 
     def __init__(self, at_once: int, *, variables: Mapping[str, str], seconds_max: float) -> None:
         self._variables = variables
         self._seconds_max = seconds_max
-        # A thread for each process: it does nothing but write a part and read what came of it.
         self._threads = ThreadPoolExecutor(at_once)
-        self._lock = Lock()
-        self._waiting: list[subprocess.Popen[bytes]] = []
+        self._own = threading.local()
+        self._lock = threading.Lock()
         self._all: list[subprocess.Popen[bytes]] = []
         self._is_over = False
 
@@ -122,17 +158,22 @@ class _Processes:
                 process.kill()
         self._threads.shutdown(cancel_futures=True)
         for process in self._all:
-            _let_go(process)
+            for pipe in filter(None, (process.stdin, process.stdout)):
+                with suppress(OSError):  # half a part, which nobody reads any more
+                    pipe.close()
+            process.wait()
 
     def _done(self, task: bytes) -> Answer:
         """What came of a part, by the first process that does not die over it."""
         try:
             for _ in range(ATTEMPTS):
-                process = self._free()
-                if (answered := _answer_of(process, task=task)) is not None:
-                    self._waiting.append(process)
+                writes, reads = self._own.pipes = getattr(self._own, "pipes", None) or self._begin()
+                with suppress(OSError, EOFError, pickle.UnpicklingError):
+                    writes.write(task)
+                    writes.flush()
+                    answered: Answer = pickle.load(reads)  # noqa: S301 - of the process begun here
                     return answered
-                self._forget(process)
+                self._own.pipes = None
         except OSError as error:
             why = error.strerror or type(error).__name__
             msg = f"a process for a part of the comparison could not be begun: {why}; {KEPT}"
@@ -143,53 +184,23 @@ class _Processes:
         )
         return None, ClusterError(msg)
 
-    def _free(self) -> "subprocess.Popen[bytes]":
+    def _begin(self) -> tuple[IO[bytes], IO[bytes]]:
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        variables = {**self._variables, **pool_of(self._variables), **WITHOUT_PLUGINS, **path}
         with self._lock:
-            if self._waiting:
-                return self._waiting.pop()
             if self._is_over:
                 raise ProcessLookupError
-            process = _begin(self._variables)
+            process = subprocess.Popen(  # noqa: S603 - this very Python, our own module
+                [sys.executable, "-P", "-c", START],
+                env=variables,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
             self._all.append(process)
-            return process
-
-    def _forget(self, process: "subprocess.Popen[bytes]") -> None:
-        with self._lock:
-            self._all.remove(process)
-        _let_go(process)
-
-
-def _begin(variables: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.Popen(  # noqa: S603 - this very Python, our own module
-        [sys.executable, "-P", "-c", START],
-        env={**variables, **pool_of(variables), **WITHOUT_PLUGINS, **path},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-
-
-def _answer_of(process: "subprocess.Popen[bytes]", *, task: bytes) -> Answer | None:
-    """What a process makes of a part; None when it was ended from outside."""
-    if process.stdin is None or process.stdout is None:
-        return None
-    try:
-        process.stdin.write(task)
-        process.stdin.flush()
-        answer: Answer = pickle.load(process.stdout)  # noqa: S301 - of the process begun here
-    except (OSError, EOFError, pickle.UnpicklingError):
-        return None
-    return answer
-
-
-def _let_go(process: "subprocess.Popen[bytes]") -> None:
-    """End a process, if it is not over, and close what leads to it."""
-    process.kill()
-    for pipe in filter(None, (process.stdin, process.stdout)):
-        with suppress(OSError):  # half a part, which nobody reads any more
-            pipe.close()
-    process.wait()
+        if process.stdin is None or process.stdout is None:
+            raise BrokenPipeError
+        return process.stdin, process.stdout
 
 
 def answer() -> None:
@@ -211,78 +222,66 @@ def _outcome(tasks: BinaryIO) -> Answer:
     except ReconError as error:
         return None, error
     except Exception as error:  # noqa: BLE001 - there is nobody above
-        where = _where(error)
+        # Its kind and where it rose; never its words, which may quote a file.
+        step = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{type(error).__name__} at {Path(step.filename).name}:{step.lineno}"
         return None, ClusterError(f"the process of a part of the comparison met {where}; {KEPT}")
-
-
-def _where(error: Exception) -> str:
-    """The kind of an error and where it rose; never its words, which may quote a file."""
-    step = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} at {Path(step.filename).name}:{step.lineno}"
 
 
 RETRIES = 3
 """So often a part is done again whose worker died, or which met an error of a worker."""
 IN_HAND_FOR_EACH = 2
 """Parts handed out for each thread of the workers: one in work, one that waits beside it."""
-OWN_PREFIX = "RECON_"
-"""Variables that a worker needs which is started here."""
-NOT_FOR_WORKERS = frozenset(
-    {"RECON_DATABASE_URL", "RECON_SEAL_KEY", "RECON_SEAL_KEY_FILE", "RECON_DESK_KEY_FILE"}
-)
-"""Variables that it must not use: blank there, since a process takes over what it does not get."""
-NO_PAGES: dict[str, object] = {
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
-}
-"""Nobody on this machine reads over the shoulder of a cluster that is started here."""
-NO_PROFILE: dict[str, object] = {"distributed.worker.profile.enabled": False}
-"""Nobody reads either what a worker does each hundredth of a second: a tenth of its time."""
-
-Connect = Callable[[], AbstractContextManager[Any]]
-"""Opens a `distributed.Client`."""
 
 
 @contextmanager
-def workers_of(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Iterator[Workers]:
-    """Who does the parts of a night, until the end of the block.
+def connected(cluster: ClusterSettings) -> Iterator[Any]:
+    """A client of the configured cluster.
 
-    Args:
-        cluster: as configured.
-        variables: the environment of the night, for workers that are started here.
+    Raises:
+        ConfigurationError: Dask is not installed, or others can read the key file, or it is not
+            there.
     """
-    if not cluster.address:
-        yield _of_this_machine(cluster, variables=variables)
-        return
-    with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
-        yield workers
+    try:
+        import distributed
+    except ImportError:
+        msg = (
+            "cluster.toml names an address, but Dask is not installed: install recon with its "
+            "extra `cluster` (`uv pip install 'recon[cluster]'`), or leave the address out"
+        )
+        raise ConfigurationError(msg) from None
+    # What it has to say of a lost worker is said by us.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    if cluster.key_file is not None:
+        key_of_file(cluster.key_file)
+    files = {
+        "tls_ca_file": str(cluster.ca_file),
+        "tls_client_cert": str(cluster.certificate_file),
+        "tls_client_key": str(cluster.key_file),
+    }
+    with distributed.Client(
+        cluster.address,
+        timeout=cluster.connect_seconds,
+        set_as_default=False,
+        security=distributed.Security(require_encryption=True, **files),
+    ) as client:
+        yield client
 
 
-def _of_this_machine(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Workers:
-    if cluster.compared_at_once == 1:
-        return InProcess()
-    return ProcessPool(
-        at_once=cluster.compared_at_once,
-        variables=variables,
-        seconds_max=cluster.result_seconds,
-    )
-
-
-class DaskWorkers:
+class DaskWorkers(ExitStack):
     """The workers of a cluster: connected at the first part, let go at the end of the block."""
 
-    def __init__(self, cluster: ClusterSettings, *, connect: Connect) -> None:
+    def __init__(
+        self,
+        cluster: ClusterSettings,
+        *,
+        connect: Callable[[ClusterSettings], AbstractContextManager[Any]] = connected,
+    ) -> None:
+        """`connect` opens a `distributed.Client`."""
+        super().__init__()
         self._cluster = cluster
         self._connect = connect
         self._client: Any = None
-        self._open = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._client = None
-        self._open.close()
 
     def each(
         self, work: Callable[[Item], Done], items: Iterable[Item], *, needs: Collection[str] = ()
@@ -295,15 +294,15 @@ class DaskWorkers:
         """
         _ = needs
         client = self._connected()
-        in_hand_max = IN_HAND_FOR_EACH * max(1, sum(client.ncores().values()))
-        in_hand: deque[Any] = deque()
+        in_hand = deque[Any]()
         try:
-            for item in items:
-                if len(in_hand) >= in_hand_max:
-                    yield self._result(in_hand.popleft())
-                in_hand.append(self._handed_out(work, item))
-            while in_hand:
-                yield self._result(in_hand.popleft())
+            yield from _in_order(
+                items,
+                in_hand,
+                many=IN_HAND_FOR_EACH * max(1, sum(client.ncores().values())),
+                hand_out=partial(self._handed_out, work),
+                result=self._result,
+            )
         finally:
             if in_hand and client.status == "running":
                 client.cancel([*in_hand], force=True)
@@ -327,7 +326,7 @@ class DaskWorkers:
     def _connected(self) -> Any:
         if self._client is None:
             with _said_plainly(self._cluster):
-                self._client = self._open.enter_context(self._connect())
+                self._client = self.enter_context(self._connect(self._cluster))
                 self._client.wait_for_workers(1, timeout=self._cluster.connect_seconds)
         return self._client
 
@@ -366,80 +365,6 @@ def _made_ready() -> None:
 
 def _release(_: str) -> str:
     return __version__
-
-
-@contextmanager
-def connected(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> Iterator[Any]:
-    """A client of the configured cluster; one that is `local` ends with the block."""
-    distributed = imported()
-    with ExitStack() as open_now:
-        kinds = client_options(cluster)
-        if cluster.address == LOCAL:
-            import dask
-
-            options = local_options(cluster, variables=variables)
-            with dask.config.set(NO_PAGES | NO_PROFILE):
-                started = open_now.enter_context(distributed.LocalCluster(**options))
-            yield open_now.enter_context(distributed.Client(started, **kinds))
-            return
-        yield open_now.enter_context(distributed.Client(cluster.address, **kinds))
-
-
-def imported() -> Any:
-    """The library, quiet: what it has to say of a lost worker is said by us.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
-    try:
-        import distributed
-    except ImportError:
-        msg = (
-            "cluster.toml names an address, but Dask is not installed: install recon with its "
-            "extra `cluster` (`uv pip install 'recon[cluster]'`), or leave the address out"
-        )
-        raise ConfigurationError(msg) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    return distributed
-
-
-def client_options(cluster: ClusterSettings) -> dict[str, Any]:
-    """How a client connects.
-
-    Raises:
-        ConfigurationError: others can read the key file, or it is not there.
-    """
-    options: dict[str, Any] = {"timeout": cluster.connect_seconds, "set_as_default": False}
-    if cluster.address == LOCAL:
-        return options
-    if cluster.key_file is not None:
-        key_of_file(cluster.key_file)
-    files = {
-        "tls_ca_file": str(cluster.ca_file),
-        "tls_client_cert": str(cluster.certificate_file),
-        "tls_client_key": str(cluster.key_file),
-    }
-    return options | {"security": imported().Security(require_encryption=True, **files)}
-
-
-def local_options(cluster: ClusterSettings, *, variables: Mapping[str, str]) -> dict[str, Any]:
-    """How processes of this machine are started: TLS here too, for others may use the machine."""
-    return {
-        "n_workers": cluster.local_workers,
-        "threads_per_worker": 1,
-        "processes": True,
-        "host": "127.0.0.1",
-        "protocol": "tls://",
-        "security": imported().Security.temporary(),
-        "dashboard_address": "127.0.0.1:0",  # a port that is free, and NO_PAGES on it
-        "memory_limit": 0,  # nothing is laid aside on a disk
-        "silence_logs": logging.CRITICAL,
-        "env": {
-            name: "" if name in NOT_FOR_WORKERS else value
-            for name, value in variables.items()
-            if name.startswith(OWN_PREFIX)
-        },
-    }
 
 
 @contextmanager

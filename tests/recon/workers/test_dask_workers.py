@@ -7,22 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from distributed import Client, LocalCluster, Security
 
 from recon.config.cluster import ClusterSettings
 from recon.model.errors import ClusterError, ConfigurationError, SourceUnreadableError
-from recon.workers.dask_workers import (
-    DaskWorkers,
-    client_options,
-    done_by,
-    imported,
-    local_options,
-    workers_of,
-)
+from recon.workers.dask_workers import DaskWorkers, connected, done_by, workers_of
 
 MIB = 2**20
 FREE = "127.0.0.1:0"
@@ -78,7 +71,7 @@ def test_workers_do_all_pieces_and_one_that_dies_changes_nothing(
 
 def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster: ClusterSettings) -> None:
     """Parts in hand are lost, and a sentence says what was kept and what to do."""
-    started = imported().LocalCluster(
+    started = LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=FREE
     )
 
@@ -87,23 +80,24 @@ def test_a_scheduler_that_goes_away_ends_the_step(dask_cluster: ClusterSettings)
         started.close()
         yield -2
 
-    connect = partial(imported().Client, started, set_as_default=False)
     with (
-        DaskWorkers(dask_cluster, connect=connect) as opened,
+        DaskWorkers(
+            dask_cluster, connect=lambda _: Client(started, set_as_default=False)
+        ) as opened,
         pytest.raises(ClusterError, match=r"does not answer; what was done before is kept"),
     ):
         list(opened.each(abs, items()))
 
 
-def test_workers_that_do_not_come_are_not_waited_for_without_end() -> None:
+def test_workers_that_do_not_come_are_not_waited_for_without_end(
+    dask_cluster: ClusterSettings,
+) -> None:
     """A scheduler without a worker ends the step after the configured time."""
-    settings = ClusterSettings(address="local", connect_seconds=0.2)
+    soon = dask_cluster.model_copy(update={"connect_seconds": 0.2})
     with (
-        imported().LocalCluster(n_workers=0, processes=False, dashboard_address=FREE) as started,
-        DaskWorkers(
-            settings, connect=partial(imported().Client, started, set_as_default=False)
-        ) as opened,
-        pytest.raises(ClusterError, match=r"no worker of local .* within 0\.2 s"),
+        LocalCluster(n_workers=0, processes=False, dashboard_address=FREE) as started,
+        DaskWorkers(soon, connect=lambda _: Client(started, set_as_default=False)) as opened,
+        pytest.raises(ClusterError, match=r"no worker of tls://.* within 0\.2 s"),
     ):
         next(opened.each(abs, [1]))
 
@@ -149,7 +143,7 @@ def test_a_scheduler_that_is_not_there_is_named(dask_cluster: ClusterSettings) -
 
 def test_a_stranger_is_refused(dask_cluster: ClusterSettings, tmp_path: Path) -> None:
     """Whose certificate another authority signed hands out no part."""
-    security = local_options(ClusterSettings(address="local"), variables={})["security"]
+    security = Security.temporary()
     stranger = {"certificate_file": tmp_path / "cert", "key_file": tmp_path / "key"}
     stranger["certificate_file"].write_text(security.tls_client_cert)
     stranger["key_file"].touch(mode=0o600)
@@ -172,28 +166,7 @@ def test_a_key_that_others_can_read_is_refused(
     key.chmod(0o644)
 
     with pytest.raises(ConfigurationError, match="others can read it"):
-        client_options(dask_cluster.model_copy(update={"key_file": key}))
-
-
-def test_workers_of_this_machine_get_what_a_night_has_and_lay_nothing_aside() -> None:
-    """TLS under certificates of their own, only our variables, no rows on the disk."""
-    variables = {
-        "RECON_SIGN_KEY_FILE": "/run/key",
-        "RECON_DATABASE_URL": "postgresql://night:secret@db/recon",
-        "RECON_SEAL_KEY": "secret",
-        "HOME": "/root",
-    }
-
-    options = local_options(ClusterSettings(address="local", local_workers=3), variables=variables)
-
-    assert options["n_workers"] == 3
-    assert options["env"] == {
-        "RECON_SIGN_KEY_FILE": "/run/key",
-        "RECON_DATABASE_URL": "",
-        "RECON_SEAL_KEY": "",
-    }
-    assert (options["protocol"], options["host"]) == ("tls://", "127.0.0.1")
-    assert options["memory_limit"] == 0
+        connected(dask_cluster.model_copy(update={"key_file": key})).__enter__()
 
 
 def test_without_an_address_dask_is_never_imported() -> None:
@@ -227,28 +200,3 @@ def test_a_worker_keeps_the_memory_of_one_column_for_the_next(workers: DaskWorke
     (pages,) = workers.each(pages_of_columns, [100])
 
     assert pages < 20 * MIB // resource.getpagesize()
-
-
-def secrets_here(_: int) -> tuple[list[str], bool]:
-    """What a worker's environment has of the night's secrets, and whether it is profiled."""
-    secrets = [name for name, value in os.environ.items() if "secret-canary" in value]
-    return secrets, "profile" in imported().get_worker().periodic_callbacks
-
-
-def test_a_worker_of_this_machine_gets_no_secret_of_the_database(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A real process: it takes over the night's environment, and reads foreign files.
-
-    Nobody profiles it: Dask looks a hundred times a second, for a page that is not served.
-    """
-    variables = {
-        "RECON_DATABASE_URL": "postgresql://night:secret-canary@db/recon",
-        "RECON_SEAL_KEY": "secret-canary",
-        "RECON_DESK_KEY_FILE": "/run/secret-canary",
-    }
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    settings = ClusterSettings(address="local", local_workers=1, connect_seconds=120)
-    with workers_of(settings, variables=variables) as workers:
-        assert list(workers.each(secrets_here, [1])) == [([], False)]

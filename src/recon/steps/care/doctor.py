@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 from recon.config.approvers import Approver
+from recon.config.cluster import ClusterSettings
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.config.file_sources import BankFolder, LedgerSource
 from recon.config.keys import (
@@ -62,7 +63,7 @@ from recon.store.database.migrate import check_revision
 from recon.store.money import sending_rows
 from recon.store.nights import notification_rows
 from recon.store.nights.answer_parts import SeenCode, codes_seen
-from recon.workers.dask_workers import DaskWorkers, connected
+from recon.workers.dask_workers import DaskWorkers
 
 
 def replies_told(settings: Settings) -> str:
@@ -466,7 +467,7 @@ def _in_the_settings(
     yield "limits", lambda: limits_told(settings)
     yield "approvers", lambda: approvers_told(settings, variables=variables)
     yield "desk", lambda: desk_told(settings, variables=variables)
-    yield "cluster", lambda: _cluster(settings, variables=variables)
+    yield "cluster", lambda: _cluster(settings.cluster)
     yield "notices", lambda: told_by_settings(settings, variables=variables)
     rows = ": {} rows can be taken, {} would be refused"
     for key, account in sorted(settings.accounts.items()):
@@ -539,14 +540,13 @@ def _notifications(store: Store) -> str:
     return f"{kept} kept, " + (f"refused: {refused}" if refused else "none refused")
 
 
-def _cluster(settings: Settings, *, variables: Mapping[str, str]) -> str:
-    cluster = settings.cluster
+def _cluster(cluster: ClusterSettings) -> str:
     at_once, is_beside = cluster.compared_at_once, cluster.compared_at_once > 1
     by = "workers" if cluster.address else f"{at_once} processes"
     compared = f"; comparisons by {by}" * is_beside
     if not cluster.address:
         return f"none: this {'machine' if is_beside else 'process'} does everything{compared}"
-    with DaskWorkers(cluster, connect=partial(connected, cluster, variables=variables)) as workers:
+    with DaskWorkers(cluster) as workers:
         return f"{cluster.address}: {workers.in_words()}{compared}"
 
 
