@@ -243,13 +243,14 @@ def connected(cluster: ClusterSettings) -> Iterator[Any]:
             there.
     """
     try:
-        import distributed
+        import distributed as untyped
     except ImportError:
         msg = (
             "cluster.toml names an address, but Dask is not installed: install recon with its "
             "extra `cluster` (`uv pip install 'recon[cluster]'`), or leave the address out"
         )
         raise ConfigurationError(msg) from None
+    distributed: Any = untyped
     # What it has to say of a lost worker is said by us.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     if cluster.key_file is not None:
