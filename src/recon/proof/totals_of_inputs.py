@@ -219,7 +219,7 @@ def instruction_totals(
     """T8: instructed = confirmed + rejected + in doubt + waiting + withdrawn; confirmed = effects.
 
     What was refused or is in doubt has a verdict, too: nobody was told of it otherwise. A review
-    that is over needs none.
+    that is over needs none, nor does a refund of 0.00, which asked for no money.
 
     Args:
         instructions: the journal.
@@ -239,6 +239,8 @@ def instruction_totals(
     judged = np.isin(np.append(states, "")[sets], [state.value for state in SetState])
     undone = is_word(instructions["state"], *REJECTED_STATES, *DOUBTFUL_STATES)
     undone &= ~is_word(instructions["kind"], InstructionKind.REVIEW)
+    asked = ~is_word(instructions["kind"], InstructionKind.REFUND)
+    undone &= asked | (amounts_of(instructions["amount"]) > 0)
     for name, wanted in {
         "confirmed = those whose effect was looked for": confirmed,
         "rejected + in doubt = those that were judged": undone,

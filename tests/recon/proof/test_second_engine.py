@@ -141,6 +141,21 @@ def test_an_engine_that_takes_no_line_for_evidence_is_found(
     assert {id_ for id_, _ in unlike(night.totals, sql_totals(folder))} == {"T5A"}
 
 
+@pytest.mark.parametrize("state", ["rejected", "in_doubt"])
+def test_a_refund_of_nothing_needs_no_verdict(case: Any, tmp_path: Path, state: str) -> None:
+    """T8: it asked for no money, and stands alone; a cancellation of 0.00 is judged all the same."""
+    case.ledger().move("refund", state, order_no="R", amount=0)
+    case.move("cancel", state, order_no="C", amount=0)
+    proof = prove(case.sources(), rules=case.rules, as_of=case.as_of, previous=case.previous)
+    night = night_of(proof, as_of=AS_OF)
+
+    by_sql = sql_totals(written(tmp_path, tables=night.tables))
+
+    assert [one for one in (*night.totals, *by_sql) if not one.passed] == []
+    judged = {one.left for one in by_sql if one.name.startswith("rejected + in doubt =")}
+    assert judged == {0, 1}
+
+
 def test_sql_comes_to_the_figures_of_a_night_that_asked(whole: Proof, tmp_path: Path) -> None:
     """With the list of keys that were asked, each has its answer by SQL, too."""
     keys = whole.sources.gateway[["merchant_id", "account_id", "order_no"]]

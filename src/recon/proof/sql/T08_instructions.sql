@@ -1,5 +1,6 @@
 -- Every instruction is confirmed, rejected, in doubt, waiting or withdrawn; and of each confirmed one
--- somebody looked for the effect: its set has a verdict. So has what was refused or is in doubt.
+-- somebody looked for the effect: its set has a verdict. So has what was refused or is in doubt; a refund
+-- of 0.00 asked for no money, whatever became of it.
 WITH judged_moves AS (
     SELECT DISTINCT merchant_id, account_id, entry_id FROM judged
     WHERE source = 'instructions' AND state IN ('MATCHED', 'PENDING', 'BREAK', 'UNVERIFIED')
@@ -22,7 +23,7 @@ sides AS (
     FROM moves WHERE is_confirmed AND kind NOT IN ('review', 'cancel_subscription') AND amount > 0
     UNION ALL
     SELECT 'rejected + in doubt = those that were judged', merchant_id, account_id, currency, amount, is_judged
-    FROM moves WHERE kind <> 'review'
+    FROM moves WHERE kind <> 'review' AND NOT (kind = 'refund' AND amount = 0)
         AND state IN ('rejected', 'resolved_not_applied', 'in_flight', 'in_doubt', 'needs_human')
 )
 SELECT 'T8' AS id, name, merchant_id, account_id, currency, 'count' AS measure,
