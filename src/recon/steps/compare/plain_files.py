@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pandas as pd
 import pyarrow as pa
 
-from recon.config.file_layouts import GivenLayouts, given_layouts
+from recon.config.file_layouts import given_layouts
 from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.files.kinds.layouts import refuse_wrong_given
@@ -47,21 +47,16 @@ from recon.model.words import DOUBTFUL_STATES, Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import scrubbed
 from recon.proof.books_bridge import Books, books_of, books_totals, bridge_of
 from recon.steps.compare.carried import (
-    CARRIED_BANK_FILES,
-    CARRIED_FILES,
-    Carried,
-    CarriedBank,
+    NIGHT,
+    EarlierRun,
     Tables,
     as_compared,
-    bank_handed_on,
     by_carried_statements,
-    carried_files,
+    handed_on,
     lines_totals,
-    read_carried,
-    read_carried_bank,
     read_earlier_run,
     refuse_known,
-    remove_others,
+    seal_night,
     told_again,
     with_carried,
     with_carried_bank,
@@ -70,13 +65,13 @@ from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.result_files import (
     FEE_CLAIMS,
     WORKBOOK,
-    Content,
     claims_csv,
     files_of_lists,
     output_folder,
     publish,
     result_files,
     stage,
+    staged_folder,
 )
 from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13
 from recon.steps.compare.shown_breaks import grave_breaks
@@ -207,7 +202,6 @@ ReadTotals = Callable[..., SheetTotals]
 """What the sheets of a workbook come to, as read back from the file.
 
 `beside`: name -> where a file lies that the workbook names and that has not its name yet."""
-_HANDED_ON = (*CARRIED_FILES, *CARRIED_BANK_FILES, FEE_CLAIMS)
 
 
 class Engine(Protocol):
@@ -270,49 +264,48 @@ def reconcile_files(
     pa.set_memory_pool(pa.system_memory_pool())
     rules = _rules_of(request)
     with output_folder(request.out):
-        before = request.previous
-        previous = None if before is None else read_earlier_run(before)
-        handed_on, sources = _sources_given(request, rules=rules)
+        earlier = EarlierRun() if request.previous is None else read_earlier_run(request.previous)
+        read, sources = _read(request, earlier=earlier, rules=rules)
         as_of = rules.business_calendar.closes_at(request.as_of)
         engine = _engine() if reconcile is None else reconcile
-        compared = engine(sources, rules=rules, as_of=as_of, previous=previous)
+        compared = engine(sources, rules=rules, as_of=as_of, previous=earlier.previous)
         books = books_of(sources, rules=rules)
         result = with_totals(
             compared,
             totals=(
                 *books_totals(books, sides=compared.sides, account=("", "")),
-                *lines_totals(
-                    handed_on.read, carried=handed_on.carried, compared=sources.settlement
-                ),
+                *lines_totals(read.given, earlier=earlier, compared=sources.settlement),
             ),
         )
-        earlier = frozenset(request.out.iterdir())
-        notes = _notes(request, handed_on=handed_on, result=compared, sources=sources, rules=rules)
-        run = _Run(request, clock, rules, sources, books, previous, notes, handed_on)
+        there = frozenset(request.out.iterdir())
+        notes = _notes(request, read=read, result=compared, sources=sources, rules=rules)
+        run = _Run(request, clock, rules, sources, books, notes, read)
+        night = _sealed(result, run=run)
         staged, expected, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(expected, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
         if unlike:
             result = with_t13(result, totals=unlike)
             # A workbook that equals an earlier run's is that run's file, and stays.
-            for path in {*staged, workbook} - earlier:
+            for path in {*staged, workbook} - there:
                 path.unlink(missing_ok=True)
             staged, *_ = _write(result, run=run, write_workbook=write_workbook)
-        publish(staged)
-        remove_others(request.out, names=_HANDED_ON, kept=staged.values())
+        # Taken by the next run only where the summary, which is the last of all, is of it.
+        publish({night: request.out / NIGHT, **staged})
+        if request.out / FEE_CLAIMS not in staged.values():
+            (request.out / FEE_CLAIMS).unlink(missing_ok=True)
     return result
 
 
 @dataclass(frozen=True, slots=True)
-class _HandedOn:
+class _Read:
     """What a run read, and what an earlier one handed to it."""
 
-    read: Tables
+    given: Tables
     tables: Tables
     """With what was handed on, each settlement line once."""
-    carried: Carried | None
     banks: BankFiles | None
     """With what was handed on."""
-    carried_bank: CarriedBank | None
+    earlier: EarlierRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +317,33 @@ class _Run:
     rules: Rules
     sources: Sources
     books: Books
-    previous: Previous | None
     notes: tuple[str, ...]
-    handed_on: _HandedOn
+    read: _Read
+
+
+def _sealed(result: Reconciliation, *, run: _Run) -> Path:
+    """The folder of the run's sealed steps, which waits for its name."""
+    out, earlier = run.request.out, run.read.earlier
+    handed = handed_on(
+        result,
+        sources=run.sources,
+        tables=run.read.tables,
+        banks=run.read.banks,
+        earlier=earlier,
+        run=(out.resolve().name, run.request.as_of.isoformat()),
+        rules=run.rules,
+    )
+    with staged_folder(out / NIGHT) as night:
+        seal_night(
+            night,
+            result=result,
+            sources=run.sources,
+            previous=earlier.previous,
+            books=run.books,
+            handed=handed,
+            rules=run.rules,
+        )
+    return night
 
 
 def _write(
@@ -336,9 +353,7 @@ def _write(
 
     Beside an earlier run's workbook that is another name than the usual one.
     """
-    out, sources, previous = run.request.out, run.sources, run.previous
-    # Taken by the next run only where the summary, which is the last of all, is of the same run.
-    later = _for_the_next(result, run=run)
+    out, sources, previous = run.request.out, run.sources, run.read.earlier.previous
     figures = plain_figures(
         result,
         sources=sources,
@@ -347,8 +362,8 @@ def _write(
         rules=run.rules,
     )
     claims = {} if figures.fees is None else {FEE_CLAIMS: claims_csv(figures.fees)}
-    files = result_files(result, rejects=sources.rejects, files=sources.files, previous=previous)
-    staged = stage(out, files={**claims, **later, **files})
+    files = result_files(result, rejects=sources.rejects, files=sources.files)
+    staged = stage(out, files={**claims, **files})
     figures = replace(
         figures,
         notes=run.notes,
@@ -358,28 +373,6 @@ def _write(
     )
     expected = sheets_of(result, files=figures.files_named())
     return staged, expected, _draw(write_workbook, figures, path=out / WORKBOOK)
-
-
-def _for_the_next(result: Reconciliation, *, run: _Run) -> dict[str, Content]:
-    """Name -> content of what the run hands on."""
-    named = (run.request.out.resolve().name, run.request.as_of.isoformat())
-    settled = carried_files(
-        result,
-        sources=run.sources,
-        tables=run.handed_on.tables,
-        carried=run.handed_on.carried,
-        run=named,
-        rules=run.rules,
-    )
-    bank = bank_handed_on(
-        result,
-        sources=run.sources,
-        read=run.handed_on.banks,
-        carried=run.handed_on.carried_bank,
-        run=named,
-        rules=run.rules,
-    )
-    return {**settled, **bank}
 
 
 def _unlike(
@@ -436,37 +429,13 @@ def _named(request: PlainFilesRequest) -> tuple[tuple[SourceKind, tuple[Path, ..
     )
 
 
-def _with_banks(sources: Sources, banks: BankFiles | None) -> Sources:
-    """The sources with what banks say; a file that was refused says so itself."""
-    if banks is None:
-        return sources
-    return replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
-
-
-def _sources_given(request: PlainFilesRequest, *, rules: Rules) -> tuple[_HandedOn, Sources]:
-    """The files as they were read, and what is compared of them."""
-    before = request.previous
-    carried = None if before is None else read_carried(before, rules=rules)
-    carried_bank = None if before is None else read_carried_bank(before)
+def _read(
+    request: PlainFilesRequest, *, earlier: EarlierRun, rules: Rules
+) -> tuple[_Read, Sources]:
+    """The files, none of which an earlier run read, and what is compared of them."""
     layouts = given_layouts(request.layouts)
     refuse_wrong_given(layouts)
-    read = _read(request, carried=carried, rules=rules, layouts=layouts)
-    tables = with_carried(read, carried=carried)
-    sources = _sources(tables)
-    given = read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
-    banks = with_carried_bank(
-        given, carried=carried_bank, settlement=sources.settlement, rules=rules
-    )
-    sources = with_each_instruction_once(_with_banks(sources, banks))
-    handed_on = _HandedOn(read, tables, carried, banks, carried_bank)
-    return handed_on, as_compared(sources, carried=carried, rules=rules)
-
-
-def _read(
-    request: PlainFilesRequest, *, carried: Carried | None, rules: Rules, layouts: GivenLayouts
-) -> Tables:
-    """Every file, none of which an earlier run read."""
-    tables = {
+    given = {
         kind: tuple(
             plain_table(
                 path, schema=schema_of(kind), rules=rules, layout=layouts.of(path, kind=kind)
@@ -475,8 +444,20 @@ def _read(
         )
         for kind, paths in _named(request)
     }
-    refuse_known(tables[SourceKind.SETTLEMENT], known=() if carried is None else carried.files)
-    return tables
+    refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
+    tables = with_carried(given, earlier=earlier)
+    sources = _sources(tables)
+    statements = (
+        read_bank_files(request.bank, rules=rules, layouts=layouts) if request.bank else None
+    )
+    banks = with_carried_bank(
+        statements, earlier=earlier, settlement=sources.settlement, rules=rules
+    )
+    if banks is not None:  # a file that was refused says so itself
+        sources = replace(sources, bank=banks.source, files=(*sources.files, *banks.files))
+    sources = with_each_instruction_once(sources)
+    compared = as_compared(sources, earlier=earlier, rules=rules)
+    return _Read(given, tables, banks, earlier), compared
 
 
 def _sources(tables: Tables) -> Sources:
@@ -505,7 +486,7 @@ def _frame_if_any(
 def _notes(
     request: PlainFilesRequest,
     *,
-    handed_on: _HandedOn,
+    read: _Read,
     result: Reconciliation,
     sources: Sources,
     rules: Rules,
@@ -514,21 +495,21 @@ def _notes(
     lacking = incomplete_told(result, sources=sources, rules=rules)
     lines = (
         *lacking,
-        *ignored_columns(handed_on.tables),
-        *told_again(handed_on.read, tables=handed_on.tables),
-        *_old_lines(request, handed_on=handed_on),
+        *ignored_columns(read.tables),
+        *told_again(read.given, tables=read.tables),
+        *_old_lines(request, earlier=read.earlier),
     )
-    if handed_on.carried_bank is None or request.bank:
+    if read.earlier.sources.bank is None or request.bank:
         return lines
     return (*lines, *by_carried_statements(result, rules=rules))
 
 
-def _old_lines(request: PlainFilesRequest, *, handed_on: _HandedOn) -> tuple[str, ...]:
+def _old_lines(request: PlainFilesRequest, *, earlier: EarlierRun) -> tuple[str, ...]:
     """That what was settled is judged by what earlier runs read."""
-    carried = handed_on.carried
-    if carried is None or request.settlement:
+    lines = earlier.sources.settlement
+    if lines is None or request.settlement:
         return ()
-    days = texts(carried.lines.frame["settled_on"])
+    days = texts(lines["settled_on"])
     sentence = (
         f"No settlement file was given: the {days.size} lines that earlier runs read are judged"
     )

@@ -79,7 +79,6 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
                 again.result,
                 rejects=again.sources.rejects,
                 files=again.sources.files,
-                previous=again.previous,
             )
             publish(stage(out, files=texts))
     return again

@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import Any
 
 import pandas as pd
 
-from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import (
     BREAK_COLUMNS,
     EFFECT_COLUMNS,
@@ -26,7 +26,6 @@ from recon.matching.breaks.result import (
     UNVERIFIED_COLUMNS,
     Reconciliation,
 )
-from recon.matching.frames.sources import Previous
 from recon.model.durable import flush_folder
 from recon.model.errors import FolderError, OutputError
 from recon.model.figures import LISTS_IN_FILES, ListFile
@@ -50,10 +49,6 @@ SUMMARY = "summary.json"
 WORKBOOK = "reconciliation.xlsx"
 REOPENED = "reopened"
 """Break -> the closed break that it opens again."""
-CLOSED_BREAKS = "closed_breaks"
-"""Ids that the next run must know: what is broken again gets another."""
-OUT_OF_SIGHT = "breaks_out_of_sight"
-"""Break -> day it was first seen; not open, and not closed either."""
 REJECT_COLUMNS = ("source", "line", "column", "reason", "value")
 _STAGED = ".recon-"
 Content = str | Iterable[bytes]
@@ -65,7 +60,6 @@ def result_files(
     *,
     rejects: Sequence[Reject],
     files: Sequence[SourceFile],
-    previous: Previous | None,
 ) -> dict[str, Content]:
     """Name -> content of every text file of a reconciliation, the summary last."""
     return {
@@ -76,7 +70,7 @@ def result_files(
         UNVERIFIED: csv_parts(result.unverified, columns=UNVERIFIED_COLUMNS),
         "rejects.csv": _rejects_csv(rejects),
         JOURNALS: journals_csv(result.journals),
-        SUMMARY: _summary(result, files=files, previous=previous),
+        SUMMARY: _summary(result, files=files),
     }
 
 
@@ -92,18 +86,16 @@ def output_folder(folder: Path) -> Iterator[None]:
     Raises:
         FolderError: the folder cannot be made or written.
     """
-    try:
+    with _told(folder, FolderError):
         make_folder(folder)
         probe = _stage(folder, "probe", content="")
         probe.unlink()
-    except OSError as error:
-        raise FolderError(str(_unwritable(folder, error))) from error
     try:
         yield
     finally:
         for left in folder.glob(f"{_STAGED}{os.getpid()}-*"):
             with suppress(OSError):
-                left.unlink()
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
@@ -112,24 +104,33 @@ def stage(folder: Path, *, files: Mapping[str, Content]) -> dict[Path, Path]:
     Raises:
         OutputError: one of them cannot be written; none has taken its place.
     """
-    try:
+    with _told(folder):
         return {_stage(folder, name, content=text): folder / name for name, text in files.items()}
-    except OSError as error:
-        raise _unwritable(folder, error) from error
+
+
+@contextmanager
+def staged_folder(target: Path) -> Iterator[Path]:
+    """Where a folder is written beside its place, which `publish` gives it.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    with _told(target):
+        yield target.with_name(f"{_STAGED}{os.getpid()}-{target.name}")
 
 
 def publish(staged: Mapping[Path, Path]) -> None:
-    """Give every staged file its name.
+    """Give every staged file or folder its name.
 
     Raises:
         OutputError: one of them could not take its place; those before it have.
     """
     for path, target in staged.items():
-        try:
+        with _told(target):
+            if path.is_dir() and target.exists():
+                shutil.rmtree(target)
             path.replace(target)
             flush_folder(target.parent)
-        except OSError as error:
-            raise _unwritable(target, error) from error
 
 
 def _stage(folder: Path, name: str, *, content: Content) -> Path:
@@ -142,11 +143,16 @@ def _stage(folder: Path, name: str, *, content: Content) -> Path:
     return path
 
 
-def _unwritable(path: Path, error: OSError) -> OutputError:
-    return OutputError(
-        f"results cannot be written to {path}: {error.strerror}; files of an earlier run were "
-        "kept; free the place or name another folder and run again"
-    )
+@contextmanager
+def _told(path: Path, kind: type[OutputError] = OutputError) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = (
+            f"results cannot be written to {path}: {error.strerror}; files of an earlier run were "
+            "kept; free the place or name another folder and run again"
+        )
+        raise kind(msg) from error
 
 
 def _csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -165,10 +171,7 @@ def _rejects_csv(rejects: Sequence[Reject]) -> str:
     )
 
 
-def _summary(
-    result: Reconciliation, *, files: Sequence[SourceFile], previous: Previous | None
-) -> str:
-    closed, away = ended_so_far(result, previous=previous)
+def _summary(result: Reconciliation, *, files: Sequence[SourceFile]) -> str:
     again = result.movements[result.movements["reopens"].ne("")]
     codes = result.breaks["code"].astype("str").value_counts()
     shared = result.breaks["cause"].astype("str")
@@ -181,8 +184,6 @@ def _summary(
         "breaks_by_code": {code: int(codes[code]) for code in sorted(codes.index)},
         "breaks_by_cause": {str(cause): int(causes[cause]) for cause in sorted(causes.index)},
         REOPENED: dict(zip(again["break_id"], again["reopens"], strict=True)),
-        CLOSED_BREAKS: sorted(closed),
-        OUT_OF_SIGHT: dict(sorted(away.items())),
         **_holds_shown(result.gateway_holds),
         "scope_of_assurance": [_assurance(each) for each in result.scope_of_assurance],
         "unmapped_codes": [dict(each) for each in result.unmapped_codes],

@@ -1,6 +1,6 @@
 import csv
-import json
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.errors import SourceMissingError, SourceUnreadableError, UsageError
 from recon.model.figures import NightFigures
 from recon.model.money import format_minor_units
-from recon.steps.compare.carried import BOOKED_CASH, CARRIED_FILES, FILES, LINES
+from recon.steps.compare.carried import read_earlier_run
 from recon.steps.compare.plain_files import PlainFilesRequest, WriteWorkbook, reconcile_files
+from recon.steps.compare.result_files import SUMMARY
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
 
 NOW = datetime(2026, 11, 28, 1, tzinfo=UTC)
@@ -337,29 +338,46 @@ def test_lines_and_entries_are_handed_on_where_a_run_has_none(tmp_path: Path) ->
     assert [(fees.charged, fees.booked) for fees in third.gateway_holds.fees] == [(800, 800)]
 
 
-def test_what_is_handed_on_is_of_the_result_beside_it(tmp_path: Path) -> None:
-    """A run into the same folder without a settlement leaves none of an older run's files."""
-    run(tmp_path / "first", month(10), as_of="2026-10-31")
-    out = tmp_path / "first" / "out"
-    assert {*CARRIED_FILES} <= {path.name for path in out.iterdir()}
-    said = json.loads((out / FILES).read_text())
-    (out / FILES).write_text(json.dumps({**said, "result": "of another run"}))
-    with pytest.raises(SourceUnreadableError, match=r"is of another run than summary\.json"):
-        run(tmp_path / "second", month(11), previous=out)
-    run(tmp_path / "first", {kind: month(10)[kind] for kind in ("orders", "gateway")})
-    assert not {*CARRIED_FILES} & {path.name for path in out.iterdir()}
+@pytest.fixture(scope="module")
+def ran_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """October and its results."""
+    folder = tmp_path_factory.mktemp("october")
+    run(folder, month(10), as_of="2026-10-31")
+    return folder / "out"
 
 
-@pytest.mark.parametrize(("name", "column"), [(LINES, "net"), (BOOKED_CASH, "amount")])
-def test_what_was_handed_on_and_changed_since_is_refused(
-    name: str, column: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "content", "error", "told"),
+    [
+        (SUMMARY, None, SourceMissingError, "does not exist"),
+        (SUMMARY, "{}", SourceUnreadableError, r"is of another run than summary\.json"),
+        ("night/results/manifest.json", None, SourceMissingError, "does not exist"),
+        ("night/inputs/manifest.json", "\n", SourceUnreadableError, "is no manifest"),
+        ("night/inputs/manifest.json", "", SourceUnreadableError, "compared is of another run"),
+        ("night/handed-on/opening.parquet", "x", SourceUnreadableError, "sealed with"),
+        ("night/handed-on/settlement.parquet", None, SourceUnreadableError, "is gone"),
+    ],
+)
+def test_an_earlier_run_is_read_as_it_was_sealed_or_not_at_all(
+    ran_once: Path,
+    tmp_path: Path,
+    name: str,
+    content: str | None,
+    error: type[Exception],
+    told: str,
 ) -> None:
-    """With file, line and column."""
-    run(tmp_path / "first", month(10), as_of="2026-10-31")
-    path = tmp_path / "first" / "out" / name
-    rows = [*csv.reader(path.read_text().splitlines())]
-    rows[2][rows[0].index(column)] = "much"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(rows)
-    with pytest.raises(SourceUnreadableError, match=f"{name}, line 3, {column}"):
-        run(tmp_path / "second", month(11), previous=tmp_path / "first" / "out")
+    """A folder that lacks a file, or holds another, is no earlier run; "" is a blank more."""
+    path = shutil.copytree(ran_once, tmp_path / "out") / name
+    before = path.read_text("latin-1")
+    path.unlink()
+    if content is not None:
+        path.write_text(content or f"{before} ")
+    with pytest.raises(error, match=told):
+        run(tmp_path, month(11), previous=tmp_path / "out")
+
+
+def test_a_run_into_the_same_folder_hands_on_nothing_of_an_older_one(ran_once: Path) -> None:
+    """What is handed on is of the result beside it."""
+    assert read_earlier_run(ran_once).sources.settlement is not None
+    run(ran_once.parent, {kind: month(10)[kind] for kind in ("orders", "gateway")})
+    assert read_earlier_run(ran_once).sources.settlement is None

@@ -1,7 +1,6 @@
 """Statements of a bank from run to run over plain files: what was seen once stays seen."""
 
 import csv
-import json
 import os
 import random
 from collections import Counter
@@ -10,12 +9,14 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
-from recon.model.errors import SourceUnreadableError, UsageError
+from recon.matching.frames.bank_sources import BankSource
+from recon.model.errors import UsageError
 from recon.model.figures import NightFigures
-from recon.steps.compare.carried import STATEMENTS
+from recon.steps.compare.carried import read_earlier_run
 from tests.recon.files.bank_documents import IBAN
 from tests.recon.matching.bank.cases import booked
 from tests.recon.matching.bank.truth import FIRST, LAST, RATES, truth_of
@@ -86,6 +87,13 @@ def at_bank(result: Reconciliation) -> dict[str, str]:
     """Batch -> what became of it at the bank."""
     paid = result.bank["paid"]
     return dict(zip(paid["batch_id"].tolist(), paid["state"].tolist(), strict=True))
+
+
+def statements_of(out: Path) -> BankSource:
+    """What the run of a folder handed on of banks."""
+    bank = read_earlier_run(out).sources.bank
+    assert bank is not None
+    return bank
 
 
 def two_statements(folder: Path, *, lacks: str = "", canary: str = "") -> list[Path]:
@@ -228,7 +236,7 @@ def test_a_statement_is_read_once_more_when_more_of_it_is_ours(tmp_path: Path) -
     early = {**files, "settlement": []}
     run(tmp_path / "first", early, as_of=ENDS, rules=RULES, bank=(path,))
     before = tmp_path / "first" / "out"
-    assert "BATCH-105" not in (before / STATEMENTS).read_text()
+    assert "BATCH-105" not in statements_of(before).entries["text"].tolist()
     blind = run(tmp_path / "blind", files, as_of=ENDS, rules=RULES, previous=before)
     assert at_bank(blind)["BATCH-105"] == "BREAK"
     seen = run(tmp_path / "seen", files, as_of=ENDS, rules=RULES, previous=before, bank=(path,))
@@ -245,11 +253,14 @@ def test_nothing_of_other_people_but_their_sum_is_handed_on(tmp_path: Path) -> N
     both_runs(tmp_path, two_statements(tmp_path / "bank", canary=CANARY))
     for folder in ("first", "second"):
         out = tmp_path / folder / "out"
-        for path in out.iterdir():
+        for path in out.rglob("*.*"):
             assert b"Example-Canary" not in path.read_bytes(), path.name
-        told = json.loads((out / STATEMENTS).read_text())["statements"]
-        assert told[0]["others"] == -777
-        assert [one["text"] for one in told[0]["kept"]] == ["B105", "B106"]
+            if path.suffix == ".parquet":
+                assert "Example-Canary" not in str(pq.read_table(path).to_pylist()), path.name
+        told = statements_of(out)
+        assert told.statements[0].others == -777
+        of_first = told.entries["statement"].eq(0)
+        assert sorted(told.entries.loc[of_first, "text"]) == ["B105", "B106"]
 
 
 def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path: Path) -> None:
@@ -259,38 +270,9 @@ def test_a_statement_of_an_unknown_account_may_be_given_again(tmp_path: Path) ->
     run(tmp_path / "first", month(10), as_of=ENDS, rules=other, bank=(path,))
     quiet = {kind: month(10)[kind] for kind in ("orders", "gateway", "ledger")}
     before = tmp_path / "first" / "out"
-    assert not (before / STATEMENTS).exists()
+    assert read_earlier_run(before).sources.bank is None
     second = run(tmp_path / "second", quiet, as_of=ENDS, rules=RULES, previous=before, bank=(path,))
     assert at_bank(second)["B105"] == "MATCHED"
-
-
-def test_what_was_handed_on_and_changed_since_is_refused(tmp_path: Path) -> None:
-    """An amount that the balances do not prove, a field that no statement has, another run's."""
-    both_runs(tmp_path, two_statements(tmp_path / "bank"))
-    out = tmp_path / "first" / "out"
-    whole = json.loads((out / STATEMENTS).read_text())
-    quiet = {kind: month(10)[kind] for kind in ("orders", "gateway")}
-
-    def refused(document: Mapping[str, Any], *, match: str) -> None:
-        (out / STATEMENTS).write_text(json.dumps(document))
-        with pytest.raises(SourceUnreadableError, match=match):
-            run(tmp_path / "x", quiet, as_of=ENDS, rules=RULES, previous=out)
-
-    bent = json.loads(json.dumps(whole))
-    bent["statements"][0]["kept"][0]["amount"] += 1
-    refused(bent, match="statement 1 of one.csv does not add up")
-    strange = json.loads(json.dumps(whole))
-    strange["statements"][0]["word"] = "x"
-    refused(strange, match="is not a file of an earlier run")
-    refused({**whole, "result": "other"}, match=r"is of another run than summary\.json")
-
-
-def test_a_run_into_the_same_folder_leaves_no_statements_of_an_older_one(tmp_path: Path) -> None:
-    """What is handed on is of the result beside it."""
-    both_runs(tmp_path, two_statements(tmp_path / "bank"))
-    assert (tmp_path / "first" / "out" / STATEMENTS).exists()
-    run(tmp_path / "first", month(10), as_of="2026-10-06", rules=RULES)
-    assert not (tmp_path / "first" / "out" / STATEMENTS).exists()
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -22,7 +22,6 @@ from recon.model.errors import (
     ConfigurationError,
     OutputError,
     SourceMissingError,
-    SourceUnreadableError,
     UsageError,
 )
 from recon.model.figures import NightFigures
@@ -115,7 +114,7 @@ def test_the_workbook_is_read_back_against_what_is_published(
     assert told["verdict"] == result.verdict.value
     assert (result.verdict is Verdict.NOT_PROVEN) is not is_true
     assert unlike.get("sheet = database, break", 0) == (0 if is_true else -1)
-    assert left == sorted([*COLUMNS, "reconciliation.xlsx", "summary.json"])
+    assert left == sorted([*COLUMNS, "night", "reconciliation.xlsx", "summary.json"])
 
 
 def test_a_run_into_a_used_folder_reads_back_the_workbook_of_its_own(tmp_path: Path) -> None:
@@ -187,7 +186,7 @@ def ran(run_once: Path, tmp_path: Path) -> Path:
 
 def contents(folder: Path) -> dict[str, str]:
     """Every file of a folder."""
-    return {path.name: path.read_text() for path in folder.iterdir()}
+    return {path.name: path.read_text("latin-1") for path in folder.rglob("*.*")}
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -224,50 +223,20 @@ def test_the_figures_name_the_file_of_all_matches_as_it_is_published(tmp_path: P
     assert file.size_bytes == len(content)
 
 
+def charged_back(out: Path) -> list[str]:
+    """The orders that the run of a folder saw as charged back."""
+    previous = read_earlier_run(out).previous
+    assert previous is not None
+    return [*previous.chargebacks["order_no"]]
+
+
 def test_chargebacks_of_an_earlier_run_are_remembered(tmp_path: Path) -> None:
     """A set that was charged back is known as such, whether it matched or broke."""
     rules = tmp_path / "rules.toml"
     rules.write_text('[payment_status]\n3000 = "paid"\n7000 = "chargeback"\n')
     (tmp_path / "gateway.csv").write_text(GATEWAY.replace("10.00,3000", "10.00,7000"))
     run(request(tmp_path, rules_file=rules))
-    assert read_earlier_run(tmp_path / "out").chargebacks["order_no"].tolist() == ["A1"]
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "error", "told"),
-    [
-        ("summary.json", None, SourceMissingError, "does not exist"),
-        ("breaks.csv", None, SourceMissingError, "does not exist"),
-        ("summary.json", "{}", SourceUnreadableError, "not the summary of a run"),
-        ("breaks.csv", "a,b\n1,2\n", SourceUnreadableError, "lacks break_id"),
-        ("matches.csv", "a,b\n", SourceUnreadableError, "lacks merchant_id"),
-    ],
-)
-def test_an_earlier_folder_must_be_whole(
-    ran: Path, name: str, text: str | None, error: type[Exception], told: str
-) -> None:
-    """A folder that lacks a file, or holds another, is no earlier run."""
-    path = ran / "out" / name
-    path.unlink() if text is None else path.write_text(text)
-    with pytest.raises(error, match=told):
-        run(request(ran, previous=ran / "out", out=ran / "second"))
-
-
-def test_an_edited_break_list_is_refused(ran: Path) -> None:
-    """Ages and amounts of an earlier run are read as strictly as everything else."""
-    path = ran / "out/breaks.csv"
-    text = path.read_text()
-    path.write_text(text.replace(",11.00,", ",11.5,"))
-    with pytest.raises(SourceUnreadableError, match=r"order_amount: '11\.5'"):
-        read_earlier_run(ran / "out")
-    head, *rows = text.splitlines()
-    cells = rows[0].split(",")
-    cells[BREAK_COLUMNS.index("age_days")] = "old"
-    path.write_text("\n".join([head, ",".join(cells)]) + "\n")
-    with pytest.raises(SourceUnreadableError, match="age_days is 'old'"):
-        read_earlier_run(ran / "out")
-    with pytest.raises(SourceMissingError, match=r"earlier run .* does not exist"):
-        read_earlier_run(ran / "nowhere")
+    assert charged_back(tmp_path / "out") == ["A1"]
 
 
 @pytest.mark.parametrize(
