@@ -1,15 +1,20 @@
 """Sources in, judged sets out as the frames of a result; what proves them is made of these."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
+import pandas as pd
+
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, judge_bookings, with_bookings
 from recon.matching.bank.result import BankResult, judge_bank, with_bank
-from recon.matching.breaks.movements import Ids, sequenced
+from recon.matching.breaks.movements import Fate, Ids, fates_of, sequenced
+from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
+    BREAKS_SORTED_BY,
+    EFFECTS_SORTED_BY,
     Frames,
     breaks_of,
     effects_of,
@@ -27,15 +32,20 @@ from recon.matching.cash.result import (
     with_cash,
     with_groups_marked,
 )
+from recon.matching.causes.proposed_journals import BookingPart, parts_of
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import (
-    NO_EVIDENCE,
-    AsideEvidence,
-    CauseEvidence,
+    BREAKS_MIN,
+    Breaks,
+    Evidence,
+    added_evidence,
+    evidence_of,
     with_causes,
+    with_facts,
 )
 from recon.matching.causes.suggestions import with_suggestions
 from recon.matching.frames.arrays import Arrays
+from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.outcomes import Outcomes, judge_sets
 from recon.matching.judging.severity import microseconds
@@ -45,12 +55,28 @@ from recon.matching.sides.gateway_side import with_refunds_settled
 from recon.matching.sides.instruction_side import with_each_instruction_once
 from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
+from recon.model.business_date import BusinessCalendar
 from recon.model.words import SetState
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """The breaks of sets of one bucket, or of several, with all that is said over all buckets."""
+
+    breaks: Breaks
+    """In the order of a result; BREAK_COLUMNS and, until causes are told, facts."""
+    effects: pd.DataFrame
+    fates: Mapping[str, Fate]
+    """See movements.fates_of."""
+    bookings: tuple[BookingPart, ...]
+    """See proposed_journals.parts_of."""
+    evidence: Evidence | None
+    """Of all sets; None where there are too few breaks to ask."""
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
-    """The sets of a night or of a part of it, judged."""
+    """The sets of a night or of a bucket of it, judged."""
 
     joined: Joined
     outcomes: Outcomes
@@ -58,6 +84,10 @@ class Judged:
     reopens: Mapping[str, str]
     frames: Frames
     break_sets: Mapping[int, str]
+    broken: Broken
+    """Its own sets."""
+    others: Broken
+    """The sets of the buckets that were judged before."""
     bank: BankResult | None = None
     """What banks say of pay-outs; its rows stand among the frames."""
     cash: CashResult | None = None
@@ -72,47 +102,85 @@ def judge(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-    parts: AsideEvidence = NO_EVIDENCE,
+    buckets: Sequence[Broken] = (),
 ) -> Judged:
     """The sets of some rows (see `prepared`), judged: the frames of the result.
 
-    `parts`: what was judged before, in parts, and says something about causes.
+    The last of several buckets is judged knowing the others (`buckets`), and tells what their
+    breaks have in common; of any other one no cause is told.
     """
-    joined, outcomes, rows = judged_alone(sources, rules=rules, as_of=as_of, previous=previous)
+    joined = join_sides(sources, rules=rules, previous=previous)
+    name_entries(joined)
+    outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
+    rows = judged_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
     ids, reopens = _identities(joined, states=outcomes, previous=previous)
     rows.columns["identity"] = ids[rows["set"]]
     breaks = breaks_of(
         rows, joined=joined, outcomes=outcomes, as_of=as_of, rules=rules, previous=previous
     )
     breaks = with_reasons(breaks, joined=joined, sources=sources, outcomes=outcomes)
-    evidence = CauseEvidence(joined, sources, rules, outcomes.host, parts)
-    breaks = with_suggestions(with_causes(breaks, evidence=evidence), sets=joined.sets, rules=rules)
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
+    calendar = rules.business_calendar
+    told = sum(len(each.breaks) for each in buckets) + len(breaks)
+    is_asked = sources.is_part or told >= BREAKS_MIN
+    broken = Broken(
+        with_facts(breaks, joined=joined, outcomes=outcomes, sources=sources, calendar=calendar),
+        effects_of(joined, outcomes=outcomes, break_sets=break_sets),
+        fates_of(rows, hosts=outcomes.host, previous=previous),
+        (*parts_of(joined, break_sets=break_sets),),
+        evidence_of(joined, sources=sources, calendar=calendar) if is_asked else None,
+    )
+    others, every = _together(buckets, like=broken), broken.breaks
+    if not sources.is_part:
+        every = _explained(_together([broken, *buckets], like=broken), calendar=calendar)
+    own = every["break_id"].isin([*break_sets.values()])
     ledger = sources.ledger
     ledger = frame_of([], columns=LEDGER_COLUMNS) if ledger is None else ledger
     alone = not_compared_rows(ledger, versions=joined.ledger.versions)
     frames = Frames(
-        breaks=breaks.drop(columns="set"),
-        effects=effects_of(joined, outcomes=outcomes, break_sets=break_sets),
+        breaks=every[[*BREAK_COLUMNS]][own].reset_index(drop=True),
+        effects=broken.effects,
         matches=matches_of(rows, outcomes=outcomes, alone=alone),
         pending=pending_of(rows, outcomes=outcomes),
         unverified=unverified_of(rows, outcomes=outcomes),
     )
-    beside = _with_cash_and_banks(frames, sources, rules=rules, as_of=as_of, previous=previous)
+    others = replace(others, breaks=every[[*BREAK_COLUMNS]][~own])
+    beside = _with_cash_and_banks(
+        frames,
+        sources,
+        rules=rules,
+        as_of=as_of,
+        previous=previous,
+        taken=every["break_id"].tolist(),
+    )
     for other in (beside.cash, beside.bank, beside.bookings):
         reopens = reopens if other is None else {**reopens, **other.reopens}
-    return Judged(joined, outcomes, rows, reopens, beside.frames, break_sets, *beside[1:])
+    return Judged(
+        joined, outcomes, rows, reopens, beside.frames, break_sets, broken, others, *beside[1:]
+    )
 
 
-def judged_alone(
-    sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
-) -> tuple[Joined, Outcomes, Arrays]:
-    """The sets, what they came to, and what each shows; no row of a result is made yet."""
-    joined = join_sides(sources, rules=rules, previous=previous)
-    name_entries(joined)
-    outcomes = judge_sets(joined, rules=rules, as_of=microseconds(as_of))
-    rows = judged_rows(joined, outcomes=outcomes, sources=sources, rules=rules, as_of=as_of)
-    return joined, outcomes, rows
+def _together(buckets: Sequence[Broken], *, like: Broken) -> Broken:
+    """The breaks of some buckets as those of one; `like`: of which columns."""
+    breaks, effects = (
+        pd.concat([getattr(like, name).iloc[:0], *(getattr(each, name) for each in buckets)])
+        for name in ("breaks", "effects")
+    )
+    evidence = [each.evidence for each in buckets if each.evidence is not None]
+    return Broken(
+        in_order(breaks, by=BREAKS_SORTED_BY),
+        in_order(effects, by=EFFECTS_SORTED_BY),
+        {name: fate for each in buckets for name, fate in each.fates.items()},
+        tuple(part for each in buckets for part in each.bookings),
+        added_evidence(evidence) if evidence else None,
+    )
+
+
+def _explained(broken: Broken, *, calendar: BusinessCalendar) -> Breaks:
+    breaks = broken.breaks
+    if broken.evidence is not None:
+        breaks = with_causes(breaks, evidence=broken.evidence, calendar=calendar)
+    return with_suggestions(breaks)
 
 
 class _Beside(NamedTuple):
@@ -131,13 +199,14 @@ def _with_cash_and_banks(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
+    taken: Collection[str],
 ) -> _Beside:
     cash = judge_cash(
         sources,
         rules=rules,
         as_of=as_of,
         previous=previous,
-        taken=frames.breaks["break_id"].tolist(),
+        taken=taken,
     )
     frames = with_cash(frames, cash, rules=rules, as_of=as_of, previous=previous)
     bank = judge_bank(sources, rules=rules, as_of=as_of, previous=previous)

@@ -2,8 +2,8 @@
 
 A part is all rows of some order numbers. What of it is aside comes to the same whatever else the
 night holds, so it is judged as a night of its own, and its result added to that of all rows that
-are left: totals, sides and statements add up, matches, pending and unverified sets are put in one
-order; breaks, effects, movements and journals are of what is left alone.
+are left: totals, sides and statements add up, matches, breaks, pending and unverified sets are put
+in one order. What is said over all breaks (causes, movements, journals) is said once, at the end.
 """
 
 from collections import Counter
@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.matching.breaks.result_rows import OPEN_SORTED_BY, first_identities
+from recon.matching.breaks.result_rows import OPEN_SORTED_BY
 from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
 from recon.matching.cash.book_groups import BASES
-from recon.matching.causes.shared_causes import AsideEvidence, added_evidence, evidence_of
-from recon.matching.engine import judge, judged_alone
-from recon.matching.frames.arrays import among, frame_of_cells
+from recon.matching.engine import Broken, Judged, judge
+from recon.matching.frames.arrays import frame_of_cells
 from recon.matching.frames.coding import is_word, placed
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.grouping import Bools
@@ -51,7 +49,7 @@ from recon.matching.sides.settlement_side import (
     summed_lines,
     with_summed,
 )
-from recon.model.words import ControlTotal, EntryType, Flag, SetState
+from recon.model.words import ControlTotal, SetState
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
 from recon.proof.proven import concluded, proof_of, prove
 from recon.proof.totals_of_inputs import arrived_aside
@@ -198,10 +196,7 @@ def _stands_for_others(frame: pd.DataFrame, *, name: str) -> Bools:
 
 
 SECTIONS = ("matches", "pending", "unverified")
-"""Frames of a result that parts have rows of; no break is aside."""
-_FLAGS_OF_DATES = (Flag.CUT_OFF_DIFFERENCE, Flag.EXPIRING)
-"""Flags that two instants of a set give it: they move nothing, and no other row asks for them."""
-_FLAGS = frozenset({"", *_FLAGS_OF_DATES, ";".join(_FLAGS_OF_DATES)})
+"""Frames of a result that parts have files of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +208,7 @@ class PartFigures:
     """See Reconciliation.sides."""
     scope: tuple[Line, ...]
     """See Reconciliation.scope_of_assurance."""
-    evidence: AsideEvidence
+    broken: Broken
     sums: Sums
     """What the amounts of the rows aside come to, without signs."""
     aside: Mapping[str, int]
@@ -254,13 +249,18 @@ def judged_part(
         as_of: when.
         previous: what the night before left open, of all keys.
     """
-    terms: dict[str, Any] = {"rules": rules, "as_of": as_of}
+    terms: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": None}
     given = _prepared(rows, elsewhere=elsewhere, rules=rules)
-    alone = standing_alone(given, elsewhere=elsewhere, rules=rules, previous=previous)
-    aside = _final(_rows_of(given, rows=alone), alone=alone, previous=previous, **terms)
+    aside = standing_alone(given, elsewhere=elsewhere, rules=rules, previous=previous)
     sources = _rows_of(given, rows=aside)
-    judged = judge(sources, previous=None, **terms)
-    proof = proof_of(judged, sources=sources, previous=None, **terms)
+    judged = judge(sources, **terms)
+    rounded = _rounded(judged, rules=rules)
+    if rounded.any():
+        for leg, own in aside.items():
+            own[own] = ~rounded[judged.joined.keys.of[leg]]
+        sources = _rows_of(given, rows=aside)
+        judged = judge(sources, **terms)
+    proof = proof_of(judged, sources=sources, **terms)
     result = concluded(proof, as_of=as_of)
     frames = {name: getattr(result, name) for name in SECTIONS}
     items = result.items
@@ -268,7 +268,7 @@ def judged_part(
         totals=result.control_totals,
         sides=result.sides,
         scope=result.scope_of_assurance,
-        evidence=evidence_of(proof.joined, sources=sources, rules=rules),
+        broken=judged.broken,
         sums=sums_of_amounts(sources),
         aside={leg: int(own.sum()) for leg, own in aside.items() if leg != "universe"},
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
@@ -304,50 +304,27 @@ def _rows_of(sources: Sources, *, rows: Mapping[str, Bools]) -> Sources:
     return replace(sources, **frames, rejects=(), quarantined=())
 
 
-def _final(
-    sources: Sources,
-    *,
-    alone: Mapping[str, Bools],
-    previous: Previous | None,
-    rules: Rules,
-    as_of: datetime,
-) -> dict[str, Bools]:
-    """Of the rows of sets that stand alone those that come to the same whatever else there is.
+def _rounded(judged: Judged, *, rules: Rules) -> Bools:
+    """Sets that come to something else once a budget of the night is spent: all stand together.
 
-    They need no explanation: whatever is broken, explained by a flag, rounded, or was a break on an
-    earlier night is left.
+    They are few where there are any, so a part without them costs less than asking it again.
     """
-    joined, outcomes, shown = judged_alone(sources, rules=rules, as_of=as_of, previous=None)
-    sets, states = joined.sets, outcomes.states()
-    agrees = (sets["gateway_net"] == sets["order_net"]) & (
-        (sets["gateway_net"] == sets["ledger_net"]) | (not joined.covered)
-    )
-    final = (states == SetState.MATCHED.value) & among(shown["flags"][: len(sets)], _FLAGS) & agrees
-    final |= (states == SetState.PENDING.value) | (states == SetState.UNVERIFIED.value)
-    # Sets that come to something else once the night's budget of rounding is spent are left.
+    budgets = [
+        currency
+        for currency, tolerance in rules.tolerance.items()
+        if tolerance.night_budget_minor_units is not None
+    ]
+    sets, outcomes = judged.outcomes.sets, judged.outcomes
+    differs = np.zeros(len(sets), dtype=np.bool_)
+    if not budgets:
+        return differs
     free, hard = (
-        legs(outcomes.sets, ours=outcomes.ours, rules=rules, strict=strict, covered=joined.covered)
-        for strict in (np.zeros(len(sets), dtype=np.bool_), np.ones(len(sets), dtype=np.bool_))
+        legs(sets, ours=outcomes.ours, rules=rules, strict=strict, covered=judged.joined.covered)
+        for strict in (differs, ~differs)
     )
-    final &= free.rounded == 0
     for name, fact in free.facts.items():
-        final &= fact == hard.facts[name]
-    final &= (sets["currencies"] <= 1) & (outcomes.host < 0)
-    final &= ~(sets["wrong_account"] | sets["account_ambiguous"])
-    # Of another amount than ordered: causes look at such sets one by one.
-    both = (sets["order_captured"] > 0) & (sets["gateway_captured"] > 0)
-    final &= ~both | (sets["order_captured"] == sets["gateway_captured"])
-    entries = joined.ledger.items
-    final[entries["set"][entries["kind"] == EntryType.WRITE_OFF.value]] = False
-    if previous is not None:
-        known = {*previous.breaks["break_id"].tolist(), *previous.closed, *previous.away}
-        ids = pa.array(first_identities(sets))
-        final &= ~np.asarray(pc.is_in(ids, value_set=pa.array(sorted(known), ids.type)))
-    rows = {}
-    for leg, own in alone.items():
-        rows[leg] = own.copy()
-        rows[leg][own] = final[joined.keys.of[leg]]
-    return rows
+        differs |= fact != hard.facts[name]
+    return np.asarray(differs & np.isin(sets["currency"], budgets))
 
 
 BOUNDS = "T9"
@@ -388,8 +365,8 @@ def reconcile_rest(
         left["settlement"] = with_summed(left["settlement"], parts=sums)
     rest = replace(small, **left)
     refuse_beyond_sums(rest, parts=_counted(part.sums for part in figures))
-    evidence = added_evidence(part.evidence for part in figures)
-    proof = prove(rest, rules=rules, as_of=as_of, previous=previous, parts=evidence)
+    buckets = [part.broken for part in figures]
+    proof = prove(rest, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
     fees = proof.fees.with_more(_counted(part.unpriced for part in figures))
     result = concluded(replace(proof, fees=fees), as_of=as_of)
     of_sources = _counted(part.aside for part in figures)

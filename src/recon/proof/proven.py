@@ -1,5 +1,6 @@
 """Some rows compared at once: judged sets, and all that proves them, as one result."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
@@ -10,7 +11,7 @@ from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import bank_frames
 from recon.matching.bank.bookings import banked_frame, booking_parts, fates_of_bookings
 from recon.matching.bank.result import fates_of_bank
-from recon.matching.breaks.movements import Fate, fates_of, movements
+from recon.matching.breaks.movements import Fate, movements
 from recon.matching.breaks.places import (
     PLACE_NAMES,
     place_items,
@@ -19,7 +20,11 @@ from recon.matching.breaks.places import (
     told_by_match,
 )
 from recon.matching.breaks.result import Deferred, Reconciliation
-from recon.matching.breaks.result_rows import business_date
+from recon.matching.breaks.result_rows import (
+    BREAKS_SORTED_BY,
+    EFFECTS_SORTED_BY,
+    business_date,
+)
 from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import listed_fees
 from recon.matching.cash.holdings import gateway_holds
@@ -29,11 +34,11 @@ from recon.matching.cash.result import (
     listed_frame,
     placed_cash,
 )
-from recon.matching.causes.proposed_journals import parts_of, propose
-from recon.matching.causes.shared_causes import NO_EVIDENCE, AsideEvidence
-from recon.matching.engine import Judged, judge, prepared
+from recon.matching.causes.proposed_journals import propose
+from recon.matching.engine import Broken, Judged, judge, prepared
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.digest import digest_of
+from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.headway import Way
 from recon.model.uptime import give_back
@@ -60,7 +65,7 @@ def prove(
     rules: Rules,
     as_of: datetime,
     previous: Previous | None,
-    parts: AsideEvidence = NO_EVIDENCE,
+    buckets: Sequence[Broken] = (),
 ) -> Proof:
     """The frames of the result with all that the control totals are computed from.
 
@@ -69,12 +74,12 @@ def prove(
         rules: tolerance, grace, calendar, status map.
         as_of: the instant that closes the business date; the only time this knows.
         previous: what an earlier run left open, for ids, first seen and the roll-forward.
-        parts: see matching.engine.judge.
+        buckets: see matching.engine.judge.
     """
     refuse_beyond_sums(sources)
     way = Way("passes over the rows done", of=PASSES)
     sources = prepared(sources, rules=rules)
-    judged = judge(sources, rules=rules, as_of=as_of, previous=previous, parts=parts)
+    judged = judge(sources, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
     give_back()
     way.more()
     proof = proof_of(judged, sources=sources, rules=rules, as_of=as_of, previous=previous)
@@ -89,13 +94,13 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     stands = stands_of(proof.places)
     lacks = bank_lacks(proof.bank)
     unverified = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
-    judged = OpenCounts(len(frames.breaks), len(frames.unverified), unverified)
+    judged = OpenCounts(len(proof.breaks), len(frames.unverified), unverified)
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(
         as_of=as_of,
         verdict=verdict_of(totals, judged=judged, sources=sources, rules=rules, lacks=lacks),
-        breaks=frames.breaks,
-        effects=frames.effects,
+        breaks=proof.breaks,
+        effects=proof.effects,
         every_match=Deferred(lambda: frames.matches),
         pending=frames.pending,
         unverified=frames.unverified,
@@ -114,7 +119,7 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         rules_digest=rules.digest,
         digest_of_all=Deferred(
             lambda: digest_of(
-                [frames.breaks, frames.effects, frames.matches, frames.pending, frames.unverified]
+                [proof.breaks, proof.effects, frames.matches, frames.pending, frames.unverified]
             )
         ),
         movements=proof.moved,
@@ -163,20 +168,40 @@ def proof_of(
     more = placed_cash(judged.cash, ledger=sources.ledger, payouts=len(joined.payouts))
     places = stacked([places, *more], names=PLACE_NAMES) if more else places
     own = judged.rows.take(judged.rows["own"])
-    fates = _with_others(fates_of(judged.rows, hosts=outcomes.host, previous=previous), judged)
+    breaks, effects = (
+        _in_one(getattr(frames, name), getattr(judged.others, name), by=by)
+        for name, by in (("breaks", BREAKS_SORTED_BY), ("effects", EFFECTS_SORTED_BY))
+    )
+    fates = _with_others({**judged.others.fates, **judged.broken.fates}, judged)
     moved = movements(
-        frames.breaks,
+        breaks,
         fates=fates,
         previous=previous,
         reopens=judged.reopens,
         books=sources.ledger is not None,
     )
-    journals = _proposed(judged, sources=sources, rules=rules, as_of=as_of)
+    # Of a bucket nothing is proposed: what two people agreed on and what was handed out is of all.
+    parts = [
+        *judged.others.bookings,
+        *(() if sources.is_part else judged.broken.bookings),
+        *cash_parts(judged.cash),
+        *booking_parts(judged.bookings),
+    ]
+    journals = propose(
+        breaks,
+        effects=effects,
+        parts=parts,
+        rules=rules,
+        date=business_date(as_of, rules=rules).isoformat(),
+        sources=sources,
+    )
     return Proof(
         sources,
         rules,
         joined,
         frames,
+        breaks,
+        effects,
         places,
         previous,
         outcomes.states(),
@@ -197,21 +222,8 @@ def proof_of(
     )
 
 
-def _proposed(judged: Judged, *, sources: Sources, rules: Rules, as_of: datetime) -> pd.DataFrame:
-    """The journals of tonight's breaks: of sets, of groups and of what arrived at the bank."""
-    parts = [
-        *parts_of(judged.joined, break_sets=judged.break_sets),
-        *cash_parts(judged.cash),
-        *booking_parts(judged.bookings),
-    ]
-    return propose(
-        judged.frames.breaks,
-        effects=judged.frames.effects,
-        parts=parts,
-        rules=rules,
-        date=business_date(as_of, rules=rules).isoformat(),
-        sources=sources,
-    )
+def _in_one(own: pd.DataFrame, others: pd.DataFrame, *, by: Sequence[str]) -> pd.DataFrame:
+    return in_order(pd.concat([own, others], ignore_index=True), by=by) if len(others) else own
 
 
 def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:

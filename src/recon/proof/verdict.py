@@ -61,7 +61,10 @@ class Proof:
     joined: Joined
     """The sources in sets."""
     frames: Frames
-    """The result."""
+    """Of these sources."""
+    breaks: pd.DataFrame
+    """Of the result, with those of sets that were judged before; so are the next ones."""
+    effects: pd.DataFrame
     places: Arrays
     """See places.place_items."""
     previous: Previous | None
@@ -111,7 +114,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
             scope, shown=shown, left_over=left_over, covered=joined.covered, apart=groups.together()
         ),
         *exclusivity_totals(claimed, stands=stands),
-        *roll_forward(frames.breaks, moved=proof.moved, previous=proof.previous),
+        *roll_forward(proof.breaks, moved=proof.moved, previous=proof.previous),
         *instruction_totals(
             sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
         ),
@@ -119,7 +122,7 @@ def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
         *contract_totals(sources.settlement, shown=proof.fees.by_currency),
         *booking_totals(sources, bank=proof.bank, bookings=proof.bookings, frames=frames),
         *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
-        *journal_totals(proof.journals, effects=frames.effects, rules=proof.rules),
+        *journal_totals(proof.journals, effects=proof.effects, rules=proof.rules),
         *bounds_totals(
             joined,
             instructions=sources.instructions,

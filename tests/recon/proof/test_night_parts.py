@@ -1,7 +1,7 @@
 """A night that is judged in parts of its order numbers comes to the same as one that is not."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +11,7 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.causes.shared_causes import AsideEvidence
+from recon.matching.causes.shared_causes import Evidence, added_evidence
 from recon.matching.frames import same_words
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import ControlTotal, Verdict
@@ -59,13 +59,8 @@ LEFT: dict[str, Callable[[Any], Any]] = {
     ),
     "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
     "rejected-row": lambda c: open_set(c).reject(),
-    "break": lambda c: c.order().payment("cancelled"),
-    "other-reference": lambda c: c.order("authorised", transaction_id="T9").payment("authorised"),
-    "other-reference-ends-soon": lambda c: (
-        c.order("authorised", transaction_id="T9").payment("authorised").ruled(authorisation=SOON)
-    ),
 }
-"""Sets that another row names, or that need an explanation: no part judges them."""
+"""Sets that another row names: no part judges them."""
 CALM: dict[str, Callable[[Any], Any]] = {
     "exact": lambda c: c.order().payment().entry(),
     "authorised": open_set,
@@ -73,11 +68,14 @@ CALM: dict[str, Callable[[Any], Any]] = {
     "asked": lambda c: open_set(c).asked("A1"),
     "ends-soon": lambda c: open_set(c).ruled(authorisation=SOON),
     "other-date": lambda c: c.order(ordered_at=LONG_AGO - timedelta(days=1)).payment().entry(),
+    "break": lambda c: c.order().payment("cancelled"),
+    "break-of-the-books": lambda c: c.order().payment().entry(amount=9_000),
+    "other-reference": lambda c: c.order("authorised", transaction_id="T9").payment("authorised"),
     "beside-a-keyless-entry": lambda c: open_set(c).entry(
         "refund", order_no="", transaction_id="T2"
     ),
 }
-"""One order and one payment in the same state, which need nothing else of the night."""
+"""One order and one payment, which need nothing else of the night."""
 NAMED = {**WITH_ITEMS, **BY_MATCH, **LEFT, **CALM}
 """Sets that agree, stand by themselves, or are spoken of from elsewhere."""
 SEEDS = int(os.environ.get("PARTS_SEEDS", "4"))
@@ -257,7 +255,12 @@ def test_without_what_is_aside_another_cause_would_be_told(
     told: dict[str, Any] = {"rules": files.rules, "as_of": files.as_of, "previous": None}
     night = WITH_CAUSES[name]()
     whole = reconciled_in_parts(night, buckets=6, **told).result
-    monkeypatch.setattr("recon.proof.night_parts.added_evidence", lambda _: AsideEvidence())
+
+    def deaf(parts: Sequence[Evidence]) -> Evidence:
+        amounts = added_evidence(parts).amounts
+        return parts[0]._replace(amounts=amounts[amounts["off"].ne(0)])
+
+    monkeypatch.setattr("recon.matching.engine.added_evidence", deaf)
     deaf = reconciled_in_parts(night, buckets=6, **told).result
 
     assert whole.breaks["cause"].tolist() != deaf.breaks["cause"].tolist()

@@ -329,6 +329,8 @@ def not_compared_rows(ledger: pd.DataFrame, *, versions: Versions) -> Arrays:
 
 
 OPEN_SORTED_BY = [*SORTED_BY, "entry_id", "currency"]
+BREAKS_SORTED_BY = [*SORTED_BY, "code", "break_id"]
+EFFECTS_SORTED_BY = ["merchant_id", "account_id", "break_id", "leg", "currency"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,8 +400,8 @@ def effects_of(
         )
         for leg, amount in legs.items()
     ]
-    by = ["merchant_id", "account_id", "break_id", "leg", "currency"]
-    return frame_in_order(stacked(parts, names=EFFECT_COLUMNS), names=EFFECT_COLUMNS, by=by)
+    rows = stacked(parts, names=EFFECT_COLUMNS)
+    return frame_in_order(rows, names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY)
 
 
 def frame_in_order(rows: Arrays, *, names: tuple[str, ...], by: list[str]) -> pd.DataFrame:
@@ -475,8 +477,7 @@ def breaks_of(
         bank_amount=np.full(len(broken), NO_AMOUNT),
         effect_bank=np.full(len(broken), NO_AMOUNT),
     )
-    by = [*SORTED_BY, "code", "break_id"]
-    return frame_in_order(frame, names=("set", *BREAK_COLUMNS), by=by)
+    return frame_in_order(frame, names=("set", *BREAK_COLUMNS), by=BREAKS_SORTED_BY)
 
 
 def _exposure(joined: Joined, *, outcomes: Outcomes, numbers: Ints, amounts: list[Any]) -> Ints:

@@ -19,9 +19,10 @@ from recon.matching.breaks.result import (
     UNVERIFIED_COLUMNS,
 )
 from recon.matching.breaks.result_rows import (
+    BREAKS_SORTED_BY,
+    EFFECTS_SORTED_BY,
     NO_AMOUNT,
     OPEN_SORTED_BY,
-    SORTED_BY,
     Frames,
     business_date,
     frame_of_rows,
@@ -128,15 +129,13 @@ def with_cash(
         break_id=effects["id"], leg=filled("ledger", size=len(effects)), amount=effects["effect"]
     )
     broken_rows = _broken(broken, rules=rules, as_of=as_of, previous=previous)
-    by_effect = ["merchant_id", "account_id", "break_id", "leg", "currency"]
-    by_break = [*SORTED_BY, "code", "break_id"]
     calm = {
         name: _added(getattr(frames, name), shown.take(state == own), names=names, by=_BY)
         for name, (own, names) in _CALM.items()
     }
     return Frames(
-        breaks=_added(frames.breaks, broken_rows, names=BREAK_COLUMNS, by=by_break),
-        effects=_added(frames.effects, effects, names=EFFECT_COLUMNS, by=by_effect),
+        breaks=_added(frames.breaks, broken_rows, names=BREAK_COLUMNS, by=BREAKS_SORTED_BY),
+        effects=_added(frames.effects, effects, names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY),
         **calm,
     )
 

@@ -12,13 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from recon.config.rules import Rules
-from recon.matching.frames.arrays import Arrays, texts
+from recon.matching.causes.shared_causes import Breaks
+from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import is_word
-from recon.matching.frames.grouping import Ints, Rows, given
+from recon.matching.frames.grouping import Rows, given
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
-from recon.matching.judging.severity import business_days
-from recon.matching.sets.joined_sets import event_instants
 from recon.model.words import BreakCode
 
 ITEMS_MAX = 12
@@ -67,14 +65,8 @@ class _Record(NamedTuple):
     amount: int
 
 
-def with_suggestions(breaks: pd.DataFrame, *, sets: Arrays, rules: Rules) -> pd.DataFrame:
-    """The breaks, the reasons of some with a guess behind them.
-
-    Args:
-        breaks: with their set; those that have a cause are left to it.
-        sets: the joined sides.
-        rules: the calendar.
-    """
+def with_suggestions(breaks: Breaks) -> Breaks:
+    """The breaks, the reasons of some with a guess behind them; a cause leaves no guess."""
     suggestions: dict[int, str] = {}
     for leg in LEGS:
         lacking = _unexplained(breaks, codes=leg.lacking, amount=leg.amount)
@@ -83,10 +75,9 @@ def with_suggestions(breaks: pd.DataFrame, *, sets: Arrays, rules: Rules) -> pd.
             continue
         lacking_side = _side(breaks, rows=lacking, amount=leg.amount)
         other = _side(breaks, rows=beside, amount=leg.amount_beside)
-        days = business_days(event_instants(sets), calendar=rules.business_calendar)
         for guesses in (
             _alike(lacking_side, other, leg=leg),
-            _summing(lacking_side, other, days=days, leg=leg),
+            _summing(lacking_side, other, leg=leg),
         ):
             for row, sentence in guesses:
                 suggestions.setdefault(row, sentence)
@@ -109,7 +100,7 @@ def _side(breaks: pd.DataFrame, *, rows: Rows, amount: str) -> pd.DataFrame:
     """Breaks as one side of a guess: name, row, worth and place."""
     lacking = breaks.iloc[rows]
     name = lacking["order_no"].where(lacking["order_no"].ne(""), lacking["transaction_id"])
-    frame = lacking[[*ACCOUNT_CURRENCY, "set"]].assign(name=name, row=rows)
+    frame = lacking[[*ACCOUNT_CURRENCY, "began_day"]].assign(name=name, row=rows)
     frame = frame.assign(worth=lacking[amount].astype("int64").abs())
     return frame[frame["name"].ne("")]
 
@@ -129,11 +120,10 @@ def _alike(
 
 
 def _summing(
-    own: pd.DataFrame, other: pd.DataFrame, *, days: Ints, leg: OneSidedLeg
+    own: pd.DataFrame, other: pd.DataFrame, *, leg: OneSidedLeg
 ) -> Iterator[tuple[int, str]]:
     """Records of one business date of which exactly one choice sums to one on the other side."""
-    sides = [frame.assign(day=days[frame["set"].to_numpy()]) for frame in (own, other)]
-    for left, right in _groups(*sides, by=[*ACCOUNT_CURRENCY, "day"]):
+    for left, right in _groups(own, other, by=[*ACCOUNT_CURRENCY, "began_day"]):
         yield from _sums(left, parts=right, word=leg.word_beside)
         yield from _sums(right, parts=left, word=leg.word)
 

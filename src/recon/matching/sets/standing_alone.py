@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
+from recon.matching.breaks.result_rows import identity_of
 from recon.matching.frames.coding import NO_KEY, by_word, coded, is_word
 from recon.matching.frames.digest import Words, are_among, numbers_of, shared_numbers
 from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
 from recon.matching.frames.numbering import Keys
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
 from recon.matching.sets.joined_sets import numbered
 from recon.matching.sides.gateway_side import authorised_amounts, refunds_of_others
 from recon.matching.sides.ledger_side import (
@@ -33,7 +34,7 @@ from recon.matching.sides.ledger_side import (
     unrated_rows,
 )
 from recon.matching.sides.settlement_side import of_payments
-from recon.model.words import GatewayState, InstructionKind, KeyAnswer
+from recon.model.words import EntryType, GatewayState, InstructionKind, KeyAnswer
 
 LEGS = ("orders", "gateway", "ledger", "settlement", "universe")
 """Sources of which a part has the rows of its order numbers."""
@@ -105,6 +106,11 @@ def standing_alone(
         alone &= np.bincount(_named(of[name]), minlength=keys.size) == 1
     for name, rows in _spoken_for(sources, elsewhere=elsewhere, rules=rules).items():
         alone[_named(of[name][rows])] = False
+    if previous is not None and (ended := sorted({*previous.closed, *previous.away})):
+        # What was a break before goes on under its number or takes the next one.
+        ids = pa.array(identity_of(*(sources.orders[name] for name in KEY_COLUMNS)))
+        again = np.asarray(pc.is_in(ids, value_set=pa.array(ended, ids.type)))
+        alone[_named(of["orders"][again])] = False
     if len({merchant for merchant, _ in keys.accounts}) < len(keys.accounts):
         # An order of one account may have its payment in another one of the merchant.
         alone[_in_several_accounts(sources, keys=keys, of=of)] = False
@@ -188,8 +194,10 @@ def _spoken_for(sources: Sources, *, elsewhere: Elsewhere, rules: Rules) -> dict
     spoken["gateway"] |= amounts_of(gateway["refunded_amount"]) > captured
     if ledger is not None:
         spoken["ledger"] |= rows_with(ledger["entry_id"], elsewhere.entries)
-        # How many no rate could be held against is said of all at once.
+        # How many no rate could be held against is said of all at once, and so is how much may be
+        # written off.
         spoken["ledger"][unrated_rows(ledger, rules=rules)] = True
+        spoken["ledger"] |= is_base_type(ledger["entry_type"], EntryType.WRITE_OFF)
     if sources.settlement is not None:
         spoken["settlement"] |= refunds_of_others(sources.settlement, gateway=gateway)
         if ledger is not None:
