@@ -10,27 +10,14 @@ from typing import Any, NamedTuple
 
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.files.proposing.money_signs import (
-    decide_amounts,
-    decide_captures,
-    decide_sign,
-    decide_sums,
-    decide_trailer,
-    decide_turned,
-    listed,
-)
-from recon.files.proposing.ranked_columns import Draft, draft_of
+from recon.files.proposing.decided_keys import decide_keys, listed
+from recon.files.proposing.ranked_columns import draft_of
 from recon.files.proposing.sample import NONE, joined, sample_of, without_other_rows
-from recon.files.proposing.vocabulary import MEANINGS, names_of_column, plain_words
-from recon.files.proposing.written_cells import SeenCell, decided_times
-from recon.files.typing.instants import standard_time
-from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
+from recon.files.proposing.vocabulary import names_of_column
+from recon.files.typing.table_schema import TableSchema
 from recon.model.errors import UsageError
-from recon.model.money import is_currency
-from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
 
-_ZONES = {"utc": "UTC", "gmt": "UTC"}
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _DIGITS = re.compile(r"[0-9]+(?:[-_.]?[0-9]+)*")
 _NAMING = frozenset({"columns", "debit", "clock"})
@@ -79,26 +66,13 @@ def proposal_of(
     samples = [
         sample_of(file, known=known, named=frozenset(named), encoding=encoding) for file in files
     ]
-    if not any(sample.rows for sample in samples):
+    if not any(len(sample.raw.lines) for sample in samples):
         why = "a column is known by what it holds, too"
-        refuse(samples[0].name, f"has a header and no row; {why}: give a sample with rows")
+        refuse(samples[0].raw.name, f"has a header and no row; {why}: give a sample with rows")
     sample = without_other_rows(joined(samples), schema=schema, answers=answers)
     draft = draft_of(sample, schema=schema, known=constants, answers=answers)
-    for decide in (
-        _decide_words,
-        decide_amounts,
-        decide_sums,
-        decide_sign,
-        decide_turned,
-        decide_captures,
-        _decide_times,
-        decide_trailer,
-    ):
-        decide(draft)
-    columns = {ours: their for ours, their in draft.columns.items() if ours != their}
-    mapped = {"columns": columns, "debit": draft.debit, "sums": draft.sums, "clock": draft.clock}
-    mapped["constants"] = draft.constants
-    layout = draft.keys | {key: value for key, value in mapped.items() if value}
+    decide_keys(draft)
+    layout = draft.layout()
     for key, text in answers.items():
         is_taken = key.removeprefix("columns.") in draft.debit  # a pair holds both of its columns
         if not is_taken and not key.startswith("skip.") and (key, text) != ("lines.column", NONE):
@@ -108,77 +82,9 @@ def proposal_of(
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
     read |= {rule["column"] for rule in layout.get("skip", ())}
     read |= {column for key, column in layout.get("lines", {}).items() if key == "column"}
-    not_read = tuple(scrubbed(name) for name in draft.sample.header if name not in read)
+    not_read = tuple(scrubbed(name) for name in sample.raw.header if name not in read)
     blank = tuple(ours for ours, text in draft.constants.items() if not text)
     return Proposal(layout, draft.questions, blank, not_read)
-
-
-def _decide_words(draft: Draft) -> None:
-    """The key `words`: of columns that hold some words, and of currencies in small letters."""
-    words: dict[str, dict[str, str]] = {}
-    for column in draft.schema.columns:
-        lines = {cell.text: cell.line for cell in reversed(draft.cells_of(column.name))}
-        if isinstance(column.cell, frozenset) and not set(lines) <= column.cell:
-            words[column.name] = _meant(draft, lines, column=column, ours=column.cell)
-    # What is no currency stays a row that a night refuses.
-    cells = draft.cells_of("currency")
-    codes = {cell.text for cell in cells if is_currency(cell.text.upper())}
-    if any(code.upper() != code for code in codes):
-        words["currency"] = {code: code.upper() for code in sorted(codes)}
-    if words:
-        draft.keys["words"] = words
-
-
-def _meant(
-    draft: Draft, lines: Mapping[str, int], *, column: TableColumn, ours: frozenset[str]
-) -> dict[str, str]:
-    """Their word -> ours; a word that could mean several things is asked."""
-    table = "kind" if column.name == "action" else column.name
-    known = MEANINGS.get("bank_status" if draft.schema.kind is SourceKind.BANK else table, {})
-    meant = {}
-    for word, line in sorted(lines.items(), key=lambda pair: pair[1]):
-        if (named := known.get(plain_words(word), word)) in ours:
-            meant[word] = named
-            continue
-        shown = f".{word}" if scrubbed(word) == word else ""
-        which = ", ".join(sorted(ours))
-        draft.ask(f"words.{column.name}{shown}", f"line {line}: which of {which} is it?")
-    return meant
-
-
-def _decide_times(draft: Draft) -> None:
-    """The keys `times` and `zone`; a column that need not be there is left where it differs."""
-    instants, dates = (
-        [c for c in draft.schema.columns if c.cell is cell and c.name in draft.columns]
-        for cell in (Cell.INSTANT, Grammar.DATE)
-    )
-    cells = []
-    for column in (*instants, *dates):
-        their, clock = draft.columns[column.name], draft.clock.get(column.name)
-        for row in draft.sample.rows if column.required else ():
-            text = f"{row.cells[their]} {row.cells[clock]}" if clock else row.cells[their]
-            cells += [SeenCell(row.line, text.strip())] if row.cells[their] else []
-    names = [draft.theirs[draft.columns[c.name]].words for c in instants if c.required]
-    zones = {_ZONES[word] for name in names for word in name.split(" ") if word in _ZONES}
-    decided = decided_times(
-        cells,
-        dates=bool(dates),
-        zone_of_name=zones.pop() if len(zones) == 1 else "",
-        zone_matters=any(c.required for c in instants),
-        answers=draft.answers,
-    )
-    draft.take(decided)
-    times = draft.keys.get("times", "")
-    for column in instants:
-        cells = [*draft.cells_of(column.name)]
-        if times:
-            fits = draft.sample.typed or all(standard_time(c.text, times=times) for c in cells)
-        else:
-            fits = not decided_times(
-                cells, dates=False, zone_of_name="UTC", zone_matters=False, answers={}
-            ).keys
-        if not column.required and not fits:
-            del draft.columns[column.name]
 
 
 def _set_answer(layout: dict[str, Any], key: str, text: str) -> None:

@@ -7,18 +7,25 @@ be one is asked.
 """
 
 import csv
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recon.config.file_layouts import CODECS, FileLayout
-from recon.files.formats.csv_text import SEPARATORS
+from recon.files.formats.csv_text import SEPARATORS, csv_table
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import FORMATS, raw_of
-from recon.files.formats.raw_table import EveryColumn, refuse
+from recon.files.formats.raw_table import EveryColumn, RawTable, refuse
+from recon.files.formats.raw_table import joined as joined_tables
 from recon.files.formats.xlsx_book import sheet_texts
 from recon.files.proposing.vocabulary import NAMES, names_of_column, plain_words
+from recon.files.typing.mapped_columns import is_word
 from recon.files.typing.table_schema import TableSchema
+from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
 from recon.privacy.shown_text import scrubbed
 
@@ -31,8 +38,7 @@ PREAMBLE_MAX = 40
 COLUMNS_MIN = 3
 HEADER_NAMES_MIN = 2
 """Names of a line that must be known before it is taken for a header."""
-_DETECTED_CHARACTERS = 16_384
-_SHORTENED = re.compile(r"[0-9](?:[.,][0-9]+)?E\+[0-9]+")
+_SHORTENED = r"\A[0-9](?:[.,][0-9]+)?E\+[0-9]+\z"
 _ALIKE = ("delimiter", "quote", "preamble")
 """What samples of one layout may not differ in. Who has another encoding is refused by its rows."""
 _ENCODINGS = {
@@ -41,20 +47,10 @@ _ENCODINGS = {
 """What is tried, the preferred one first -> as libraries name it."""
 
 
-class Row(NamedTuple):
-    """One record: where it begins, its cells by column, which of them were exact numbers."""
-
-    line: int
-    cells: Mapping[str, str]
-    numbers: frozenset[str] = frozenset()
-
-
 class Sample(NamedTuple):
     """A file as cells, and the keys of a layout that its bytes decide."""
 
-    name: str
-    header: tuple[str, ...]
-    rows: tuple[Row, ...]
+    raw: RawTable
     keys: dict[str, Any]
     trailer: tuple[str, ...] = ()
     """The cells of a last record that is a total."""
@@ -63,8 +59,6 @@ class Sample(NamedTuple):
     """Its cells may be dates and numbers, not text."""
     undecided: frozenset[str] = frozenset()
     """Keys that it reads alike whatever they are: another sample decides them."""
-    short: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    """Line and cells of rows with too few of them."""
     first_rows: int = 0
     """Of several samples: the rows of the first, whose trailer it is."""
 
@@ -102,7 +96,7 @@ def sample_of(
         keys = {"preamble": above} if above else {}
     elif kind in {"", "csv"}:
         texts = _decoded(file.content, name=name, encoding=encoding)
-        keys, questions = _shape(texts, known=known, named=named, name=name)
+        keys, questions = _shape(file, texts, known=known, named=named)
         keys = keys if kind else {"format": "csv"} | keys
         text = texts[keys["encoding"]]
         undecided = frozenset({"encoding"} if file.content.isascii() else ())
@@ -114,39 +108,23 @@ def sample_of(
     if raw.bad_rows and not len(raw.lines):
         bad = raw.bad_rows[0]
         refuse(name, f"has no row that can be read: that on line {bad.line} {bad.reason}")
-    columns = [raw.columns[column].to_pylist() for column in raw.header]
-    cells = list(zip(*columns, strict=True))
+    rows = len(raw.lines)
     if kind == "xlsx":
-        trailer = cells.pop() if cells and total_of(cells[-1]) else ()
-    marks = {column: of.to_pylist() for column, of in raw.numbers.items()}
-    rows = tuple(
-        Row(
-            line,
-            dict(zip(raw.header, of, strict=True)),
-            frozenset(column for column, are in marks.items() if are[at]),
-        )
-        for at, (line, of) in enumerate(
-            zip(raw.lines.tolist()[:SAMPLE_ROWS_MAX], cells[:SAMPLE_ROWS_MAX], strict=False)
-        )
-    )
-    _refuse_shortened(name, rows, known=known)
+        trailer = tuple(raw.columns[column][-1].as_py() for column in raw.header) if rows else ()
+        rows -= bool(total_of(trailer))
+    raw = raw.some(np.arange(min(rows, SAMPLE_ROWS_MAX)))
+    for column in raw.header:
+        short = pc.index(pc.match_substring_regex(raw.columns[column], _SHORTENED), True).as_py()
+        if plain_words(column) in known and short >= 0:
+            refuse(
+                name,
+                f"has {raw.columns[column][short]} on line {raw.lines[short]} in {column!r}, which "
+                "a spreadsheet shortened: export it from the program itself, or format the column "
+                "as text before",
+            )
     trailer = trailer if total_of(trailer) else ()
     typed = kind not in {"", "csv"}
-    short = tuple((bad.line, bad.cells) for bad in raw.bad_rows if bad.is_short)
-    return Sample(
-        name, raw.header, rows, keys, trailer, questions, typed, undecided, short, len(rows)
-    )
-
-
-def _refuse_shortened(name: str, rows: Sequence[Row], *, known: frozenset[str]) -> None:
-    for row in rows:
-        for column, text in row.cells.items():
-            if plain_words(column) in known and _SHORTENED.fullmatch(text):
-                refuse(
-                    name,
-                    f"has {text} on line {row.line} in {column!r}, which a spreadsheet shortened: "
-                    "export it from the program itself, or format the column as text before",
-                )
+    return Sample(raw, keys, trailer, questions, typed, undecided, len(raw.lines))
 
 
 def total_of(cells: Sequence[str]) -> dict[str, Any]:
@@ -157,7 +135,7 @@ def total_of(cells: Sequence[str]) -> dict[str, Any]:
     return {"word": word, "place": at} if at > 1 else {"word": word}
 
 
-def _refuse_headless(name: str) -> None:
+def _refuse_headless(name: str) -> NoReturn:
     refuse(
         name,
         f"has no line among its first {PREAMBLE_MAX} that names columns known to recon; "
@@ -170,17 +148,14 @@ def _decoded(content: bytes, *, name: str, encoding: str) -> dict[str, str]:
 
     Those of other scripts read every byte as some letter: only a person can say which it is.
     """
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if encoding not in CODECS and (wide or content[1::2].count(0) > len(content) // 4):
+        encoding = "utf-16"
     if encoding in CODECS:
         try:
             return {encoding: content.decode(CODECS[encoding]).removeprefix("\ufeff")}
         except UnicodeError:
             refuse(name, f"is not {encoding} to its end")
-    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if wide or content[1::2].count(0) > len(content) // 4:
-        try:
-            return {"utf-16": content.decode("utf-16")}
-        except UnicodeError:
-            refuse(name, "is not UTF-16 to its end")
     texts: dict[str, str] = {}
     for tried, codec in {"utf-8": "utf-8-sig", **_ENCODINGS}.items():
         try:
@@ -198,9 +173,13 @@ def _decoded(content: bytes, *, name: str, encoding: str) -> dict[str, str]:
 
 
 def _shape(
-    texts: Mapping[str, str], *, known: frozenset[str], named: frozenset[str], name: str
+    file: FileBytes,
+    texts: Mapping[str, str],
+    *,
+    known: frozenset[str],
+    named: frozenset[str],
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """The encoding, delimiter and line by which a header has most known names; what is asked."""
+    """The keys by which a header has most known names and most rows can be read; what is asked."""
     found: dict[str, list[tuple[str, int]]] = {}
     most = HEADER_NAMES_MIN
     for encoding, text in texts.items():
@@ -214,40 +193,37 @@ def _shape(
                 if hits == most:
                     found.setdefault(encoding, []).append((delimiter, number))
     if not found:
-        _refuse_headless(name)
+        _refuse_headless(file.path.name)
     encoding, *others = found
     if others:
         from charset_normalizer import from_bytes
 
-        codecs = [_ENCODINGS[each] for each in found]
-        content = texts[encoding].encode(_ENCODINGS[encoding])
-        best = from_bytes(content, cp_isolation=codecs).best()
+        best = from_bytes(file.content, cp_isolation=[_ENCODINGS[each] for each in found]).best()
         codec = best.encoding if best else ""
         encoding = next((each for each in found if _ENCODINGS[each] == codec), encoding)
-    text, ways = texts[encoding], found[encoding]
-    if len({delimiter for delimiter, _ in ways}) > 1:
-        detected = _dialect(text)[0]
-        ways = [way for way in ways if way[0] == detected] or ways
-    delimiter, preamble = ways[0]
-    keys: dict[str, Any] = {"delimiter": delimiter, "encoding": encoding}
-    # Apostrophes quote cells only where no double quote stands, and pairs of them do.
-    if '"' not in text and "'" in text and _dialect(text)[1] == "'":
-        keys["quote"] = "'"
-    if preamble:
-        keys["preamble"] = preamble
+    # Apostrophes may quote cells only where no double quote stands.
+    quotes = [{"quote": "'"}, {}] if '"' not in texts[encoding] and "'" in texts[encoding] else [{}]
+    ways: list[dict[str, Any]] = [
+        {"delimiter": delimiter, "encoding": encoding, **quote}
+        | ({"preamble": preamble} if preamble else {})
+        for delimiter, preamble in found[encoding]
+        for quote in quotes
+    ]
+    keys = min(ways, key=lambda keys: _rows_lost(file, keys)) if len(ways) > 1 else ways[0]
+    preamble = keys.get("preamble", 0)
     if len({texts[each].split("\n", preamble + 1)[preamble] for each in found}) == 1:
         return keys, {}
     ask = f"the header on line {preamble + 1} reads differently in {' or '.join(found)}"
     return keys, {"encoding": ask}
 
 
-def _dialect(text: str) -> tuple[str, str]:
-    """Delimiter and quote as the cells of a text tell them, "" where they do not."""
-    from clevercsv import Detector
-
-    some = text[:_DETECTED_CHARACTERS]
-    dialect = Detector().detect(some, verbose=False, delimiters=list(SEPARATORS))
-    return (dialect.delimiter or "", dialect.quotechar or "") if dialect is not None else ("", "")
+def _rows_lost(file: FileBytes, keys: Mapping[str, Any]) -> tuple[bool, int]:
+    """Whether a file cannot be read so at all, and how many of its rows."""
+    try:
+        raw = csv_table(file, wanted=(), layout=FileLayout.model_validate(keys))
+    except SourceUnreadableError:
+        return True, 0
+    return False, len(raw.bad_rows)
 
 
 def _hits(cells: Sequence[str], *, known: frozenset[str], named: frozenset[str]) -> int:
@@ -280,11 +256,11 @@ def joined(samples: Sequence[Sample]) -> Sample:
         undecided &= sample.undecided
         decided = [key for key in _ALIKE if key not in sample.undecided]
         alike = all(keys.get(key) == sample.keys.get(key) for key in decided)
-        if sample.header != first.header or not alike:
-            refuse(sample.name, f"has another header or other separators than {first.name}")
+        if sample.raw.header != first.raw.header or not alike:
+            refuse(sample.raw.name, "has another header or other separators than " + first.raw.name)
+    bad_rows = tuple(bad for sample in samples for bad in sample.raw.bad_rows)
     return first._replace(
-        rows=tuple(row for sample in samples for row in sample.rows),
-        short=tuple(row for sample in samples for row in sample.short),
+        raw=replace(joined_tables([sample.raw for sample in samples]), bad_rows=bad_rows),
         keys=keys,
         questions={key: ask for sample in samples for key, ask in sample.questions.items()},
     )
@@ -301,74 +277,57 @@ _CELLS_MIN = 3
 """Columns of a file in which a row of one cell is a heading."""
 _TOLD_BY_BLANKS = ("amount", "status", "ordered_at", "currency", "order_no")
 """Our columns of which one that is blank tells an item line, the likeliest first."""
-
-
-class _Term(NamedTuple):
-    """A rule that a cell suggests."""
-
-    column: str
-    word: str
+_Cells = Mapping[str, str]
+_Term = tuple[str, str]
+"""A column, and the word in it that suggests a rule."""
 
 
 def without_other_rows(
     sample: Sample, *, schema: TableSchema, answers: Mapping[str, str]
 ) -> Sample:
     """The records of a sample, with the keys `skip` and `lines` and what is asked of them."""
-    given = _answered(answers)
-    terms = [_term_of(row.cells, given=given) for row in sample.rows]
+    raw, given = sample.raw, _answered(answers)
+    columns = (raw.columns[name].to_pylist() for name in raw.header)
+    rows = [dict(zip(raw.header, of, strict=True)) for of in zip(*columns, strict=True)]
+    short = [bad for bad in raw.bad_rows if bad.is_short]  # no record has too few cells
+    every = [(line, cells, False) for line, cells in zip(raw.lines.tolist(), rows, strict=True)]
+    every += [(bad.line, dict(zip(raw.header, bad.cells, strict=False)), True) for bad in short]
+    terms = [_term_of(cells, given=given) for _, cells, _ in every]
     heads = [
-        term is None
-        and len(sample.header) >= _CELLS_MIN
-        and sum(map(bool, row.cells.values())) == 1
-        for row, term in zip(sample.rows, terms, strict=True)
+        term is None and len(raw.header) >= _CELLS_MIN and sum(map(bool, cells.values())) == 1
+        for term, (_, cells, _) in zip(terms, every, strict=True)
     ]
-    plain = [
-        at
-        for at, (term, head) in enumerate(zip(terms, heads, strict=True))
-        if not term and not head
-    ]
-    keys: dict[str, Any] = {}
-    questions: dict[str, str] = {}
-    lines = _lines_of([sample.rows[at] for at in plain], schema=schema, answers=answers)
-    below = {plain[at] for at in lines.rows}
-    keys |= lines.keys
-    questions |= lines.questions
-    records = [sample.rows[at] for at in plain if at not in below]
-    full = [name for name in sample.header if all(row.cells[name] for row in records)]
-    rules: dict[_Term, bool] = {_Term(column, w): True for column, ws in given.items() for w in ws}
+    plain = [at for at in range(len(rows)) if not (terms[at] or heads[at])]
+    lines, keys, questions = _lines_of([every[at] for at in plain], schema=schema, answers=answers)
+    out = {plain[at] for at in lines} | {at for at, head in enumerate(heads) if head}
+    records = [rows[at] for at in plain if at not in out]
+    full = [name for name in raw.header if all(cells[name] for cells in records)]
+    rules: dict[_Term, bool] = {(column, w): True for column, ws in given.items() for w in ws}
     first: dict[_Term, int] = {}
-    for row, term in zip(sample.rows, terms, strict=True):
-        if term is not None:
-            proven = len(records) >= _RECORDS_MIN and not all(row.cells[name] for name in full)
-            rules[term] = rules.get(term, True) and (proven or term.column in given)
-            first.setdefault(term, row.line)
-    for line, cells in sample.short:  # no record has too few cells
-        named = dict(zip(sample.header, cells, strict=False))
-        if (term := _term_of(named, given=given)) is not None:
-            rules.setdefault(term, True)
+    seen = zip(every, terms, heads, strict=True)
+    for (line, cells, is_short), term, head in sorted(seen, key=lambda row: row[0][0]):
+        if term:
+            is_odd = len(records) >= _RECORDS_MIN and not all(cells.get(name) for name in full)
+            rules[term] = rules.get(term, True) and (is_short or is_odd or term[0] in given)
             first.setdefault(term, line)
-        elif sum(map(bool, cells)) == 1 and len(sample.header) >= _CELLS_MIN:
-            _ask_of_heading(questions, named, line=line, given=given)
-    for row, head in zip(sample.rows, heads, strict=True):
-        if head:
-            _ask_of_heading(questions, row.cells, line=row.line, given=given)
+        elif head:
+            _ask_of_heading(questions, cells, line=line, given=given)
     words: dict[str, list[str]] = {}
-    for term, proven in rules.items():
+    for (column, word), proven in rules.items():
         if proven:
-            words.setdefault(term.column, []).append(term.word)
-        elif scrubbed(term.word) == term.word:
-            ask = f"line {first[term]} has {term.word!r} and reads like a record: is it none?"
-            questions[f"skip.{term.column}"] = f"{ask} ({term.word}, or {NONE})"
+            words.setdefault(column, []).append(word)
+        elif scrubbed(word) == word:
+            ask = f"line {first[column, word]} has {word!r} and reads like a record: is it none?"
+            questions[f"skip.{column}"] = f"{ask} ({word}, or {NONE})"
     if words:
         keys["skip"] = [{"column": name, "words": each} for name, each in words.items()]
-    out = {at for at, term in enumerate(terms) if term is not None and rules[term]}
-    out |= below | {at for at, head in enumerate(heads) if head}
-    kept = [at for at in range(len(sample.rows)) if at not in out]
+    out |= {at for at, term in enumerate(terms) if term and rules[term]}
+    kept = np.array([at not in out for at in range(len(rows))], dtype=bool)
     return sample._replace(
-        rows=tuple(sample.rows[at] for at in kept),
+        raw=raw.some(kept),
         keys=sample.keys | keys,
         questions={**sample.questions, **questions},
-        first_rows=sum(at < sample.first_rows for at in kept),
+        first_rows=int(kept[: sample.first_rows].sum()),
     )
 
 
@@ -382,16 +341,16 @@ def _answered(answers: Mapping[str, str]) -> dict[str, list[str]]:
     return given
 
 
-def _term_of(cells: Mapping[str, str], *, given: Mapping[str, list[str]]) -> _Term | None:
+def _term_of(cells: _Cells, *, given: Mapping[str, list[str]]) -> _Term | None:
     """The first cell that says that its row is no record, as a rule."""
     for column, words in given.items():
-        cell = cells.get(column, "")
+        cell = pa.array([cells.get(column, "")], pa.large_string())
         for word in words:
-            if cell == word or (word[-1:] == "*" and cell.startswith(word[:-1]) and cell):
-                return _Term(column, word)
+            if is_word(cell, word=word)[0]:
+                return column, word
     for column, cell in cells.items():
         if column not in given and (word := _word_of(cell)):
-            return _Term(column, word)
+            return column, word
     return None
 
 
@@ -406,11 +365,7 @@ def _word_of(cell: str) -> str:
 
 
 def _ask_of_heading(
-    questions: dict[str, str],
-    cells: Mapping[str, str],
-    *,
-    line: int,
-    given: Mapping[str, list[str]],
+    questions: dict[str, str], cells: _Cells, *, line: int, given: Mapping[str, list[str]]
 ) -> None:
     column, cell = next((column, cell) for column, cell in cells.items() if cell)
     if column not in given:
@@ -420,94 +375,69 @@ def _ask_of_heading(
         questions.setdefault(f"skip.{column}", f"{ask} ({scrubbed(example)}, or {NONE})")
 
 
-class _Lines(NamedTuple):
-    """Item lines among some rows."""
+def _lines_of(
+    rows: Sequence[tuple[int, _Cells, bool]], *, schema: TableSchema, answers: Mapping[str, str]
+) -> tuple[frozenset[int], dict[str, Any], dict[str, str]]:
+    """Item lines by their place, the key `lines`, what is asked of it.
 
-    rows: frozenset[int] = frozenset()
-    keys: Mapping[str, Any] = {}
-    questions: Mapping[str, str] = {}
-
-
-def _lines_of(rows: Sequence[Row], *, schema: TableSchema, answers: Mapping[str, str]) -> _Lines:
-    """The key `lines`: of order files, where each line stands under the order that it names."""
+    Of order files, where each line stands under the order that it names and says nothing of its
+    own: what a record says is blank in it, or as in the first line.
+    """
     column = answers.get("lines.column", "")
+    cells = [cells for _, cells, _ in rows]
     if schema.kind is not SourceKind.ORDERS or not rows or column == NONE:
-        return _Lines()
-    ours = {
-        name: answers.get(f"columns.{name}", "") or _named(rows[0], names_of_column(name))
+        return frozenset(), {}, {}
+    ours = [
+        answers.get(f"columns.{name}", "") or _named(cells[0], names_of_column(name))
         for name in _TOLD_BY_BLANKS
-    }
-    if not (order := ours["order_no"]):
-        return _Lines()
-    if column:
-        found = _below(rows, column, first=answers.get("lines.first", ""), order=order)
-        return _Lines(found or frozenset())  # the answers are the key
-    ways = list(_ways(rows, ours=ours, order=order))
+    ]
+    if not (order := ours[-1]):
+        return frozenset(), {}, {}
+    if column:  # the answers are the key
+        return _below(cells, column, first=answers.get("lines.first", ""), order=order), {}, {}
+    numbered = _named(cells[0], NAMES["lines"])
+    keys = [{"column": numbered, "first": "1"}] if numbered else []
+    keys += [{"column": name} for name in ours if name]
+    ways = []
+    for key in keys:
+        found = _below(cells, key["column"], first=key.get("first", ""), order=order)
+        above = {at: next(n for n in range(at, -1, -1) if n not in found) for at in found}
+        proven = all(
+            cells[at][name] in {"", cells[first][name]}
+            for at, first in above.items()
+            for name in filter(None, ours)
+        )
+        if found and (proven or all(cells[at][order] for at in found)):
+            ways.append((key, found, proven))
     if not ways:
-        return _Lines()
+        return frozenset(), {}, {}
     key, found, proven = max(ways, key=lambda way: len(way[1]))
     # What would leave some of these lines as records is no second reading of the sample.
     if proven and len(found) >= _PROVEN_BY_LINES and all(each <= found for _, each, _ in ways):
-        return _Lines(found, {"lines": key})
+        return found, {"lines": key}, {}
     which = ", ".join(f"{way['column']!r}" for way, _, _ in ways)
-    line = rows[min(found)].line
-    ask = f"line {line} may be an item of the order above it, told by {which}: by which column?"
+    ask = f"line {rows[min(found)][0]} may be an item of the order above it, told by {which}"
     first = "; with lines.first=1" if "first" in key else ""
-    return _Lines(found, {}, {"lines.column": f"{ask} ({key['column']}{first}, or {NONE})"})
+    ask += f": by which column? ({key['column']}{first}, or {NONE})"
+    return found, {}, {"lines.column": ask}
 
 
-def _named(row: Row, names: frozenset[str]) -> str:
+def _named(cells: _Cells, names: frozenset[str]) -> str:
     """The only column of one of these names."""
-    named = [name for name in row.cells if plain_words(name) in names]
+    named = [name for name in cells if plain_words(name) in names]
     return named[0] if len(named) == 1 else ""
 
 
-def _ways(
-    rows: Sequence[Row], *, ours: Mapping[str, str], order: str
-) -> Iterator[tuple[dict[str, str], frozenset[int], bool]]:
-    """Keys by which lines can be told, the rows that they tell, and whether these prove it."""
-    others = [name for name in ours.values() if name]
-    if numbered := _named(rows[0], NAMES["lines"]):
-        found = _below(rows, numbered, first="1", order=order)
-        if found:
-            firsts = [row for at, row in enumerate(rows) if at not in found]
-            bare = any(
-                all(row.cells[name] for row in firsts)
-                and not any(rows[at].cells[name] for at in found)
-                for name in others
-            )
-            amount = ours["amount"]
-            again = amount and all(
-                rows[at].cells[name] == rows[_first(rows, at, found)].cells[name]
-                for at in found
-                for name in others
-            )
-            yield {"column": numbered, "first": "1"}, found, bool(bare or again)
-    for name in others:
-        found = _below(rows, name, first="", order=order)
-        also = [each for each in others if each != name]
-        if found and any(not any(rows[at].cells[each] for at in found) for each in also):
-            yield {"column": name}, found, True
-        elif found and name != order and all(rows[at].cells[order] for at in found):
-            yield {"column": name}, found, False
-
-
-def _first(rows: Sequence[Row], at: int, found: frozenset[int]) -> int:
-    while at in found:
-        at -= 1
-    return at if rows else 0
-
-
-def _below(rows: Sequence[Row], column: str, *, first: str, order: str) -> frozenset[int] | None:
-    """Rows that the key would tell, where each stands under a record of its order; else None."""
+def _below(rows: Sequence[_Cells], column: str, *, first: str, order: str) -> frozenset[int]:
+    """Rows that the key would tell, where each stands under a record of its order; else none."""
     found = set()
     number = ""
     for at, row in enumerate(rows):
-        cell = row.cells.get(column, "")
+        cell = row.get(column, "")
         if not (cell not in {"", first} if first else not cell):
-            number = row.cells[order]
-        elif not number or row.cells[order] not in {"", number}:
-            return None
+            number = row[order]
+        elif not number or row[order] not in {"", number}:
+            return frozenset()
         else:
             found.add(at)
     return frozenset(found)

@@ -6,7 +6,7 @@ and says why. So there is one grammar, and the quick way can only be narrower.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,7 +135,6 @@ def with_decimals(texts: pa.Array, *, numbers: pa.Array | pa.Scalar, currency: s
 
 
 _WHOLE = r"\A(?:-?(?:0|[1-9][0-9]*))?\z"
-_STANDARD = re.compile(r"-?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 MINUS_SIGN = "\u2212"
 """What typesetters write; it means nothing else."""
 _GAP = "[ \u00a0\u202f]?"
@@ -151,22 +150,25 @@ _NEGATIVE = {
 none, that sign, the number without), and of what is negative."""
 
 
-def plain_amounts(texts: Sequence[str], *, layout: FileLayout) -> list[str | None]:
-    """Amounts in the standard form; None: blank, or not so written."""
-    cells = pa.array(texts, pa.large_string())
-    read = amounts_in_standard_form(cells, layout=layout, numbers=None, problems={})
-    return [text if _STANDARD.fullmatch(text) else None for text in read.to_pylist()]
+def written_amounts(
+    cells: pa.Array,
+    *,
+    layout: FileLayout,
+    currencies: Distinct,
+    signed: npt.NDArray[np.bool_] | None = None,
+    numbers: pa.Array | None = None,
+    problems: CellProblems,
+) -> tuple[pa.Array, AmountColumn]:
+    """Cells as a layout says that amounts are written: in the standard form, and what they are.
 
-
-def completed(plain: str, *, currency: str) -> str:
-    """An amount in the standard form with the decimals of its currency, zeros where they lack.
-
-    Raises:
-        AmountError: the currency is none.
+    The other arguments as of `read_amounts`; `problems` takes what the layout does not explain.
     """
-    whole, _, fraction = plain.partition(".")
-    fraction = fraction.ljust(exponent(currency), "0")
-    return f"{whole}.{fraction}" if fraction else whole
+    texts = amounts_in_standard_form(cells, layout=layout, numbers=numbers, problems=problems)
+    if layout.units == "minor":
+        texts = in_major_units(texts, currencies=currencies.by_cell, problems=problems)
+    elif layout.short_decimals:
+        texts = with_short_decimals(texts, currencies=currencies.by_cell)
+    return texts, read_amounts(texts, currencies=currencies, signed=signed, numbers=numbers)
 
 
 def amounts_in_standard_form(

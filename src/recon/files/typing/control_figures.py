@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+
 from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import read_bytes
 from recon.files.formats.raw_table import Declared, refuse
-from recon.files.typing.amounts import completed, plain_amounts
+from recon.files.typing.amounts import written_amounts
+from recon.files.typing.text_cells import distinct
 from recon.model.errors import AmountError, SourceMissingError
-from recon.model.money import exponent, format_minor_units, parse_signed_minor_units
+from recon.model.money import exponent, format_minor_units
 from recon.model.words import Reject
 from recon.privacy.shown_text import scrubbed
 
@@ -142,19 +146,17 @@ def declared_units(text: str, *, currency: str, layout: FileLayout) -> int:
     Raises:
         AmountError: it is not an amount of its currency.
     """
-    (plain,) = plain_amounts([text], layout=layout)
-    if plain is None:
-        signs = f"the decimal sign {layout.decimal_sign!r}"
-        if layout.thousands_sign:
-            signs += f" and {layout.thousands_sign!r} between thousands"
-        msg = f"{scrubbed(text)!r} is no amount with {signs}"
+    exponent(currency)
+    problems = dict[int, str]()
+    _, amounts = written_amounts(
+        pa.array([text], pa.large_string()),
+        layout=layout,
+        currencies=distinct(pa.array([currency], pa.large_string())),
+        signed=np.ones(1, dtype=bool),
+        problems=problems,
+    )
+    if not amounts.given[0] or problems:
+        why = next(iter((problems | amounts.problems).values()), "is no amount")
+        msg = f"{scrubbed(text)!r} {why}"
         raise AmountError(msg)
-    if layout.units == "minor":
-        exponent(currency)
-        if re.fullmatch(r"-?[0-9]{1,18}", plain, re.ASCII) is None:
-            msg = f"{scrubbed(text)!r} is not a whole number"
-            raise AmountError(msg)
-        return int(plain)
-    if layout.short_decimals:
-        plain = completed(plain, currency=currency)
-    return parse_signed_minor_units(plain, currency=currency)
+    return int(amounts.minor_units[0])

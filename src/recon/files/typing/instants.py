@@ -35,7 +35,7 @@ NOT_GIVEN = np.iinfo(np.int64).min
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TO_THE_SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
 _OFFSET = r"(?:Z|[+-][0-9]{2}:[0-9]{2})"
-_ISO = re.compile(
+ISO_TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
     r"(?:Z|[+-][0-9]{2}:?[0-9]{2}|[+-][0-9]{2})?)?",
     re.ASCII,
@@ -101,7 +101,7 @@ def _read_at_once(texts: pa.Array, *, zone: ZoneInfo | None) -> npt.NDArray[np.i
 
 
 def _read_one(text: str, *, zone: ZoneInfo) -> int:
-    if _ISO.fullmatch(text) is None:
+    if ISO_TIME.fullmatch(text) is None:
         msg = f"{text!r} is not a time such as 2026-01-05T10:30:00Z"
         raise ValueError(msg)
     try:

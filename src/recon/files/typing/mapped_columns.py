@@ -24,8 +24,6 @@ from recon.files.formats.format_limits import REJECTED_ROWS_MAX
 from recon.files.formats.raw_table import BadRow, RawTable, filled
 from recon.files.typing.amounts import (
     AmountColumn,
-    amounts_in_standard_form,
-    in_major_units,
     known_currencies,
     less_debits,
     read_amounts,
@@ -34,7 +32,7 @@ from recon.files.typing.amounts import (
     take_directions,
     take_sign_of,
     take_signs,
-    with_short_decimals,
+    written_amounts,
 )
 from recon.files.typing.instants import (
     days_of,
@@ -267,13 +265,14 @@ def _reckoned(
     signed = np.ones_like(minus) if has_way or of_books else minus
 
     def read(of: pa.Array, *, their: str) -> tuple[pa.Array, AmountColumn]:
-        numbers = raw.numbers.get(their)
-        texts = amounts_in_standard_form(of, layout=layout, numbers=numbers, problems=problems)
-        if layout.units == "minor":
-            texts = in_major_units(texts, currencies=cells[column.currency], problems=problems)
-        elif layout.short_decimals:
-            texts = with_short_decimals(texts, currencies=cells[column.currency])
-        return texts, read_amounts(texts, currencies=codes, signed=signed, numbers=numbers)
+        return written_amounts(
+            of,
+            layout=layout,
+            currencies=codes,
+            signed=signed,
+            numbers=raw.numbers.get(their),
+            problems=problems,
+        )
 
     if parts:
         summands = {their: read(_cells(raw, their), their=their) for their in parts}
@@ -408,17 +407,17 @@ def _rules_of_words(raw: RawTable, *, layout: FileLayout) -> Iterable[_Rule]:
     for rule in layout.skip:
         at = raw.header.index(rule.column)
         for word in rule.words:
-            rows = _fits(raw.columns[rule.column], word=word) & ~taken
+            rows = is_word(raw.columns[rule.column], word=word) & ~taken
             taken |= rows
             cells = [bad.cells[at] if at < len(bad.cells) else "" for bad in short]
-            fits = _fits(pa.array(cells, pa.large_string()), word=word).tolist()
+            fits = is_word(pa.array(cells, pa.large_string()), word=word).tolist()
             fitting = tuple(bad for bad, fit in zip(short, fits, strict=True) if fit)
             short = [bad for bad, fit in zip(short, fits, strict=True) if not fit]
             yield _Rule(rule.column, f"{rule.column} = {word}", rows, fitting)
 
 
-def _fits(cells: pa.Array, *, word: str) -> _Bools:
-    """Cells that are the word, or begin as it says."""
+def is_word(cells: pa.Array, *, word: str) -> npt.NDArray[np.bool_]:
+    """Cells that are the word of a rule, or begin as it says with a `*` at its end."""
     if word.endswith("*"):
         return np.array(pc.starts_with(cells, word.removesuffix("*")), dtype=bool)
     return np.array(pc.equal(cells, word), dtype=bool)

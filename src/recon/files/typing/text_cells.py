@@ -31,6 +31,11 @@ class Distinct(NamedTuple):
     texts: pa.Array
     codes: npt.NDArray[np.int64]
 
+    @property
+    def by_cell(self) -> pa.Array:
+        """The column as it was."""
+        return self.texts.take(pa.array(self.codes))
+
     def by_row(self, problems: Mapping[int, str]) -> dict[int, str]:
         """What is wrong with each row, from what is wrong with the texts."""
         if not problems:

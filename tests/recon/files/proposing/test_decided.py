@@ -1,0 +1,336 @@
+"""What a sample decides and what it leaves to a person, a few rows at a time."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.formats.named_bytes import read_bytes
+from recon.files.proposing.proposal import Proposal, layout_text, pattern_of, proposal_of
+from recon.files.typing.table_schema import ORDER_FILE, SETTLEMENT_FILE, TableSchema
+from recon.files.typing.typed_table import Table, read_table
+from recon.model.errors import SourceUnreadableError
+from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT
+
+CONSTANTS = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
+
+
+def of_bytes(
+    path: Path,
+    content: bytes,
+    *,
+    schema: TableSchema = ORDER_FILE,
+    answers: Mapping[str, str] | None = None,
+) -> Proposal:
+    """The proposal for a file of these bytes."""
+    path.write_bytes(content)
+    files = [read_bytes(path)]
+    return proposal_of(files, schema=schema, constants=CONSTANTS, answers=answers or {})
+
+
+def read(path: Path, found: Proposal, *, schema: TableSchema = ORDER_FILE) -> Table:
+    """A sample by its layout."""
+    layout = FileLayout.model_validate(found.layout)
+    return read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)
+
+
+AT = "2026-11-20T10:00:00Z"
+NAMES = "order_no;amount;currency;status;ordered_at"
+
+
+def orders(*rows: str) -> bytes:
+    """Orders as `amount` or `amount;currency;status;ordered_at`, what lacks as our own files."""
+    given = (row.split(";") for row in rows)
+    full = ([*cells, *("EUR", "paid", AT)[len(cells) - 1 :]] for cells in given)
+    lines = (";".join([f"A{n}", *cells]) for n, cells in enumerate(full, start=1))
+    return "\n".join([NAMES, *lines, ""]).encode()
+
+
+AMOUNTS = ("decimal_sign", "thousands_sign", "minus", "units")
+
+
+@pytest.mark.parametrize(
+    ("texts", "currency", "keys", "asked"),
+    [
+        (("10.00", "7.50"), "EUR", {}, set()),
+        (("1.234,50", "7,50"), "EUR", {"decimal_sign": ",", "thousands_sign": "."}, set()),
+        (("1.234", "2.500"), "KWD", None, {"decimal_sign"}),
+        (("1.234", "12345.678"), "KWD", {}, set()),
+        (("1,234", "2,500"), "JPY", {"thousands_sign": ","}, set()),
+        (("1234", "2500"), "EUR", None, {"units"}),
+        (("1234", "2500"), "JPY", {}, set()),
+        (("1.234", "2.500"), "EUR", None, {"units"}),
+        (("12.34-", "7.50"), "EUR", {"minus": "behind"}, set()),
+        ((*(f"{n}.00" for n in range(9)), "n/a"), "EUR", {}, set()),
+    ],
+)
+def test_an_amount_that_reads_two_ways_is_asked(
+    texts: tuple[str, ...],
+    currency: str,
+    keys: dict[str, str] | None,
+    asked: set[str],
+    tmp_path: Path,
+) -> None:
+    """1.234 is a thousand or a decimal by its currency and its neighbours, else by a person."""
+    content = orders(*(f"{text};{currency}" for text in texts))
+    found = of_bytes(tmp_path / "a.csv", content)
+    assert set(found.questions) == asked
+    if keys is not None:
+        assert {key: found.layout[key] for key in AMOUNTS if key in found.layout} == keys
+
+
+def test_an_answer_decides_an_amount(tmp_path: Path) -> None:
+    """What a person says holds, and is asked no more."""
+    found = of_bytes(tmp_path / "a.csv", orders("1234"), answers={"units": "minor"})
+    assert (found.layout["units"], found.questions) == ("minor", {})
+    assert read(tmp_path / "a.csv", found).frame["amount"].tolist() == [1234]
+
+
+@pytest.mark.parametrize(
+    ("texts", "times", "asked"),
+    [
+        (("03/04/2026", "05/06/2026"), None, {"times", "zone"}),
+        (("03/04/2026", "25/06/2026"), "%d/%m/%Y", {"zone"}),
+        (("03/04/2026", "06/25/2026"), "%m/%d/%Y", {"zone"}),
+        (("03.04.2026", "05.06.2026"), "%d.%m.%Y", {"zone"}),
+        (("20-11-26", "21-11-26"), None, {"times", "zone"}),
+        (("26-11-26",), None, {"times", "zone"}),
+        (("11/11/2026", "12/12/2026"), None, {"times", "zone"}),
+        (("20/11/2026 10:30", "21/12/2026 11:00"), "%-d/%-m/%Y %-H:%M", {"zone"}),
+        (("05.11.2026 09:30", "21.12.2026 11:00"), "%d.%-m.%Y %H:%M", {"zone"}),
+        (("11112026", "20122026"), "%d%m%Y", {"zone"}),
+        ((AT, "2026-11-20T10:00:00+02:00"), "", set()),
+        ((AT, "2026-11-20T10:00:00"), "", {"zone"}),
+        (("31.02.2026",), None, {"times"}),
+    ],
+)
+def test_a_time_that_reads_two_ways_is_asked(
+    texts: tuple[str, ...], times: str | None, asked: set[str], tmp_path: Path
+) -> None:
+    """Day and month change places only where a row says so; a zone is never taken for granted."""
+    found = of_bytes(tmp_path / "a.csv", orders(*(f"1.00;EUR;paid;{text}" for text in texts)))
+    assert set(found.questions) == asked
+    if times is not None:
+        assert found.layout.get("times", "") == times
+
+
+@pytest.mark.parametrize(
+    ("last", "trailer"),
+    [
+        ("Total;100.00;;;", {"word": "Total", "amount": 2}),
+        (";Total;100.00;;", {"word": "Total", "place": 2, "amount": 3}),
+        ("7;Total;;;", None),
+        ("A9;1.00;EUR;paid;" + AT, None),
+    ],
+)
+def test_a_last_row_is_a_total_only_by_its_word(
+    last: str, trailer: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    """A number in the first cell counts rows of goods, not the file's."""
+    content = orders(*(["10.00"] * 10)) + f"{last}\n".encode()
+    assert of_bytes(tmp_path / "a.csv", content).layout.get("trailer") == trailer
+
+
+@pytest.mark.parametrize(
+    ("encoding", "named"), [("utf-8", "utf-8"), ("utf-16", "utf-16"), ("cp1252", "windows-1252")]
+)
+def test_an_encoding_is_told_by_its_bytes(encoding: str, named: str, tmp_path: Path) -> None:
+    """The header reads the same in each."""
+    content = orders("1.00").decode().replace("currency", "W\u00e4hrung").encode(encoding)
+    found = of_bytes(tmp_path / "a.csv", content)
+    assert (found.layout["encoding"], found.layout["delimiter"]) == (named, ";")
+    assert found.questions == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "is empty: give a sample with rows"),
+        (" \n\n", "is empty: give a sample with rows"),
+        ("a\x00b,c\n", "has no line among its first 40 that names columns known to recon"),
+        (f'{NAMES}\n"never closed;', "has a quote on line 2 that is never closed"),
+        ("1,2,3\n4,5,6\n", "has no line among its first 40"),
+    ],
+)
+def test_what_is_no_table_with_a_header_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    """Not one byte of it is repeated."""
+    with pytest.raises(SourceUnreadableError, match=rf"^a\.csv {why}"):
+        of_bytes(tmp_path / "a.csv", text.encode())
+
+
+HEADER = "Order,Currency,Total,Status,Created,Line,Type"
+ONE, TWO, THREE = (f"A-{n},EUR,{n}0.00,paid,2026-11-2{n}T10:00:00Z,1,Sale" for n in (1, 2, 3))
+
+
+def of_rows(
+    folder: Path, *rows: str, header: str = HEADER, schema: TableSchema = ORDER_FILE, **answers: Any
+) -> Proposal:
+    """The proposal for a file of these rows; a point in the key of an answer is written `__`."""
+    given = {key.replace("__", "."): text for key, text in answers.items()}
+    content = "\n".join([header, *rows, ""]).encode()
+    return of_bytes(folder / "a.csv", content, schema=schema, answers=given)
+
+
+@pytest.mark.parametrize(
+    ("row", "word"),
+    [
+        (",EUR,10.00,,,,Subtotal", "Subtotal"),
+        (",EUR,10.00,,,,Zwischensumme 21.11.", "Zwischensumme *"),
+        (",,0.00,,,,Opening balance", "Opening balance"),
+    ],
+)
+def test_a_term_that_no_record_has_is_taken(row: str, word: str, tmp_path: Path) -> None:
+    """Columns are known all the same; the records' amounts are read and nothing is rejected."""
+    found = of_rows(tmp_path, ONE, row, TWO, THREE)
+    assert found.questions == {}
+    assert found.layout["skip"] == [{"column": "Type", "words": [word]}]
+    table = read(tmp_path / "a.csv", found)
+    assert table.frame["amount"].tolist() == [1000, 2000, 3000]
+    assert (table.source_file.rows_skipped, table.rejects) == (1, ())
+
+
+def test_a_term_on_a_row_that_reads_like_a_record_is_asked(tmp_path: Path) -> None:
+    """`none` leaves the row a record; the word itself makes the rule."""
+    odd = THREE.replace("Sale", "Total")
+    asked = of_rows(tmp_path, ONE, TWO, odd, TWO.replace("A-2", "A-4"))
+    assert list(asked.questions) == ["skip.Type"]
+    assert "skip" not in asked.layout
+    record = of_rows(tmp_path, ONE, TWO, odd, skip__Type="none")
+    assert record.questions == {}
+    assert read(tmp_path / "a.csv", record).frame["amount"].tolist() == [1000, 2000, 3000]
+    rule = of_rows(tmp_path, ONE, TWO, odd, skip__Type="Total")
+    assert [reject.order_no for reject in read(tmp_path / "a.csv", rule).rejects] == ["A-3"]
+
+
+@pytest.mark.parametrize("heading", ["Shop North", "Shop North,,,,,,"])
+def test_a_heading_is_asked(heading: str, tmp_path: Path) -> None:
+    """Its words are nobody's; who knows them says how they begin."""
+    asked = of_rows(tmp_path, heading, ONE, TWO)
+    assert list(asked.questions) == ["skip.Order"]
+    found = of_rows(tmp_path, heading, ONE, TWO, skip__Order="Shop *")
+    assert found.questions == {}
+    table = read(tmp_path / "a.csv", found)
+    assert table.frame["amount"].tolist() == [1000, 2000]
+    assert table.source_file.skipped_by == "Order = Shop *: 1"
+
+
+BLANK = [text.replace(",Line", ",Note").replace(",1,S", ",,S") for text in (HEADER, ONE, TWO)]
+NUMBERED = {"column": "Line", "first": "1"}
+LINES = {
+    "numbered": (["A-1,,,,,2,Sale", ",,,,,3,Sale"], NUMBERED),
+    "the order told again": ([ONE.replace(",1,", f",{n},") for n in (2, 3)], NUMBERED),
+    "told by a blank": (["A-1,,,,,,Sale"] * 2, {"column": "Total"}),
+}
+
+
+@pytest.mark.parametrize(("items", "key"), LINES.values(), ids=LINES)
+def test_two_item_lines_prove_how_they_are_told(
+    items: list[str], key: dict[str, str], tmp_path: Path
+) -> None:
+    """The order is read once, with the amount of its first line; one line alone is asked."""
+    header, one, two = (HEADER, ONE, TWO) if "first" in key else BLANK
+    found = of_rows(tmp_path, one, *items, two, header=header)
+    assert (found.questions, found.layout["lines"]) == ({}, key)
+    table = read(tmp_path / "a.csv", found)
+    assert table.frame["amount"].tolist() == [1000, 2000]
+    assert (table.source_file.rows_skipped, table.rejects) == (2, ())
+    asked = of_rows(tmp_path, one, items[0], two, header=header)
+    assert list(asked.questions) == ["lines.column"]
+    answers = {f"lines__{part}": text for part, text in key.items()}
+    told = of_rows(tmp_path, one, items[0], two, header=header, **answers)
+    assert (told.questions, told.layout["lines"]) == ({}, key)
+    assert read(tmp_path / "a.csv", told).source_file.rows_skipped == 1
+
+
+def test_lines_with_amounts_of_their_own_are_asked(tmp_path: Path) -> None:
+    """Each could be a part of its order or all of it; each settled line is money."""
+    items = [ONE.replace("10.00", "4.00").replace(",1,", f",{n},") for n in (2, 3)]
+    assert "lines.column" in of_rows(tmp_path, ONE, *items, TWO).questions
+    settled = of_rows(tmp_path, ONE, *items, TWO, schema=SETTLEMENT_FILE)
+    assert "lines.column" not in settled.questions
+    assert "lines" not in settled.layout
+
+
+def money(value: str, currency: str = "EUR", *, named: str = "currency") -> dict[str, str]:
+    """An amount as an object."""
+    return {"value": value, named: currency}
+
+
+def as_lines(rows: list[dict[str, Any]]) -> bytes:
+    """Objects, one a line."""
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def test_the_currency_of_the_amount_is_that_of_the_order(tmp_path: Path) -> None:
+    """Another amount of the row has a currency of its own, which says nothing of the order."""
+    path = tmp_path / "a.jsonl"
+    rows = [
+        {
+            "order_no": f"A-{n}",
+            "shipping": money("1.00", "USD"),
+            "amount": money(f"{n}0.00", named="currency_code"),
+            "refund_amount": money("1.00"),
+            "status": "paid",
+            "ordered_at": AT,
+        }
+        for n in (1, 2)
+    ]
+    found = of_bytes(path, as_lines(rows))
+    assert found.questions == {}
+    assert found.layout["columns"] == {
+        "amount": "amount.value",
+        "currency": "amount.currency_code",
+        "refund_amount": "refund_amount.value",
+    }
+    assert found.layout["currencies"] == {"refund_amount": "refund_amount.currency"}
+    frame = read(path, found).frame[["amount", "currency"]]
+    assert frame.to_numpy().tolist() == [[1000, "EUR"], [2000, "EUR"]]
+
+
+def test_other_amounts_of_a_settled_row_are_held_to_its_currency(tmp_path: Path) -> None:
+    """A fee in another currency rejects its row."""
+    path = tmp_path / "a.jsonl"
+    header = ["batch_id", "settled_on", "entry_type", "order_no", "transaction_id", "reference_no"]
+    rows: list[dict[str, Any]] = [
+        dict(zip(header, ("B1", "2026-11-21", "capture", f"A-{n}", f"T{n}", ""), strict=True))
+        | {"gross": money(f"{n}0.00"), "fee": money("1.00"), "net": money(f"{n - 1}9.00")}
+        for n in (1, 2)
+    ]
+    found = of_bytes(path, as_lines(rows), schema=SETTLEMENT_FILE)
+    assert found.questions == {}
+    assert found.layout["currencies"] == {"fee": "fee.currency", "net": "net.currency"}
+    assert read(path, found, schema=SETTLEMENT_FILE).frame["net"].tolist() == [900, 1900]
+    rows[1]["fee"] = money("1.00", "USD")
+    path.write_bytes(as_lines(rows))
+    table = read(path, found, schema=SETTLEMENT_FILE)
+    assert [reject.line for reject in table.rejects] == [2]
+
+
+def test_a_layout_is_written_as_toml_reads_it() -> None:
+    """Names with quotes, tabs and accents, lists, numbers and true; comments tell what is left."""
+    layout = {
+        "times": "%d.%m.%Y",
+        "delimiter": "\t",
+        "columns": {"amount": 'Betrag "brutto"'},
+        "words": {"status": {"en attente": "pending", "Rück": "refunded"}},
+        "turned": ["fee"],
+        "short_decimals": True,
+        "trailer": {"word": "Summe", "rows": 2},
+    }
+    questions = {"words.status.x": 'which "one"?'}
+    proposal = Proposal(layout, questions, ("reference_no",), ("Kunde",))
+    text = layout_text(proposal, table="[layout]", files="a-*.csv")
+    assert tomllib.loads(text)["layout"] == {"files": "a-*.csv", "questions": questions, **layout}
+    assert "# not read: Kunde" in text
+    assert "for no column is it: reference_no" in text
+
+
+def test_the_pattern_of_names_leaves_out_their_numbers() -> None:
+    """Days and counters differ from file to file; all else is part of the name."""
+    assert pattern_of(["orders-2026-11-20.csv", "orders-2026-11-21.csv"]) == "orders-*.csv"
+    assert pattern_of(["a.csv", "b.csv"]) == "*.csv"
