@@ -143,7 +143,7 @@ def test_an_engine_that_takes_no_line_for_evidence_is_found(
 
 @pytest.mark.parametrize("state", ["rejected", "in_doubt"])
 def test_a_refund_of_nothing_needs_no_verdict(case: Any, tmp_path: Path, state: str) -> None:
-    """T8: it asked for no money, and stands alone; a cancellation of 0.00 is judged all the same."""
+    """T8: it asked for no money, and stands alone; a cancellation of 0.00 is judged."""
     case.ledger().move("refund", state, order_no="R", amount=0)
     case.move("cancel", state, order_no="C", amount=0)
     proof = prove(case.sources(), rules=case.rules, as_of=case.as_of, previous=case.previous)
