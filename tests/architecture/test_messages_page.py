@@ -26,7 +26,7 @@ ASIDE = frozenset(
     {
         *("steps/ground/desk.py", "steps/ground/desk.py", "steps/ground/identity.py"),
         *("steps/money/by_hand.py", "steps/money/approve.py", "steps/night/notices.py"),
-        *("store/database/migrations", "store/database/roles.py", "store/people/code_book.py"),
+        *("store/database/migrations", "store/database/roles.py", "store/people/decision_rows.py"),
     }
 )
 """What people say at the desk or by hand, what rings, and upgrades: no night stops there."""

@@ -14,13 +14,11 @@ AT = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
 
 
 def universe(*order_nos: str) -> pa.Table:
-    """Keys that a night asked about."""
     rows = [{"merchant_id": "100042", "account_id": "100042001", "order_no": n} for n in order_nos]
     return pa.Table.from_pylist(rows, schema=SCHEMAS["universe"].columns)
 
 
 def orders(*amounts: int) -> pa.Table:
-    """Orders W0, W1, ... of these amounts in EUR."""
     rows = [
         {
             "merchant_id": "100042",
@@ -40,7 +38,6 @@ def orders(*amounts: int) -> pa.Table:
 
 
 def about(step: str = "inputs", **changed: str) -> About:
-    """Whose step it is."""
     told = {
         "run_id": "20261120-1a2b3c4d",
         "merchant_id": "100042",
@@ -56,7 +53,6 @@ def about(step: str = "inputs", **changed: str) -> About:
 
 
 def parts(*amounts: int) -> list[Part]:
-    """Two tables and a text."""
     return [
         Rows.of(orders(*amounts), schema=SCHEMAS["orders"]),
         Rows.of(universe("W0", "W1"), schema=SCHEMAS["universe"]),
@@ -70,7 +66,6 @@ def written(
     crash_point: Callable[[str], None] = lambda _: None,
     **changed: str,
 ) -> Sealed:
-    """The inputs of a night with orders of these amounts."""
     return write_step(
         storage,
         night=NIGHT,

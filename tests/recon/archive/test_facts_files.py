@@ -28,12 +28,10 @@ PARTS = [pa.table([pa.array(numbers)], schema=NUMBERS.columns) for numbers in ([
 
 
 def written(storage: Storage) -> FactsFile:
-    """A file of two parts."""
     return write_facts(storage, PARTS, folder=FOLDER, schema=NUMBERS, doing="not kept")
 
 
 def read(storage: Storage, file: FactsFile) -> list[int]:
-    """Its rows."""
     table = read_facts(storage, file, schema=NUMBERS, doing="not read")
     numbers: list[int] = table["key"].to_pylist()
     return numbers
@@ -51,7 +49,6 @@ def test_rows_come_back_in_their_order(tmp_path: Path) -> None:
 
 
 def test_rows_come_back_from_s3(server: ThreadedMotoServer, bucket: str) -> None:
-    """As they do from a folder."""
     storage = storage_of(server, bucket)
 
     file = written(storage)
@@ -94,7 +91,6 @@ def test_a_file_that_is_another_is_refused_by_name(
 def test_a_file_that_was_looked_at_once_is_looked_at_again_where_it_was_written_since(
     tmp_path: Path,
 ) -> None:
-    """By whoever reads it by path."""
     storage = LocalStorage(tmp_path)
     file = written(storage)
     with facts_at([(storage, file)], doing="not read") as paths:

@@ -22,13 +22,11 @@ BUCKETS = count(1)
 
 @pytest.fixture
 def bucket() -> str:
-    """Its name."""
     return f"books{next(BUCKETS)}"
 
 
 @pytest.fixture
 def server(bucket: str) -> Iterator[S3Server]:
-    """A storage that has one more bucket."""
     with serving_s3(bucket) as server:
         yield server
 
@@ -39,7 +37,6 @@ def impatient() -> Patience:
 
 
 def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
-    """The archive as an operator declares it."""
     settings = ArchiveSettings(
         path=f"s3://{bucket}/archive",
         endpoint=server.address,

@@ -25,7 +25,6 @@ def test_a_file_says_what_each_column_is(name: str) -> None:
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_rows_are_sorted_by_columns_that_the_file_has(name: str) -> None:
-    """The key names columns of the file, each once."""
     schema = SCHEMAS[name]
     assert schema.key
     assert len({*schema.key}) == len(schema.key)
@@ -34,6 +33,5 @@ def test_rows_are_sorted_by_columns_that_the_file_has(name: str) -> None:
 
 @pytest.mark.parametrize("schema", ANSWER_SCHEMAS.values(), ids=ANSWER_SCHEMAS)
 def test_files_of_answers_are_described_as_well(schema: FileSchema) -> None:
-    """Each column has words for people, and rows are sorted by columns that are there."""
     assert all((field.metadata or {}).get(b"doc") for field in schema.columns)
     assert {*schema.key} <= {*schema.columns.names}

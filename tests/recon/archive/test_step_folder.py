@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import resource
@@ -11,8 +12,23 @@ from pathlib import Path
 import pytest
 
 from recon.archive import storage
-from recon.archive.step_folder import Part, find_sealed, sealed_step, step_problems, write_step
+from recon.archive.step_folder import (
+    BegunStep,
+    FileEntry,
+    Manifest,
+    Part,
+    Sealed,
+    begin_step,
+    end_step,
+    find_sealed,
+    manifest_bytes,
+    manifest_of,
+    sealed_step,
+    step_problems,
+    write_step,
+)
 from recon.archive.storage import UNFINISHED, LocalStorage
+from recon.model.errors import ArchiveBrokenError
 from tests.recon.archive.planted import NIGHT, about, parts, written
 
 FOLDER = f"{NIGHT}/inputs"
@@ -126,18 +142,6 @@ def test_a_step_is_its_files_and_a_manifest_that_names_them(tmp_path: Path) -> N
     assert sealed_step(storage, folder=FOLDER) == sealed
 
 
-def test_the_same_step_again_writes_nothing(tmp_path: Path) -> None:
-    """Nothing sealed is opened for writing, by a step that is done again neither."""
-    storage = LocalStorage(tmp_path)
-    first = written(storage, 4200, 100)
-    times = {name: (tmp_path / name).stat().st_mtime_ns for name in storage.names("")}
-
-    again = written(storage, 4200, 100, history_before=f"9:{'b' * 64}")
-
-    assert again == first
-    assert {name: (tmp_path / name).stat().st_mtime_ns for name in storage.names("")} == times
-
-
 def test_a_step_that_says_something_else_stands_beside_the_first(tmp_path: Path) -> None:
     """An earlier attempt stays whole under another name, and its hash still finds it."""
     storage = LocalStorage(tmp_path)
@@ -225,19 +229,6 @@ def test_whatever_happens_to_a_file_is_seen_and_named(
     assert re.search(sentence, problem)
 
 
-def test_a_step_that_was_changed_is_not_taken_for_the_one_that_was_written(tmp_path: Path) -> None:
-    """Done again, a step whose file was changed is written anew, and the changed one kept aside."""
-    storage = LocalStorage(tmp_path)
-    first = written(storage, 4200, 100)
-    _flip(tmp_path / FOLDER)
-
-    again = written(storage, 4200, 100)
-
-    assert again == first
-    assert step_problems(storage, again) == []
-    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
-
-
 def test_a_step_in_its_own_folder_is_found_without_a_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,3 +251,120 @@ def test_a_step_in_its_own_folder_is_found_without_a_list(
     kept = find_sealed(storage, night=NIGHT, step="inputs", sha256=first.sha256)
     assert kept is not None
     assert (kept.folder, listed) == (f"{FOLDER}.aside-1", [NIGHT])
+
+
+def begun(storage: LocalStorage, *amounts: int) -> BegunStep:
+    return begin_step(storage, folder=FOLDER, parts=lambda: parts(*amounts)[:1])
+
+
+def ended(storage: LocalStorage, step: BegunStep, *amounts: int) -> Sealed:
+    first, *rest = parts(*amounts)
+    return end_step(storage, step, about=about(), first=lambda: [first], rest=rest)
+
+
+def lying(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / FOLDER).iterdir())
+
+
+def test_both_goes_together_are_the_step(tmp_path: Path) -> None:
+    """The same manifest, and every file as it names it; nothing is sealed before the end."""
+    storage = LocalStorage(tmp_path)
+    step = begun(storage, 4200)
+    assert lying(tmp_path) == ["orders.parquet"]
+    assert sealed_step(storage, folder=FOLDER) is None
+
+    sealed = ended(storage, step, 4200)
+    assert step_problems(storage, sealed) == []
+    assert sealed == written(LocalStorage(tmp_path / "other"), 4200)
+
+
+def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
+    """Whoever begins again writes its own files, and finds none of another's."""
+    storage = LocalStorage(tmp_path)
+    with storage.writing(f"{FOLDER}/ledger.parquet") as file:
+        file.write(b"half of a night")
+    begun(storage, 1)
+
+    assert step_problems(storage, ended(storage, begun(storage, 4200), 4200)) == []
+
+
+def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
+    """Begun and ended once more, no file of it is written, and its hash stays the same."""
+    storage = LocalStorage(tmp_path)
+    sealed = ended(storage, begun(storage, 4200), 4200)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / FOLDER).iterdir()}
+
+    step = begun(storage, 4200)
+    assert step.is_sealed
+    assert step.entries == sealed.manifest.files[:1]
+    assert ended(storage, step, 4200) == sealed
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / FOLDER).iterdir()} == before
+    assert storage.folders(NIGHT) == [FOLDER]
+
+
+@pytest.mark.parametrize("change", ["first", "rest", "bytes", "manifest", "meanwhile"])
+def test_a_step_that_says_something_else_stays_under_another_name(
+    tmp_path: Path, change: str
+) -> None:
+    """Whether its first files differ or the others, or it is not as it was sealed."""
+    storage = LocalStorage(tmp_path)
+    ended(storage, begun(storage, 4200), 4200)
+    if change == "bytes":
+        (tmp_path / FOLDER / "orders.parquet").write_bytes(b"PAR1")
+    if change == "manifest":
+        (tmp_path / FOLDER / "manifest.json").write_bytes(b"{}")
+    amount = 4300 if change == "first" else 4200
+    first, *rest = parts(amount)
+    step = begun(storage, amount)
+    if change == "meanwhile":
+        (tmp_path / FOLDER / "universe.parquet").write_bytes(b"PAR1")
+    rest = rest[:1] if change == "rest" else rest
+    sealed = end_step(storage, step, about=about(), first=lambda: [first], rest=rest)
+
+    assert step_problems(storage, sealed) == []
+    assert [entry.name for entry in sealed.manifest.files] == [first.name, *(p.name for p in rest)]
+    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
+
+
+ENTRY = FileEntry("orders.parquet", 2, 900, "1" * 64, "orders/1", "2" * 64)
+
+
+def test_a_manifest_comes_back_as_it_was_written() -> None:
+    manifest = Manifest(about(), (ENTRY,))
+
+    assert manifest_of(manifest_bytes(manifest), name="m") == manifest
+
+
+def test_a_format_from_the_future_is_refused_by_name() -> None:
+    """A later version's manifest may mean what this one cannot know."""
+    document = json.loads(manifest_bytes(Manifest(about(), (ENTRY,))))
+    later = json.dumps(document | {"format": "recon night/2"}).encode()
+
+    with pytest.raises(ArchiveBrokenError, match=r"recon night/2.*knows 'recon night/1'"):
+        manifest_of(later, name="inputs/manifest.json")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"\xff\xfe",
+        b'{"format": "recon night/1"}',
+        b'{"format": "recon night/1", "files": [{"name": "a"}], "absent": []}',
+        b"[" * 100_000,
+    ],
+)
+def test_what_is_no_manifest_is_refused_by_name(content: bytes) -> None:
+    with pytest.raises(ArchiveBrokenError, match=r"inputs/manifest\.json of the archive"):
+        manifest_of(content, name="inputs/manifest.json")
+
+
+def test_the_same_content_after_another_link_is_the_same() -> None:
+    """A step that was written twice says the same, whatever the history did in between."""
+    once = Manifest(about(), (ENTRY,))
+    again = Manifest(about(history_before=f"9:{'b' * 64}"), (ENTRY,))
+    other = Manifest(about(rules_digest="6" * 64), (ENTRY,))
+
+    assert once.same_content(again)
+    assert not once.same_content(other)

@@ -29,7 +29,7 @@ CHANGES = [
     ("amount = amount + 100", "its amount is"),
     ("kind = 'cancel'", "its kind is cancel, bound was refund"),
 ]
-"""Each field is changed in `tests/recon/store/money/test_bound_rows.py`."""
+"""Each field is changed in `tests/recon/store/database/test_record.py`."""
 
 
 def wait_for_two(merchant: Any) -> None:

@@ -31,13 +31,11 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture
 def storages(tmp_path: Path) -> StorageOf:
-    """The archive of every account."""
     return archive_of(LocalStorage(tmp_path / "archive"))
 
 
 @pytest.fixture
 def run(store: Store) -> Iterator[Run]:
-    """An active run of the demo account's night, which holds its account."""
     request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
     with store.writing() as connection:
         runs.start(connection, request, run_id="r1", as_of=AS_OF, now=NOW)

@@ -16,7 +16,6 @@ AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 
 
 def archive_of(folder: LocalStorage) -> StorageOf:
-    """One archive for every account."""
     return lambda _: folder
 
 

@@ -21,7 +21,6 @@ def keep_lines(
     storages: StorageOf,
     rejects: Sequence[Reject] = (),
 ) -> None:
-    """Keep one version of a file with these lines (SETTLEMENT_COLUMNS)."""
     storage = storages(run.account)
     settled = settlement_rows.written(lines, run=run, storage=storage)
     with store.writing() as connection:

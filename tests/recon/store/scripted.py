@@ -1,6 +1,7 @@
 """A gateway that answers as it is told, and approved captures to send to it."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
@@ -17,8 +18,10 @@ from recon.gateway_client import (
     UnknownOutcomeError,
 )
 from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.instruction import Instruction
 from recon.instructions.money_requests import GatewayOfMoney
 from recon.instructions.planning import Action, Known, plan
+from recon.instructions.sender import Journal, Sender, Sent
 from recon.model.words import GatewayState, InstructionKind
 from recon.store.database.engine import Store
 from recon.store.money import instruction_rows
@@ -62,37 +65,68 @@ class ScriptedGateway(GatewayOfMoney):
         return reply_of(*[outcome] * len(request.rows))
 
 
-def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:
-    """Planned, approved by rule, and ready to be sent."""
+CAPTURE = Action(
+    action_id=1,
+    file_id=1,
+    file_name="orders.csv",
+    line=1,
+    merchant_id="100042",
+    account_id="100042001",
+    order_no="A-1",
+    transaction_id="",
+    kind=InstructionKind.CAPTURE,
+    currency="EUR",
+    order_amount=1_000,
+    action_amount=None,
+    reason="",
+    request_id="",
+)
+"""An action of the account of the fixture `run`."""
+
+
+def planned(store: Store, run: Run, *actions: Action) -> Sequence[Instruction]:
+    """Planned and approved by rule: i001, i002 and so on."""
     ids = count(1)
-    actions = [
-        Action(
-            action_id=n,
-            file_id=1,
-            file_name="orders.csv",
-            line=n,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-            order_no=f"A-{n}",
-            transaction_id="",
-            kind=InstructionKind.CAPTURE,
-            currency="EUR",
-            order_amount=1_000 + n,
-            action_amount=None,
-            reason="",
-            request_id="",
-        )
-        for n in range(1, orders + 1)
-    ]
     made = plan(actions, known=Known(), new_id=lambda: f"i{next(ids):03}", auto_approve=True)
     with store.writing() as connection:
         instruction_rows.save_plan(connection, run, plan=replace(made, links=()), at=AT)
+    return made.new
+
+
+def cleared_captures(store: Store, run: Run, *, orders: int) -> list[Cleared]:
+    """Planned, approved by rule, and ready to be sent."""
+    actions = (
+        replace(CAPTURE, action_id=n, line=n, order_no=f"A-{n}", order_amount=1_000 + n)
+        for n in range(1, orders + 1)
+    )
     return [
         Cleared(
             item, ShownPayment(f"T-{item.order_no}", GatewayState.AUTHORISED, "2000", "EUR", 9_999)
         )
-        for item in made.new
+        for item in planned(store, run, *actions)
     ]
+
+
+def send(
+    store: Store,
+    run: Run,
+    cleared: Sequence[Cleared],
+    *,
+    gateway: GatewayOfMoney,
+    journal: Journal | None = None,
+    crash_point: Callable[[str], None] = lambda _: None,
+    prefix: str = "b",
+) -> Sent:
+    """A pass of the real sender."""
+    numbers = count(1)
+    sender = Sender(
+        gateway=gateway,
+        journal=journal or LoneJournal(store, run, run_id=run.run_id),
+        clock=lambda: AT,
+        new_id=lambda: f"{prefix}{next(numbers)}",
+        crash_point=crash_point,
+    )
+    return asyncio.run(sender.send_all(cleared))
 
 
 def states_of(store: Store) -> list[str]:

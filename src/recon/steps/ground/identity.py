@@ -34,8 +34,7 @@ from recon.store import Connection
 from recon.store.money import endorsement_rows
 from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.people import closed_months, decision_rows
-from recon.store.people.code_book import code_turn
-from recon.store.people.decision_rows import FirstWord, PersonsWord
+from recon.store.people.decision_rows import FirstWord, PersonsWord, code_turn
 
 CODE_SECONDS = 30
 CODE_WINDOW_STEPS = 1

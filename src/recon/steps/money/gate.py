@@ -50,7 +50,7 @@ from recon.store.money import bound_rows, case_rows, instruction_rows, sending_r
 from recon.store.money.endorsement_rows import ALLOW_SENDING, Endorsed, override
 from recon.store.money.instruction_rows import move
 from recon.store.money.sending_rows import Stopped
-from recon.store.nights import answer_parts, facts_rows, journal_rows, order_rows, proofs, runs
+from recon.store.nights import answer_parts, facts_rows, journal_rows, order_rows, runs
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 
@@ -369,7 +369,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             # Files are opened where the history bound that they are these, and not before.
             files = facts_rows.of_night(connection, run)
             stored = facts_rows.stored_rows(files, storages=storages_of(environment))
-        totals = proofs.before_money(
+        totals = sending_rows.before_money(
             connection, run, in_files=stored, universe=asked, phase=BASELINE
         )
         unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)

@@ -37,8 +37,8 @@ from recon.store.money import sending_rows
 from recon.store.money.bound_rows import refuse_changed_rows
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.instruction_rows import find
+from recon.store.money.sending_rows import MAY_HAVE_MOVED
 from recon.store.nights import runs
-from recon.store.nights.proofs import MAY_HAVE_MOVED
 from recon.store.schema import attempt, batch, instruction
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, account_of
 

@@ -1,13 +1,19 @@
 """What people decide: words on lists and overrides, verdicts, releases; used and wrong codes."""
 
 import json
-from collections.abc import Collection, Sequence
+import os
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
+from recon.model.errors import ConfigurationError
+from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
 from recon.store.database.record import AGREEMENT, RELEASE, VERDICT, record
 from recon.store.schema import agreement, release, used_code, verdict, wrong_code
@@ -321,6 +327,56 @@ def take_back_release(connection: Connection, run_id: str, *, word: PersonsWord)
     nobody, of = {"first_by": "", "first_authenticated": False}, {"run_id": run_id}
     why = {"why": f"{word.in_words} took it back"}
     record(connection, RELEASE, nobody, of=of, event=VOID, at=word.at, details=why)
+
+
+_CODES = (used_code, wrong_code)
+"""Where the desk alone writes they lie in a file beside its key: in the database of the nights
+whoever has their login could take rows away, and guess again or use a code that was seen. The
+sandbox's desk has no file of its own and keeps them there."""
+
+
+@contextmanager
+def code_turn(path: Path | None, *, store: Store) -> Iterator[Connection]:
+    """One transaction over the codes; nobody else looks or writes meanwhile.
+
+    Raises:
+        ConfigurationError: the file cannot be made.
+    """
+    if path is None:
+        with store.writing() as connection:
+            yield connection
+        return
+    if not path.exists():
+        _make(path)
+    with closing(_opened(path)) as book, book.writing() as connection:
+        yield connection
+
+
+def _make(path: Path) -> None:
+    """Put an empty book in its place, unless somebody else did meanwhile.
+
+    It gets its name when it is whole: SQLite waits for nobody where two turn one file to its log
+    at the same time, and closing the file once would end the locks that others hold on it.
+    """
+    try:
+        # For its owner alone, as the log beside it will be.
+        number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".new")
+        os.close(number)
+        draft = Path(name)
+        try:
+            with closing(_opened(draft)) as book, book.writing() as connection:
+                used_code.metadata.create_all(connection, tables=_CODES)
+            with suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            draft.unlink()
+    except OSError as error:
+        msg = f"the desk's book of codes {path} cannot be written: {error.strerror}"
+        raise ConfigurationError(msg) from error
+
+
+def _opened(path: Path) -> Store:
+    return Store(parse_url(f"sqlite:///{path}"))
 
 
 def use_code(connection: Connection, person: str, *, time_step: int, at: datetime) -> bool:

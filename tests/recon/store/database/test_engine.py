@@ -1,17 +1,22 @@
+import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
 from contextlib import closing
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, func, select, text
 
 from recon.model.errors import ConfigurationError, StoreError, StoreLockedError
+from recon.model.nights import Mode, NightRequest
 from recon.store.database import engine
-from recon.store.database.engine import Store, check_settings, open_store, parse_url
+from recon.store.database.engine import COMPILED, Store, check_settings, open_store, parse_url
 from recon.store.database.migrate import upgrade
+from recon.store.nights import runs
+from recon.store.schema import run as run_table
 
 
 def test_a_lost_update_is_impossible(store: Store) -> None:
@@ -46,7 +51,6 @@ def test_a_lost_update_is_impossible(store: Store) -> None:
 
 
 def test_settings_of_money_took_effect(sqlite_url: str) -> None:
-    """A SQLite database is in WAL with full synchronisation, on writers and readers."""
     store = open_store(sqlite_url)
     with store.writing() as writer, store.reading() as reader:
         found = {
@@ -62,7 +66,6 @@ def test_settings_of_money_took_effect(sqlite_url: str) -> None:
 def test_a_setting_that_did_not_take_is_refused(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A database that does not take a setting is not used for money."""
     store = Store(parse_url(sqlite_url))
     monkeypatch.setattr(engine, "SQLITE_PRAGMAS", {"journal_mode": "never"})
 
@@ -72,21 +75,20 @@ def test_a_setting_that_did_not_take_is_refused(
 
 
 @pytest.mark.postgresql
-def test_postgresql_that_forgets_commits_is_refused(postgresql_url: str) -> None:
-    """PostgreSQL with synchronous_commit off is refused in words."""
-    store = Store(parse_url(postgresql_url + "&options=-c%20synchronous_commit%3Doff"))
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("synchronous_commit%3Doff", "synchronous_commit off"),
+        ("default_transaction_read_only%3Don", "read-only"),
+    ],
+)
+def test_postgresql_that_forgets_commits_is_refused(
+    postgresql_url: str, setting: str, words: str
+) -> None:
+    """And a standby, at the start and not in mid-night."""
+    store = Store(parse_url(f"{postgresql_url}&options=-c%20{setting}"))
 
-    with pytest.raises(StoreError, match="synchronous_commit off"):
-        check_settings(store)
-    store.close()
-
-
-@pytest.mark.postgresql
-def test_postgresql_that_is_read_only_is_refused(postgresql_url: str) -> None:
-    """A standby or read-only PostgreSQL is refused at the start, not in mid-night."""
-    store = Store(parse_url(postgresql_url + "&options=-c%20default_transaction_read_only%3Don"))
-
-    with pytest.raises(StoreError, match="read-only"):
+    with pytest.raises(StoreError, match=words):
         check_settings(store)
     store.close()
 
@@ -95,7 +97,6 @@ def test_postgresql_that_is_read_only_is_refused(postgresql_url: str) -> None:
 def test_a_locked_database_is_one_sentence(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A writer that meets another process's lock says so, and that nothing was written."""
     path = Path(sqlite_url.removeprefix("sqlite:///"))
     holding = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
@@ -142,13 +143,11 @@ def _write_what_may_not_be(connection: Connection) -> None:
     ],
 )
 def test_other_databases_are_refused(url: str, words: str) -> None:
-    """Only a SQLite file or PostgreSQL is accepted."""
     with pytest.raises(ConfigurationError, match=words):
         parse_url(url)
 
 
 def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
-    """A file that is no database says that it is damaged and what to do."""
     (tmp_path / "r.sqlite").write_bytes(b"SQLite format 3\0" + b"x" * 5_000)
 
     with pytest.raises(StoreError, match="damaged"):
@@ -156,7 +155,6 @@ def test_a_damaged_database_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
-    """A database with other tables gets none of ours."""
     path = tmp_path / "other.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE theirs (n INTEGER)")
@@ -166,13 +164,42 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    """Opening makes no database; only the upgrade does."""
     with pytest.raises(ConfigurationError, match="recon db upgrade"):
         open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
     assert not (tmp_path / "r.sqlite").exists()
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """A database in a folder that does not exist is refused with the folder's name."""
     with pytest.raises(ConfigurationError, match="missing"):
         upgrade(f"sqlite:///{tmp_path / 'missing' / 'r.sqlite'}")
+
+
+NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
+NIGHT = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
+
+
+def _rows(url: str) -> int:
+    query = select(func.count()).select_from(run_table).where(run_table.c.run_id != "nobody")
+    store = Store(parse_url(url))
+    with store.writing() as writer, store.reading() as reader:
+        counts = {connection.execute(query).scalar_one() for connection in (writer, reader)}
+    store.close()
+    (count,) = counts
+    return int(count)
+
+
+def test_a_statement_is_compiled_once_for_all_databases(migrated: Path, tmp_path: Path) -> None:
+    """Another engine and another database take what the first compiled, and answer for itself."""
+    empty, other = (
+        f"sqlite:///{shutil.copy(migrated, tmp_path / name)}" for name in ("empty", "other")
+    )
+    store = Store(parse_url(other))
+    with store.writing() as connection:
+        runs.start(connection, NIGHT, run_id="night-1", as_of=NOW, now=NOW)
+    store.close()
+    first = _rows(empty)
+    compiled = len(COMPILED)
+    second = _rows(other)
+
+    assert (first, second) == (0, 1)
+    assert len(COMPILED) == compiled > 0

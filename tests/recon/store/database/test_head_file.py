@@ -1,16 +1,20 @@
 import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert
 
 from recon.model.errors import OutputError
-from recon.store.database.history import Head
-from recon.store.database.outside_heads import HeadFile, NotedHead
+from recon.store.database import history
+from recon.store.database.engine import Store
+from recon.store.database.history import Event, Head
+from recon.store.database.outside_heads import HeadFile, NotedHead, OutsideHeads, problem_of
+from recon.store.schema import batch
 
 AT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 
@@ -35,40 +39,24 @@ def _same(head: Head) -> Head:
     return head
 
 
-def test_the_newest_note_is_read(tmp_path: Path) -> None:
-    """Notes are added at the end; the last one counts."""
+def test_the_newest_whole_note_is_read(tmp_path: Path) -> None:
+    """Half a line that a crash left is no note, nor the beginning of the next one."""
     side = HeadFile(tmp_path)
+    newest = [newest_note(side)]
     for head in (Head(3, "hash-3"), Head(7, "hash-7")):
         side.note(partial(_same, head), of="run-1", at=AT)
+        with side.path.open("a") as file:
+            file.write('{"sequence": 9, "ha')
+        newest.append(newest_note(side))
 
-    noted = newest_note(side)
-
-    assert noted is not None
-    assert (noted.head, noted.of) == (Head(7, "hash-7"), "run-1")
-    assert len(side.path.read_text().splitlines()) == 2
-
-
-def test_without_a_file_there_is_no_note(tmp_path: Path) -> None:
-    """A first night has nothing to compare with."""
-    assert newest_note(HeadFile(tmp_path)) is None
-
-
-def test_a_note_that_a_crash_cut_off_does_not_count(tmp_path: Path) -> None:
-    """Half a line is not a note; the whole one before it is."""
-    side = HeadFile(tmp_path)
-    side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
-    with side.path.open("a") as file:
-        file.write('{"sequence": 9, "ha')
-
-    noted = newest_note(side)
-
-    assert noted is not None
-    assert noted.head.sequence == 3
+    assert newest == [
+        None,
+        *(NotedHead(Head(n, f"hash-{n}"), "run-1", AT.isoformat()) for n in (3, 7)),
+    ]
 
 
 @pytest.mark.parametrize("line", ["nothing", "[]", '{"sequence": "x", "hash": ""}', "7"])
 def test_a_changed_note_is_no_reason_to_go_on(tmp_path: Path, line: str) -> None:
-    """A file that somebody edited ends in a sentence that names it."""
     side = HeadFile(tmp_path)
     side.path.write_text(line + "\n")
 
@@ -77,25 +65,10 @@ def test_a_changed_note_is_no_reason_to_go_on(tmp_path: Path, line: str) -> None
 
 
 def test_a_folder_that_cannot_be_written_stops_the_sender(tmp_path: Path) -> None:
-    """Without its note a batch must not leave."""
     side = HeadFile(tmp_path / "gone")
 
     with pytest.raises(OutputError, match="nothing more is sent"):
         side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
-
-
-def test_a_note_after_one_that_was_cut_off_is_whole(tmp_path: Path) -> None:
-    """What a crash left is not the beginning of the next line, or no night would go on."""
-    side = HeadFile(tmp_path)
-    side.note(lambda: Head(3, "hash-3"), of="run-1", at=AT)
-    with side.path.open("a") as file:
-        file.write('{"sequence": 9, "ha')
-    side.note(lambda: Head(7, "hash-7"), of="run-2", at=AT)
-
-    noted = newest_note(side)
-
-    assert noted is not None
-    assert noted.head == Head(7, "hash-7")
 
 
 def test_a_note_that_the_disk_took_in_part_is_no_note(tmp_path: Path) -> None:
@@ -146,3 +119,139 @@ def test_what_somebody_put_in_its_place_is_neither_read_nor_written(
         side.note(partial(_same, Head(3, "hash-3")), of="run-1", at=AT)
 
     assert victim.read_bytes() == b"bytes without an end of line"
+
+
+ACCOUNT = ("100042", "100042001")
+WITHDRAWN = Event("instruction", "i1", "withdrawn", {})
+
+
+@pytest.fixture
+def noted(store: Store, tmp_path: Path) -> HeadFile:
+    file = HeadFile(tmp_path)
+    store.outside = OutsideHeads({ACCOUNT: file})
+    return file
+
+
+def add(store: Store, *events: Event) -> history.Head:
+    with store.writing() as connection:
+        return history.append(connection, events, at=AT)
+
+
+@pytest.mark.parametrize(
+    ("entity", "event"),
+    [
+        ("instruction", "withdrawn"),
+        ("instruction", "needs_human"),
+        ("instruction", "resolved_not_applied"),
+        ("switch", "stopped"),
+        ("release", "released by"),
+        ("verdict", "proposed"),
+        ("approval", "void"),
+        ("agreement", "first"),
+        ("break", "answered"),
+        ("case", "opened"),
+        ("run", "reported"),
+        ("something", "that nobody thought of yet"),
+    ],
+)
+def test_what_restricts_is_noted_pending_and_then_for_good(
+    store: Store, noted: HeadFile, entity: str, event: str
+) -> None:
+    """Whatever is not known to be harmless: the link stands outside once it is committed."""
+    head = add(store, Event(entity, "x", event, {}))
+
+    lines = noted.path.read_text().splitlines()
+    assert ['"pending":true' in line for line in lines] == [True, False]
+    assert [one.head for one in noted.standing().notes] == [head]
+
+
+@pytest.mark.parametrize(
+    ("entity", "event"),
+    [("instruction", "in_flight"), ("batch", "claimed"), ("batch", "closed"), ("run", "started")],
+)
+def test_what_the_sender_notes_itself_is_not_noted_twice(
+    store: Store, noted: HeadFile, entity: str, event: str
+) -> None:
+    """A batch costs the disk what it did: its claim is noted once, before it leaves."""
+    add(store, Event(entity, "x", event, {}))
+
+    assert not noted.path.exists()
+
+
+def test_a_transaction_that_did_not_happen_binds_nobody(store: Store, noted: HeadFile) -> None:
+    """A pending note whose link is not in the history: the commit never happened."""
+    noted.note(lambda: history.Head(1, "ab" * 32), of="instruction withdrawn", at=AT, pending=True)
+
+    assert problem_of(noted, accounts=[ACCOUNT], reading=store.reading) == ""
+    assert noted.standing().unresolved
+
+
+def test_an_error_within_the_transaction_notes_nothing(store: Store, noted: HeadFile) -> None:
+    """Nor does what a connection of the pool did before count for its next transaction."""
+    with suppress(RuntimeError), store.writing() as connection:
+        history.append(connection, [WITHDRAWN], at=AT)
+        raise RuntimeError
+    with store.writing():
+        pass
+
+    assert not noted.path.exists()
+
+
+def test_a_restriction_holds_although_it_cannot_be_noted(store: Store, tmp_path: Path) -> None:
+    """To stop is never refused for want of a file; the person hears what is missing."""
+    (tmp_path / "history-head.jsonl").mkdir()
+    store.outside = OutsideHeads({ACCOUNT: HeadFile(tmp_path)})
+    with pytest.raises(OutputError, match="instruction withdrawn: that stands in the database"):
+        add(store, WITHDRAWN)
+    with store.reading() as connection:
+        assert history.head(connection).sequence == 1
+
+
+def test_every_account_hears_of_it(store: Store, tmp_path: Path) -> None:
+    """A list or a stop spans accounts; a folder that is not there yet has nothing to lose."""
+    files = {("m", name): HeadFile(tmp_path / name) for name in ("a", "b", "new")}
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    store.outside = OutsideHeads(files)
+    head = add(store, WITHDRAWN)
+
+    newest = [newest_note(file) for file in files.values()]
+    assert [note and note.head for note in newest] == [head, head, None]
+
+
+def test_a_database_that_sent_money_needs_its_notes(store: Store, noted: HeadFile) -> None:
+    """A claim without a single note is no first night; another account's claim is none of ours."""
+    with store.writing() as connection:
+        row = {
+            "batch_id": "b1",
+            "run_id": "r1",
+            "merchant_id": ACCOUNT[0],
+            "account_id": ACCOUNT[1],
+            "kind": "refund",
+            "rows": 1,
+            "state": "closed",
+            "body": b"{}",
+            "claimed_at": AT,
+        }
+        connection.execute(insert(batch), row)
+        history.append(connection, [Event("batch", "b1", history.CLAIMED, {})], at=AT)
+    add(store, WITHDRAWN)
+
+    assert "sent a batch of account 100042/100042001 at 2026-11-21 02:00 UTC" in problem_of(
+        noted, accounts=[ACCOUNT], reading=store.reading
+    )
+    assert problem_of(noted, accounts=[("100042", "2")], reading=store.reading) == ""
+    assert newest_note(noted) is None
+
+
+def test_each_note_since_the_acceptance_must_be_there(store: Store, noted: HeadFile) -> None:
+    """Not the newest alone: what another database wrote in between is found, too."""
+    add(store, WITHDRAWN)
+    noted.note(lambda: history.Head(1, "cd" * 32), of="run other", at=AT)
+    own = add(store, Event("batch", "b", "claimed", {}))
+    noted.note(lambda: own, of="run own", at=AT)
+    before = problem_of(noted, accounts=[ACCOUNT], reading=store.reading)
+    noted.note(lambda: own, of="restore accepted", at=AT)
+
+    assert "noted history 1 of run other" in before
+    assert problem_of(noted, accounts=[ACCOUNT], reading=store.reading) == ""

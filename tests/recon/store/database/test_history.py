@@ -1,5 +1,7 @@
+import os
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -7,7 +9,15 @@ from sqlalchemy import text
 from recon.model.errors import StoreError
 from recon.store.database import history
 from recon.store.database.engine import Store
-from recon.store.database.history import GENESIS, Event, Head
+from recon.store.database.history import (
+    FILE_NAME,
+    GENESIS,
+    NOTHING,
+    Event,
+    Head,
+    keep_verified,
+    verified,
+)
 
 AT = datetime(2026, 11, 21, 2, 0, 0, 123456, tzinfo=UTC)
 
@@ -21,7 +31,6 @@ def _grown(store: Store, *, events: int = 5) -> None:
 
 
 def _changed(store: Store, change: str) -> None:
-    """Change the history past its triggers."""
     with store.writing() as connection:
         if store.is_sqlite:
             connection.execute(text("DROP TRIGGER history_no_update"))
@@ -32,7 +41,6 @@ def _changed(store: Store, change: str) -> None:
 
 
 def test_an_untouched_chain_closes(store: Store) -> None:
-    """A chain that nobody touched verifies up to its head."""
     _grown(store)
     with store.reading() as connection:
         head, problem = history.verify(connection)
@@ -65,7 +73,6 @@ def test_the_first_broken_link_is_named(store: Store, change: str) -> None:
     "change", ["UPDATE history SET event = 'x'", "DELETE FROM history WHERE sequence = 5"]
 )
 def test_the_database_itself_refuses_changes(store: Store, change: str) -> None:
-    """UPDATE and DELETE of the history are refused by triggers."""
     _grown(store)
 
     with pytest.raises(StoreError), store.writing() as connection:
@@ -73,7 +80,6 @@ def test_the_database_itself_refuses_changes(store: Store, change: str) -> None:
 
 
 def test_an_event_exists_only_with_its_transaction(store: Store) -> None:
-    """What is rolled back leaves no event behind."""
 
     def fail_after_the_event() -> None:
         with store.writing() as connection:
@@ -119,23 +125,11 @@ def test_a_link_that_is_not_there_is_vouched_for_by_nothing(store: Store, claime
         assert history.has_link(connection, Head(0, history.GENESIS))
 
 
-def test_a_walk_from_a_verified_link_reads_only_what_came_after(store: Store) -> None:
-    """The part before is taken as it was found; the whole walk still sees a change there."""
-    _grown(store)
-    with store.reading() as connection:
-        middle = Head(3, history.hashes_of(connection, [3])[3])
-    _changed(store, "UPDATE history SET data = '{\"n\":9}' WHERE sequence = 2")
-    with store.reading() as connection:
-        from_middle = history.verify(connection, after=middle)
-        whole = history.verify(connection)
-
-        assert from_middle == (history.head(connection), "")
-    assert "history 2" in whole[1]
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [
+        # The part before is taken as it was found; the whole walk still sees a change there.
+        ("UPDATE history SET event = 'x' WHERE sequence = 2", ""),
         ("UPDATE history SET event = 'x' WHERE sequence = 4", "history 4"),
         ("UPDATE history SET event = 'x' WHERE sequence = 5", "history 5"),
         ("DELETE FROM history WHERE sequence = 4", "history 4"),
@@ -144,12 +138,51 @@ def test_a_walk_from_a_verified_link_reads_only_what_came_after(store: Store) ->
 def test_a_walk_from_a_verified_link_finds_what_was_changed_since(
     store: Store, change: str, named: str
 ) -> None:
-    """Also the very first link after it."""
+    """Also the very first link after it, and reads no other."""
     _grown(store)
     with store.reading() as connection:
         middle = Head(3, history.hashes_of(connection, [3])[3])
     _changed(store, change)
     with store.reading() as connection:
         _, problem = history.verify(connection, after=middle)
+        _, whole = history.verify(connection)
 
-    assert named in problem
+    assert (named in problem, bool(problem)) == (True, bool(named))
+    assert (named or "history 2") in whole
+
+
+HEAD = Head(7, "ab" * 32)
+
+
+def test_a_verified_head_is_read_as_it_was_kept(tmp_path: Path) -> None:
+    keep_verified(tmp_path, Head(3, "cd" * 32))
+    keep_verified(tmp_path, HEAD)
+
+    assert verified(tmp_path) == HEAD
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"sequence": 7}', '{"sequence":"x","hash":"y"}'])
+def test_a_file_that_cannot_be_read_means_a_whole_walk(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE_NAME).write_text(text)
+
+    assert verified(tmp_path) == NOTHING
+
+
+def test_a_folder_that_is_not_there_costs_only_work(tmp_path: Path) -> None:
+    """Where nothing can be kept, the next night walks the whole chain."""
+    keep_verified(tmp_path / "gone", HEAD)
+
+    assert verified(tmp_path / "gone") == NOTHING
+
+
+def test_a_link_that_somebody_planted_leads_it_nowhere(tmp_path: Path) -> None:
+    """Under the name of the file, or of a draft that could be guessed."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    for name in (FILE_NAME, f"{FILE_NAME}.{os.getpid()}"):
+        (tmp_path / name).symlink_to(victim)
+
+    keep_verified(tmp_path, HEAD)
+
+    assert (verified(tmp_path), victim.read_text()) == (HEAD, "mine")

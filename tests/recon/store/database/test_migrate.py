@@ -15,7 +15,6 @@ from recon.store.schema import run
 
 
 def test_migrations_make_exactly_the_tables_of_the_schema(store: Store) -> None:
-    """What the migrations build is what the code expects, on both databases."""
     with store.reading() as connection:
         difference = compare_metadata(MigrationContext.configure(connection), run.metadata)
 
@@ -26,14 +25,12 @@ def test_migrations_make_exactly_the_tables_of_the_schema(store: Store) -> None:
 
 
 def test_upgrade_twice_changes_nothing(tmp_path: Path) -> None:
-    """An upgraded database is upgraded again without an error."""
     url = f"sqlite:///{tmp_path / 'r.sqlite'}"
 
     assert [upgrade(url), upgrade(url)] == [newest_revision()] * 2
 
 
 def test_a_database_without_tables_is_refused_with_the_command(tmp_path: Path) -> None:
-    """A database that was never upgraded names the command that does it."""
     (tmp_path / "r.sqlite").touch()
     store = open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
 
@@ -44,7 +41,6 @@ def test_a_database_without_tables_is_refused_with_the_command(tmp_path: Path) -
 
 @pytest.fixture
 def sqlite_path(migrated: Path, tmp_path: Path) -> Path:
-    """A database that the program of today made."""
     return Path(shutil.copy(migrated, tmp_path / "recon.sqlite"))
 
 
@@ -119,7 +115,6 @@ def test_rows_that_refer_to_nothing_stop_the_upgrade(next_release: Path) -> None
 def test_a_database_of_a_version_that_is_not_known_is_left_as_it_is(
     sqlite_path: Path, revision: str, sentence: str
 ) -> None:
-    """One of before the first release, or of a newer program, is called what it is."""
     with closing(sqlite3.connect(sqlite_path)) as other, other:
         other.execute("UPDATE alembic_version SET version_num = ?", (revision,))
 
@@ -130,7 +125,6 @@ def test_a_database_of_a_version_that_is_not_known_is_left_as_it_is(
 
 
 def test_a_night_calls_a_newer_database_newer(sqlite_path: Path) -> None:
-    """After a program was put back, nobody is told to upgrade what is ahead already."""
     with closing(sqlite3.connect(sqlite_path)) as other, other:
         other.execute("UPDATE alembic_version SET version_num = '0099'")
 

@@ -51,12 +51,10 @@ PAYOUT = replace(CAPTURE, kind=InstructionKind.PAYOUT, amount=500, currency="EUR
 
 
 def word(by: str, seconds: int = 0) -> PersonsWord:
-    """What somebody says, with a code where it is Jo Ahn."""
     return PersonsWord(by, authenticated=by == "Jo Ahn", at=AT + timedelta(seconds=seconds))
 
 
 def speak(store: Store, run: Run) -> None:
-    """Rows of every table, written as the product writes them."""
     cleared_captures(store, run, orders=2)
     with store.writing() as connection:
         sending_rows.turn_switch(connection, stop=True, by="Jo Ahn", reason="a drill", at=AT)
@@ -145,31 +143,26 @@ def finish(connection: Any) -> None:
 
 @pytest.fixture
 def spoken(store: Store, run: Run) -> Store:
-    """A store with rows in each bound table."""
     speak(store, run)
     return store
 
 
 def problems(store: Store) -> list[str]:
-    """What the verifier says of all tables."""
     with store.reading() as connection:
         return list(changed_in(connection, BOUND_TABLES))
 
 
 def first_row(connection: Any, bound: Bound) -> dict[str, Any]:
-    """The first row of a table, and what finds it."""
     own = bound.table.primary_key.columns.values()
     row = connection.execute(select(bound.table).order_by(*own).limit(1)).mappings().one()
     return dict(row)
 
 
 def is_row(bound: Bound, row: dict[str, Any]) -> list[Any]:
-    """The conditions that find one row."""
     return [column == row[column.name] for column in bound.table.primary_key]
 
 
 def another(column: Any, before: Any) -> Any:
-    """A value of the same type that is not the one before."""
     if isinstance(column.type, Boolean):
         return not before
     if isinstance(column.type, Instant):
@@ -230,7 +223,6 @@ def test_every_bound_column_is_named_with_table_and_key(spoken: Store, table: st
 
 
 def write(connection: Any, bound: Bound, row: dict[str, Any], *, becomes: dict[str, Any]) -> None:
-    """Another row in its place."""
     connection.execute(update(bound.table).where(*is_row(bound, row)).values(becomes))
 
 
@@ -264,7 +256,6 @@ def test_a_row_that_is_gone_or_was_made_up_is_named(spoken: Store, table: str) -
 
 
 def test_a_row_twice_under_one_key_is_found(spoken: Store) -> None:
-    """A second answer that says to be the same one stands in no event."""
     (bound,) = (each for name, each in TABLES.items() if name == "break_answer")
     with spoken.writing() as connection:
         copy = first_row(connection, bound) | {"answer_id": 99, "merchant_id": "another"}
@@ -324,7 +315,6 @@ def test_a_date_that_is_none_is_told_and_never_read(spoken: Store) -> None:
 
 
 def test_one_entity_is_looked_at_alone(spoken: Store) -> None:
-    """A night's own check names nothing of another night."""
     with spoken.writing() as connection:
         connection.execute(update(run).values(verdict="RECONCILED"))
         assert len(list(changed(connection, RUN, of="r1"))) == 1
@@ -333,7 +323,6 @@ def test_one_entity_is_looked_at_alone(spoken: Store) -> None:
 
 
 def told(item: Instruction, *, bound: dict[str, Any]) -> str:
-    """What a payout says otherwise."""
     return difference(INSTRUCTION, terms_of(item), then=bound)
 
 

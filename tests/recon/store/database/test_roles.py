@@ -21,7 +21,6 @@ from recon.store.database.migrate import upgrade
 from recon.store.database.roles import (
     CHANGING,
     COMPUTED,
-    DECIDED,
     FOLLOWING,
     PRIVATE,
     SAID,
@@ -48,13 +47,11 @@ PEOPLE_ALONE = (
 )
 BOTH = "history order_file reject_end sending_switch"
 """Who adds rows to which table, written out once more: a new table is red until it stands here."""
-MONEY = "answer_part attempt batch instruction notification run"
-"""What a night sends by, and what it learns: no word of people makes a row of these."""
+REMOVING = ("DELETE FROM {} WHERE false", "TRUNCATE {}", "DROP TABLE {}")
 
 
 @pytest.fixture(scope="module")
 def server(postgresql_url: str) -> Iterator[psycopg.Connection]:
-    """A migrated database with the three roles; the connection is its owner's."""
     with psycopg.connect(postgresql_url, autocommit=True) as connection:
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
@@ -77,7 +74,6 @@ def is_refused(server: psycopg.Connection, role: str, statement: sql.Composable)
 
 
 def update_of(table: str, column: str) -> sql.Composed:
-    """A statement that changes one column of no row."""
     text = "UPDATE {table} SET {column} = {column} WHERE false"
     return sql.SQL(text).format(table=sql.Identifier(table), column=sql.Identifier(column))
 
@@ -96,49 +92,18 @@ def test_a_night_changes_only_the_columns_it_must(server: psycopg.Connection, ta
 
 
 def adding(table: Table) -> sql.Composed:
-    """A statement that adds no row."""
     text = "INSERT INTO {table} SELECT * FROM {table} WHERE false"
     return sql.SQL(text).format(table=sql.Identifier(table.name))
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_only_the_desk_writes_what_people_say(server: psycopg.Connection, table: Table) -> None:
-    """The night adds nothing to the tables of words, the desk nothing to those of nights."""
-    by_people = {**SAID, **FOLLOWING}.keys() - DECIDED
-
-    assert is_refused(server, "recon_app", adding(table)) is (table.name in SAID)
-    assert is_refused(server, "recon_people", adding(table)) is (table.name not in by_people)
-
-
-def test_every_table_has_its_writer(server: psycopg.Connection) -> None:
+def test_only_the_desk_writes_what_people_say(server: psycopg.Connection) -> None:
     """Tried at the server, table by table, against a list that shares nothing with the grants."""
     decided = [*NIGHTS_ALONE.split(), *PEOPLE_ALONE.split(), *BOTH.split()]
     assert sorted(decided) == sorted(table.name for table in TABLES)
-    tables = {table.name: table for table in TABLES}
-    for name in decided:
-        refused = {
-            role: is_refused(server, role, adding(tables[name]))
-            for role in ("recon_app", "recon_people")
-        }
-        assert refused["recon_app"] is (name in PEOPLE_ALONE.split()), name
-        assert refused["recon_people"] is (name in NIGHTS_ALONE.split()), name
-
-
-@pytest.mark.parametrize("table", MONEY.split())
-def test_people_alone_send_nothing_and_change_no_journal(
-    server: psycopg.Connection, table: str
-) -> None:
-    """No claim, no reply, no answer, no run is theirs to make; of what was said nothing goes."""
-    (known,) = (one for one in TABLES if one.name == table)
-    assert is_refused(server, "recon_people", adding(known))
-    for name in (table, "history", "endorsement"):
-        for verb in ("DELETE FROM {} WHERE false", "TRUNCATE {}", "DROP TABLE {}"):
-            statement = sql.SQL(verb).format(sql.Identifier(name))
-            assert is_refused(server, "recon_people", statement), verb
-    for name in ("history", "endorsement", "batch", "attempt"):
-        columns = next(one for one in TABLES if one.name == name).columns
-        for column in columns:
-            assert is_refused(server, "recon_people", update_of(name, column.name))
+    for table in TABLES:
+        for role, may_not in (("recon_app", PEOPLE_ALONE), ("recon_people", NIGHTS_ALONE)):
+            is_others = table.name in may_not.split()
+            assert is_refused(server, role, adding(table)) is is_others, (role, table.name)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
@@ -152,14 +117,15 @@ def test_the_desk_changes_only_what_a_word_changes(
         for column in table.columns
         if is_refused(server, "recon_people", update_of(table.name, column.name))
     }
-    remove = sql.SQL("DELETE FROM {} WHERE false").format(sql.Identifier(table.name))
 
     assert refused == {column.name for column in table.columns} - set(may)
-    assert is_refused(server, "recon_people", remove)
+    for verb in REMOVING:
+        statement = sql.SQL(verb).format(sql.Identifier(table.name))
+        assert is_refused(server, "recon_people", statement), verb
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-@pytest.mark.parametrize("verb", ["DELETE FROM {} WHERE false", "TRUNCATE {}", "DROP TABLE {}"])
+@pytest.mark.parametrize("verb", REMOVING)
 def test_a_night_removes_only_what_it_computes(
     server: psycopg.Connection, table: Table, verb: str
 ) -> None:
@@ -184,7 +150,6 @@ def test_a_night_removes_only_what_it_computes(
     ],
 )
 def test_nobody_changes_a_table_or_a_rule(server: psycopg.Connection, role: str, text: str) -> None:
-    """Tables, triggers, the version and roles are nobody's to change, nor the host's files."""
     assert is_refused(server, role, sql.SQL(text))
 
 
@@ -206,7 +171,6 @@ def test_a_reader_reads_and_nothing_else(server: psycopg.Connection, table: Tabl
 
 
 def test_the_owner_of_the_tables_migrates(server: psycopg.Connection) -> None:
-    """The third role may do what a migration does."""
     statement = sql.SQL("ALTER TABLE run ADD COLUMN later int")
 
     assert not is_refused(server, "recon_migrate", statement)
@@ -231,7 +195,6 @@ def played_by_psql(url: str, *, text: str) -> tuple[int, str]:
 
 
 def owners(url: str) -> set[str]:
-    """Who owns the tables."""
     with psycopg.connect(url) as connection:
         rows = connection.execute("SELECT tableowner FROM pg_tables WHERE schemaname = 'public'")
         return {str(owner) for (owner,) in rows}
@@ -266,7 +229,6 @@ def test_an_owner_who_is_no_superuser_gives_the_rights_and_upgrades_again(
 def test_a_login_without_rights_is_told_what_to_run(
     server: psycopg.Connection, postgresql_url: str
 ) -> None:
-    """The sentence names the table and the command whose SQL gives the rights."""
     server.execute("CREATE ROLE nobody_yet LOGIN")
     server.execute("GRANT USAGE ON SCHEMA public TO nobody_yet")
     url = make_url(postgresql_url).set(username="nobody_yet").render_as_string(hide_password=False)
@@ -276,7 +238,6 @@ def test_a_login_without_rights_is_told_what_to_run(
 
 
 def read(store: Store) -> None:
-    """Look at any table."""
     with store.reading() as connection:
         runs.get(connection, "r1")
 

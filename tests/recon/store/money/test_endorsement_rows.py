@@ -2,19 +2,26 @@
 
 from datetime import UTC, datetime
 
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import delete, insert, update
 
 from recon.desk.endorsement import Endorsement, Kind, endorse, instant
-from recon.desk.held_keys import SANDBOX_KEYS
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.store.database.engine import Store
-from recon.store.money.endorsement_rows import Endorsed, named_database, next_sequence, save
+from recon.store.money.endorsement_rows import (
+    Endorsed,
+    OpenedWords,
+    named_database,
+    next_sequence,
+    save,
+)
 from recon.store.schema import endorsement
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 
 
 def said(store: Store, *people: str, subject: str = "r1", kind: Kind = Kind.RELEASE) -> None:
-    """The words of some approvers about one run."""
     assert SANDBOX_KEYS.private is not None
     with store.writing() as connection:
         for person in people:
@@ -37,13 +44,11 @@ def said(store: Store, *people: str, subject: str = "r1", kind: Kind = Kind.RELE
 
 
 def problem(store: Store) -> str:
-    """What is said of the release of run r1."""
     with store.reading() as connection:
         return Endorsed(SANDBOX_KEYS).release_problem(connection, "r1")
 
 
 def broken(store: Store) -> list[str]:
-    """What is no endorsement of the desk."""
     with store.reading() as connection:
         return list(Endorsed(SANDBOX_KEYS).broken(connection))
 
@@ -77,3 +82,52 @@ def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
     told = broken(store)
     assert any("endorsement 4" in one and "not the desk's" in one for one in told)
     assert any("endorsement 2 is missing" in one for one in told)
+
+
+def test_words_are_opened_once(store: Store) -> None:
+    words = OpenedWords(SANDBOX_KEYS)
+    said(store, "jo")
+    with store.reading() as connection:
+        assert [one.person for one in words.words(connection)] == ["jo"]
+    said(store, "kim")
+    with store.reading() as connection:
+        assert [one.person for one in words.words(connection)] == ["jo", "kim"]
+        assert list(words.broken(connection)) == []
+        assert words.taken_away(connection) == ""
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3])
+def test_each_missing_word_is_told(store: Store, gone: int) -> None:
+    said(store, "jo", "kim", "lee")
+    with store.writing() as connection:
+        connection.execute(delete(endorsement).where(endorsement.c.sequence == gone))
+    with store.reading() as connection:
+        words = OpenedWords(SANDBOX_KEYS)
+        assert f"endorsement {gone} is gone" in words.taken_away(connection)
+        assert f"endorsement {gone} " in next(words.broken(connection))
+
+
+def test_all_words_missing_is_told(store: Store) -> None:
+    """An empty table is no database in which nobody spoke."""
+    said(store, "jo", "kim")
+    with store.writing() as connection:
+        connection.execute(delete(endorsement))
+    with store.reading() as connection:
+        assert "endorsement 1 is gone" in OpenedWords(SANDBOX_KEYS).taken_away(connection)
+
+
+def test_without_a_key_nothing_is_opened(store: Store) -> None:
+    said(store, "jo")
+    with store.reading() as connection:
+        words = OpenedWords(NO_KEYS)
+        assert words.words(connection) == []
+
+
+def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
+    """Nothing rests on what was said before the first word that holds."""
+    said(store, "jo", "kim")
+    key = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
+    with store.reading() as connection:
+        words = OpenedWords(HeldKeys(key, None, must_be_proven=True))
+        assert words.words(connection) == []
+        assert words.taken_away(connection) == ""

@@ -1,14 +1,14 @@
-import asyncio
-from collections.abc import Callable, Sequence
-from itertools import count
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, select
+from sqlalchemy import Engine, event, select, update
 
-from recon.gateway_client import RawReply, ReplyOutcome
+from recon.gateway_client import BatchReply, RawReply, ReplyOutcome
+from recon.gateway_client.payouts import PayoutRecord
+from recon.gateway_client.replies import RowOutcome
 from recon.instructions.eligibility import Cleared
-from recon.instructions.sender import Sender, Sent
 from recon.model.errors import Defect, NightHeldError
 from recon.model.nights import Mode, NightRequest
 from recon.store.database import history
@@ -18,34 +18,19 @@ from recon.store.money.instruction_rows import OpenBatch
 from recon.store.money.journal import StoredJournal
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from recon.store.schema import batch
-from tests.recon.instructions.sample_instructions import not_sent, reply_of, silence
-from tests.recon.store.scripted import AT, LoneJournal, ScriptedGateway, cleared_captures, states_of
+from recon.store.schema import attempt, batch, instruction
+from tests.recon.instructions.sample_instructions import not_sent, reply_of, request_of, silence
+from tests.recon.store.scripted import (
+    AT,
+    ScriptedGateway,
+    cleared_captures,
+    send,
+    states_of,
+)
 
 
 class Crash(BaseException):
     """The process ends here."""
-
-
-def _send(
-    store: Store,
-    run: Run,
-    *,
-    cleared: Sequence[Cleared],
-    gateway: ScriptedGateway,
-    crash_point: Callable[[str], None] = lambda _: None,
-    prefix: str = "b",
-) -> Sent:
-    journal = LoneJournal(store, run, run_id=run.run_id)
-    numbers = count(1)
-    sender = Sender(
-        gateway=gateway,
-        journal=journal,
-        clock=lambda: AT,
-        new_id=lambda: f"{prefix}{next(numbers)}",
-        crash_point=crash_point,
-    )
-    return asyncio.run(sender.send_all(cleared))
 
 
 @pytest.mark.parametrize(
@@ -63,15 +48,14 @@ def _send(
 def test_each_answer_has_its_state(store: Store, run: Run, answer: object, state: str) -> None:
     """What an answer proves decides the state; what proves nothing is doubt, never failure."""
     cleared = cleared_captures(store, run, orders=2)
-    _send(store, run, cleared=cleared, gateway=ScriptedGateway(answer))
+    send(store, run, cleared, gateway=ScriptedGateway(answer))
 
     assert states_of(store) == [state, state]
 
 
 def test_batches_have_fifty_rows_at_most(store: Store, run: Run) -> None:
-    """A hundred and one captures go in three batches, every one once."""
     gateway = ScriptedGateway()
-    sent = _send(store, run, cleared=cleared_captures(store, run, orders=101), gateway=gateway)
+    sent = send(store, run, cleared_captures(store, run, orders=101), gateway=gateway)
 
     assert [len(rows) for rows in gateway.reached] == [50, 50, 1]
     assert (sent.batches, sent.rows, sent.stop_reason) == (3, 101, "")
@@ -86,7 +70,7 @@ def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
         asked[text] = values[0] if more[-1] else values
 
     event.listen(Engine, "before_cursor_execute", note)
-    _send(store, run, cleared=cleared, gateway=ScriptedGateway())
+    send(store, run, cleared, gateway=ScriptedGateway())
     event.remove(Engine, "before_cursor_execute", note)
     with store.reading() as connection:
         steps = {
@@ -100,9 +84,8 @@ def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
 
 
 def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) -> None:
-    """A refused connection is tried again as a new batch, three times, and then sending stops."""
     gateway = ScriptedGateway(*[not_sent()] * 9)
-    sent = _send(store, run, cleared=cleared_captures(store, run, orders=60), gateway=gateway)
+    sent = send(store, run, cleared_captures(store, run, orders=60), gateway=gateway)
 
     assert gateway.reached == []
     assert set(states_of(store)) == {"approved"}
@@ -110,9 +93,8 @@ def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) 
 
 
 def test_two_doubtful_batches_stop_the_night(store: Store, run: Run) -> None:
-    """After two batches in a row without an answer nothing more is sent."""
     gateway = ScriptedGateway(silence(), silence())
-    sent = _send(store, run, cleared=cleared_captures(store, run, orders=150), gateway=gateway)
+    sent = send(store, run, cleared_captures(store, run, orders=150), gateway=gateway)
 
     assert len(gateway.reached) == 2
     assert states_of(store).count("approved") == 50
@@ -120,12 +102,11 @@ def test_two_doubtful_batches_stop_the_night(store: Store, run: Run) -> None:
 
 
 def test_an_instruction_is_never_claimed_twice(store: Store, run: Run) -> None:
-    """A second claim of the same instruction changes nothing and sends nothing."""
     cleared = cleared_captures(store, run, orders=3)
-    _send(store, run, cleared=cleared, gateway=ScriptedGateway())
+    send(store, run, cleared, gateway=ScriptedGateway())
     gateway = ScriptedGateway()
 
-    sent = _send(store, run, cleared=cleared, gateway=gateway, prefix="again")
+    sent = send(store, run, cleared, gateway=gateway, prefix="again")
     assert gateway.reached == []
     assert (sent.rows, len(sent.left_out)) == (0, 3)
     with store.reading() as connection:
@@ -137,12 +118,12 @@ def test_a_claim_takes_only_what_is_approved(
 ) -> None:
     """Whatever the last look lets through: the statement that claims asks for the state itself."""
     cleared = cleared_captures(store, run, orders=3)
-    _send(store, run, cleared=cleared[1:2], gateway=ScriptedGateway())
+    send(store, run, cleared[1:2], gateway=ScriptedGateway())
     monkeypatch.setattr("recon.store.money.journal.left_out", lambda *_, **__: {})
     gateway = ScriptedGateway()
 
     with pytest.raises(Defect, match="no longer approved; nothing was sent"):
-        _send(store, run, cleared=cleared, gateway=gateway, prefix="again")
+        send(store, run, cleared, gateway=gateway, prefix="again")
 
     assert gateway.reached == []
     assert sorted(states_of(store)) == ["approved", "approved", "confirmed"]
@@ -155,21 +136,15 @@ POINTS = ("before claim", "after claim", "after send", "after reply", "after rec
 def test_a_crash_leaves_approved_or_in_flight_and_never_half(
     store: Store, run: Run, point: str
 ) -> None:
-    """Wherever the process ends, a row that may have left is on record as in flight or settled."""
 
     def mark(at: str) -> None:
         if at == point:
             raise Crash
 
     gateway = ScriptedGateway()
+    cleared = cleared_captures(store, run, orders=2)
     with pytest.raises(Crash):
-        _send(
-            store,
-            run,
-            cleared=cleared_captures(store, run, orders=2),
-            gateway=gateway,
-            crash_point=mark,
-        )
+        send(store, run, cleared, gateway=gateway, crash_point=mark)
     expected = {"before claim": "approved", "after record": "confirmed"}.get(point, "in_flight")
 
     assert states_of(store) == [expected, expected]
@@ -177,8 +152,7 @@ def test_a_crash_leaves_approved_or_in_flight_and_never_half(
 
 
 def test_every_change_stands_in_a_closed_chain(store: Store, run: Run) -> None:
-    """Claims and outcomes are events of the history, and the chain closes."""
-    _send(store, run, cleared=cleared_captures(store, run, orders=2), gateway=ScriptedGateway())
+    send(store, run, cleared_captures(store, run, orders=2), gateway=ScriptedGateway())
     with store.reading() as connection:
         events = [e.event for e in history.links_of(connection, ["i001"])]
         _, problem = history.verify(connection)
@@ -194,14 +168,13 @@ def test_a_run_that_was_taken_over_sends_nothing_more(store: Store, run: Run) ->
         request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
         runs.start(connection, request, run_id="r2", as_of=AT, now=AT)
     gateway = ScriptedGateway(ReplyOutcome.DONE)
-    sent = _send(store, run, cleared=cleared, gateway=gateway)
+    sent = send(store, run, cleared, gateway=gateway)
 
     assert (states_of(store), gateway.reached) == (["approved", "approved"], [])
     assert "another run took the account over" in sent.stop_reason
 
 
 def _taken_over(store: Store, run: Run) -> None:
-    """Another run starts on the account and doubts what it finds in flight."""
     other = _journal(store, run, run_id="r2")
     with store.writing() as connection:
         request = NightRequest(run.merchant_id, run.account_id, run.business_date, Mode.LIVE)
@@ -290,3 +263,114 @@ def test_a_run_that_was_taken_over_stays_as_it_was_closed(store: Store, run: Run
 
     assert states == {run.run_id: "stopped", "r2": "active"}
     assert told == ["started", "taken over"]
+
+
+Ask = Callable[[StoredJournal], None]
+
+
+def _claim(journal: StoredJournal, rows: Sequence[Cleared]) -> Mapping[str, str]:
+    return journal.claim("b1", rows, request=request_of(rows, body=b"body", sha="sha"), at=AT)
+
+
+def _change(store: Store, wanted: str, **values: object) -> None:
+    with store.writing() as connection:
+        changed = update(instruction).where(instruction.c.instruction_id == wanted)
+        connection.execute(changed.values(**values))
+
+
+def test_a_claim_writes_what_each_row_shows(store: Store, run: Run) -> None:
+    """Payment, baseline, batch and moment of each row; attempts count from what was stored."""
+    cleared = cleared_captures(store, run, orders=3)
+    _change(store, "i002", attempts=4)
+    _claim(_journal(store, run, run_id=run.run_id), cleared)
+    with store.reading() as connection:
+        rows = connection.execute(select(instruction).order_by(instruction.c.line)).all()
+        tries = connection.execute(select(attempt).order_by(attempt.c.position)).all()
+
+    assert [(row.transaction_id, row.payment_amount) for row in rows] == [
+        ("T-A-1", 9_999),
+        ("T-A-2", 9_999),
+        ("T-A-3", 9_999),
+    ]
+    assert {(row.batch_id, row.baseline_status, row.sent_at) for row in rows} == {
+        ("b1", "2000", AT)
+    }
+    assert [(one.instruction_id, one.number) for one in tries] == [
+        ("i001", 1),
+        ("i002", 5),
+        ("i003", 1),
+    ]
+
+
+@pytest.mark.parametrize("state", ["withdrawn", "in_flight", "planned"])
+def test_a_row_that_somebody_else_changed_is_named_and_nothing_is_claimed(
+    store: Store, run: Run, state: str
+) -> None:
+    """The bytes of the request have that row in them, so none of its rows may be claimed."""
+    cleared = cleared_captures(store, run, orders=3)
+    _change(store, "i002", state=state, message="by Ann: not meant")
+    told = _claim(_journal(store, run, run_id=run.run_id), cleared)
+    assert told == {"i002": f"it is {state} since this run looked: by Ann: not meant"}
+    with store.reading() as connection:
+        batches = connection.execute(select(batch)).all()
+
+    assert states_of(store) == ["approved", state, "approved"]
+    assert batches == []
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda journal: journal.release("b1", reason="refused", at=AT),
+        lambda journal: journal.doubt("b1", reason="silence", at=AT),
+        lambda journal: journal.record("b1", reply_of(*[ReplyOutcome.DONE] * 3), at=AT),
+    ],
+    ids=["release", "doubt", "record"],
+)
+@pytest.mark.parametrize("change", [{"state": "needs_human"}, {"batch_id": "b2"}])
+def test_outcomes_go_only_to_rows_in_flight_in_their_batch(
+    store: Store, run: Run, ask: Ask, change: dict[str, str]
+) -> None:
+    """A row that left its batch keeps what was decided of it, and its neighbours wait with it."""
+    cleared = cleared_captures(store, run, orders=3)
+    journal = _journal(store, run, run_id=run.run_id)
+    _claim(journal, cleared)
+    _change(store, "i003", **change)
+    with pytest.raises(Defect, match="i003 is not in flight in batch b1"):
+        ask(journal)
+
+    assert states_of(store) == ["in_flight", "in_flight", change.get("state", "in_flight")]
+
+
+def test_each_row_of_a_batch_gets_its_own_outcome(store: Store, run: Run) -> None:
+    """Outcomes that set different columns are settled by statements of their own."""
+    results = (
+        RowOutcome(0, "T-A-1", "A-1", ReplyOutcome.DONE, "0", "done", refund_reference_id="T-01"),
+        RowOutcome(1, "T-A-2", "A-2", ReplyOutcome.UNKNOWN, "9", "who knows"),
+        RowOutcome(2, "T-A-3", "A-3", ReplyOutcome.NOT_SENT, "", "not sent"),
+        RowOutcome(3, "P-7", "", ReplyOutcome.DONE, "0", "paid", payout=PayoutRecord()),
+        RowOutcome(4, "T-A-5", "A-5", ReplyOutcome.REJECTED, "5", "no"),
+    )
+    cleared = cleared_captures(store, run, orders=5)
+    journal = _journal(store, run, run_id=run.run_id)
+    _claim(journal, cleared)
+    later = datetime(2026, 11, 21, 2, 5, tzinfo=UTC)
+    journal.record("b1", BatchReply(results, return_status="1"), at=later)
+    with store.reading() as connection:
+        rows = connection.execute(select(instruction).order_by(instruction.c.line)).all()
+        tries = connection.execute(select(attempt).order_by(attempt.c.position)).all()
+
+    assert [(row.state, row.outcome_at, row.in_doubt_since) for row in rows] == [
+        ("confirmed", later, None),
+        ("in_doubt", None, later),
+        ("approved", None, None),
+        ("confirmed", later, None),
+        ("rejected", later, None),
+    ]
+    assert [row.transaction_id for row in rows] == ["T-A-1", "T-A-2", "T-A-3", "P-7", "T-A-5"]
+    assert [(row.code, row.message, row.refund_reference_id) for row in rows] == [
+        (one.code, one.message, one.refund_reference_id) for one in results
+    ]
+    assert [(one.outcome, one.code, one.message) for one in tries] == [
+        (one.outcome.value, one.code, one.message) for one in results
+    ]

@@ -5,17 +5,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from recon.model.errors import OutputError, SpillError
+from recon.store.database import history
+from recon.store.database.engine import Store
 from recon.store.money import lasting_journal
+from recon.store.money.journal import StoredJournal
 from recon.store.money.lasting_journal import (
+    NOT_SENT,
     REPLY,
     RESERVE,
     SPILL_BYTES_MAX,
     Spill,
     Spilled,
+    is_to_release,
+    put_reply,
     remove,
 )
+from recon.store.nights.runs import Run
+from recon.store.schema import batch
+from tests.recon.store.scripted import AT, ScriptedGateway, cleared_captures
 
 ANSWER = Spilled(
     kind=REPLY,
@@ -57,7 +67,6 @@ def test_the_room_is_taken_before_and_used_then(tmp_path: Path) -> None:
 def test_no_room_is_said_before_anything_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk is found out when the room is taken."""
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -76,7 +85,6 @@ def test_the_second_place_is_used_when_the_first_cannot_be(tmp_path: Path) -> No
 
 
 def test_an_answer_that_no_place_takes_is_told(tmp_path: Path) -> None:
-    """Then its rows will be in doubt, and the sentence says so."""
     (tmp_path / "reports").write_text("not a folder")
 
     with pytest.raises(OutputError, match="rows will count as in doubt"):
@@ -99,7 +107,6 @@ def test_a_changed_file_is_refused_whole(tmp_path: Path, change: str) -> None:
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    """A name that points elsewhere is no file of ours."""
     kept = Spill([tmp_path])
     path = kept.keep(ANSWER)
     path.rename(tmp_path / "elsewhere")
@@ -130,3 +137,96 @@ def test_two_accounts_in_one_folder_have_a_room_each(tmp_path: Path) -> None:
 
     assert [path.stat().st_size for path in rooms] == [SPILL_BYTES_MAX]
     assert [path for path, _ in other.kept_files()] == [kept]
+
+
+SHA256 = "b" * 64
+
+
+@pytest.fixture
+def journal(store: Store, run: Run) -> StoredJournal:
+    made = StoredJournal(store, run, run_id=run.run_id)
+    ready = cleared_captures(store, run, orders=2)
+    made.claim("b1", ready, request=ScriptedGateway().prepare(ready), at=AT)
+    return made
+
+
+def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
+    standing = journal.standing("b1")
+    assert standing is not None
+    return Spilled(
+        kind=kind,
+        batch_id="b1",
+        body_sha256=standing.body_sha256,
+        at=AT,
+        status=200,
+        headers={"retry-after": "9"},
+        reply=b"DONE",
+        reply_sha256=SHA256 if kind == REPLY else "",
+        **journal.keys,
+    )
+
+
+def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal) -> None:
+    """The batch has its reply and its event; the same file again changes nothing."""
+    for _ in range(2):
+        with store.writing() as connection:
+            put_reply(connection, _spilled(journal), at=AT)
+    with store.reading() as connection:
+        names = ("state", "reply", "replied_at", "reply_headers")
+        kept = connection.execute(select(*(batch.c[name] for name in names))).one()
+        events = [event.event for event in history.links_of(connection, ["b1"])]
+
+    assert tuple(kept) == ("replied", b"DONE", AT, '{"retry-after": "9"}')
+    assert events == ["claimed", "reply from file"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"batch_id": "b2"}, "does not know the batch"),
+        ({"body_sha256": "c" * 64}, "has other rows"),
+        ({"run_id": "r9"}, "has other rows"),
+        ({"account_id": "other"}, "has other rows"),
+    ],
+)
+@pytest.mark.parametrize("kind", [REPLY, NOT_SENT])
+def test_what_does_not_fit_is_an_error_for_people(
+    store: Store, journal: StoredJournal, kind: str, changed: dict[str, str], why: str
+) -> None:
+    """Another database, a backup or another batch: said in words, and nothing is changed."""
+    spilled = replace(_spilled(journal, kind=kind), **changed)
+    if kind == NOT_SENT and "batch_id" in changed:
+        # A claim whose commit never arrived asks for nothing.
+        with store.reading() as connection:
+            assert not is_to_release(connection, spilled)
+        return
+    judge = {
+        REPLY: lambda connection: put_reply(connection, spilled, at=AT),
+        NOT_SENT: lambda connection: is_to_release(connection, spilled),
+    }[kind]
+
+    with pytest.raises(SpillError, match=why), store.writing() as connection:
+        judge(connection)
+
+
+def test_a_reply_to_a_batch_that_was_closed_without_it_is_not_guessed(
+    store: Store, journal: StoredJournal
+) -> None:
+    """Its rows are with evidence or people by now; the file stays for them."""
+    journal.doubt("b1", reason="silence", at=AT)
+
+    with pytest.raises(SpillError, match="closed without it"), store.writing() as connection:
+        put_reply(connection, _spilled(journal), at=AT)
+
+
+def test_nothing_is_released_that_was_answered(store: Store, journal: StoredJournal) -> None:
+    """A file that says nothing left, beside a reply: somebody is wrong, people look."""
+    spilled = _spilled(journal, kind=NOT_SENT)
+    with store.reading() as connection:
+        before = is_to_release(connection, spilled)
+    with store.writing() as connection:
+        put_reply(connection, _spilled(journal), at=AT)
+
+    assert before
+    with pytest.raises(SpillError, match="has a reply"), store.reading() as connection:
+        is_to_release(connection, spilled)

@@ -3,9 +3,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recon.model.words import ControlTotal
 from recon.store.database.engine import Store
-from recon.store.nights import answer_parts, proofs
+from recon.store.nights import answer_parts
 from recon.store.nights.answer_parts import BASELINE, AnswerPart
 from recon.store.nights.runs import Run
 
@@ -33,24 +32,6 @@ def _save(store: Store, *parts: AnswerPart, charged_back: tuple[tuple[str, str],
             answer_parts.save(connection, part, charged_back=charged_back)
 
 
-def _failed(totals: tuple[ControlTotal, ...]) -> list[str]:
-    return [total.id for total in totals if not total.passed]
-
-
-def test_an_unanswered_key_fails_t3(store: Store, run: Run) -> None:
-    """A key of the universe without a final answer makes T3 fail before money."""
-    _save(store, ASKED, PART)
-    with store.reading() as connection:
-        asked, answered = answer_parts.counted(connection, run.run_id, phase=BASELINE)
-        before = proofs.before_money(connection, run, in_files=0, universe=asked, phase=BASELINE)
-    _save(store, replace(PART, answered=1))
-    with store.reading() as connection:
-        after = proofs.before_money(connection, run, in_files=0, universe=asked, phase=BASELINE)
-
-    assert (asked, answered) == (3, 2)
-    assert (_failed(before), _failed(after)) == (["T3"], [])
-
-
 def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(
     store: Store, run: Run
 ) -> None:
@@ -63,11 +44,12 @@ def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(
         of_account = answer_parts.of_account(connection, run)
         since = answer_parts.of_account(connection, run, after=9)
         newest = answer_parts.newest(connection)
+        counted = answer_parts.counted(connection, run.run_id, phase=BASELINE)
 
     assert [part.schema_label for part in of_run] == ["asked/1", "replies/1", "replies/1"]
     assert [part.path for part in of_account] == [PART.path, "later"]
     assert [part.path for part in since] == ["later"]
-    assert newest == len({ASKED, PART, later, other})
+    assert (newest, counted) == (len({ASKED, PART, later, other}), (3, 4))
     entry = of_account[0].entry
     assert f"{of_account[0].folder}/{entry.name}" == PART.path
     assert (entry.rows, entry.bytes, entry.sha256, entry.content) == (2, 7, "5", "6")

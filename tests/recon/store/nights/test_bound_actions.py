@@ -18,7 +18,6 @@ NUMBERS = ("line", "amount", "action_amount", "expected_captured_amount", "refun
 
 
 def arrive(store: Store, run: Run, *lines: int) -> None:
-    """An instruction file of an account, with a last row that is another account's."""
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     row = {"order_no": "A-1", "action": "refund", "currency": "EUR", "amount": 1_000}
     rows: list[dict[str, Any]] = [{**place, **row, "line": line} for line in lines]
@@ -40,7 +39,6 @@ def problems(store: Store, run: Run) -> tuple[list[str], list[str]]:
 
 
 def change(store: Store, statement: str) -> None:
-    """Past the code."""
     with store.writing() as connection:
         connection.execute(text(statement))
 
@@ -89,7 +87,6 @@ def test_another_accounts_night_is_not_held_by_it(store: Store, run: Run) -> Non
 
 
 def test_actions_that_are_gone_are_missed(store: Store, run: Run) -> None:
-    """Rows that were taken away ask for nothing; `recon verify` counts what arrived."""
     arrive(store, run, 2, 3)
     change(store, "DELETE FROM order_action WHERE line < 9")
     here, everywhere = problems(store, run)

@@ -1,6 +1,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from recon.store.database.engine import Store
 from recon.store.nights import notification_rows
 from recon.store.nights.notification_rows import (
@@ -27,7 +29,6 @@ def told(
     status: str = "1",
     at: datetime = NOW,
 ) -> GatewayMessage:
-    """One message about a transaction."""
     return GatewayMessage(
         kind=kind,
         identity_sha256=f"identity {number} {kind}",
@@ -94,23 +95,14 @@ def test_orders_told_lately_are_asked_for(store: Store) -> None:
     assert found == {"o2"}
 
 
-def test_cases_are_bounded(store: Store) -> None:
+def test_cases_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flood of refused messages cannot fill the database."""
-    bound = notification_rows.CASES_PER_ACCOUNT_MAX
-    notification_rows.CASES_PER_ACCOUNT_MAX = 2
-    try:
-        with store.writing() as connection:
-            for number in (1, 2, 3, 1):
-                case = {
-                    "problem": "forged",
-                    "reason": "r",
-                    "body_sha256": str(number),
-                    "fields": {},
-                }
-                keep_case(connection, PLACE, case=case, at=NOW)
-            assert counts(connection) == {"kept": 0, "forged": 3}
-    finally:
-        notification_rows.CASES_PER_ACCOUNT_MAX = bound
+    monkeypatch.setattr(notification_rows, "CASES_PER_ACCOUNT_MAX", 2)
+    with store.writing() as connection:
+        for number in (1, 2, 3, 1):
+            case = {"problem": "forged", "reason": "r", "body_sha256": str(number), "fields": {}}
+            keep_case(connection, PLACE, case=case, at=NOW)
+        assert counts(connection) == {"kept": 0, "forged": 3}
 
 
 def test_only_what_the_signature_covers_is_a_signed_state(store: Store) -> None:

@@ -1,19 +1,29 @@
 """What is known of a file of orders; which row stands: `test_stored_orders.py`."""
 
 import hashlib
+import random
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from recon.matching.frames.sources import ORDER_COLUMNS, LoadCounts, frame_of
+from recon.model.business_date import BusinessCalendar
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Reject, SourceFile, SourceKind
+from recon.proof import books_bridge
+from recon.steps.files.arrived_rows import EVER, orders_lack_since
+from recon.steps.files.incomplete import WHOLE_FILE, absent_sha256
 from recon.store.database.engine import Store
 from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.nights.facts_rows import StorageOf, facts_problems
 from recon.store.nights.runs import Run
-from recon.store.nights.stored_orders import StoredOrders
+from recon.store.nights.stored_orders import InView, StoredOrders, hashes_of
 from tests.recon.store.kept_files import keep
 
 OPENING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -88,7 +98,6 @@ def test_lost_rows_that_several_files_brought_are_told_once(
 
 
 def test_a_known_file_is_recognised_by_content(store: Store, run: Run, storages: StorageOf) -> None:
-    """The same bytes under any name are known; other bytes are not."""
     _load(store, run, ORDER, storages=storages)
     with store.reading() as connection:
         files = order_rows.files_of_night(connection, run)
@@ -145,7 +154,6 @@ def test_known_content_under_a_new_name_is_an_arrival_of_no_row(
 
 
 def test_rejects_of_the_newest_version_count(store: Store, run: Run, storages: StorageOf) -> None:
-    """A mended file takes its old rejects away; a night shows those of the newest version."""
     bad = Reject(SourceKind.ORDERS, "orders.csv", 2, "amount", "not an amount", "x", "m", "a", "k")
     _load(store, run, rejects=(bad,), storages=storages)
     with store.reading() as connection:
@@ -166,3 +174,255 @@ def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(
     _load(store, other, {**ORDER, "amount": 9_000}, storages=storages)
 
     assert [amount for _, amount, _ in _current(store, run, storages)] == [10_000, 9_000]
+
+
+SINCE = datetime(2026, 10, 21, tzinfo=UTC)
+LONG_AGO = "2026-01-01T00:00:00Z"
+DECLARED = frozenset({("100042", "100042001"), ("100042", "100042002")})
+
+
+def _order(order_no: str, amount: int = 100, **cells: Any) -> dict[str, Any]:
+    return {**ORDER, "order_no": order_no, "amount": amount, **cells}
+
+
+def test_each_row_leaves_by_one_step(store: Store, run: Run, storages: StorageOf) -> None:
+    """A newer version of a file, a repeat, another account, an old order: one step each."""
+    _load(store, run, _order("A"), _order("B"), storages=storages, name="a.csv")
+    _load(
+        store,
+        run,
+        _order("A"),
+        _order("B", 200),
+        _order("C", account_id="100042002"),
+        _order("D", account_id="100042009"),
+        _order("E", ordered_at=LONG_AGO),
+        _order("F", ordered_at=LONG_AGO),
+        storages=storages,
+        name="a.csv",
+    )
+    with store.reading() as connection:
+        first, now = (StoredOrders(connection, run, storages, until) for until in (1, 2))
+        found = now.steps(InView(SINCE, ["F"]), declared=DECLARED)
+        as_first_read = first.steps(InView(SINCE, []), declared=DECLARED)
+        nobodys = now.undeclared_accounts(DECLARED)
+
+    # A is the row of the first version still; B's successor, and F which is asked about, are new.
+    assert found.steps == {
+        books_bridge.REPEATS: -1,
+        books_bridge.REPLACED: 0,
+        books_bridge.OTHER_ACCOUNTS: -1,
+        books_bridge.UNDECLARED: -1,
+        books_bridge.BEFORE_WINDOW: -1,
+        books_bridge.KNOWN_BEFORE: 1,
+    }
+    assert not any(as_first_read.steps.values())
+    assert found.taken == {"a.csv": LoadCounts(accepted=6, new=4, repeat=1, superseding=1)}
+    assert nobodys == ["100042/100042009"]
+
+
+NOW = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+TONIGHT = date(2026, 11, 20)
+SFTP = "sftp://shop"
+Told = tuple[int, str, bool]
+"""Day of November, name, whether it could be read."""
+
+
+def covered(day: int) -> datetime:
+    return datetime(2026, 11, day + 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("told", "since"),
+    [
+        pytest.param([(20, "a-1", True)], None, id="complete"),
+        pytest.param([], EVER, id="none ever"),
+        pytest.param([(18, "a-1", True)], covered(18), id="none tonight"),
+        pytest.param([(20, "a-1", False)], EVER, id="refused, nothing before"),
+        pytest.param([(18, "a-1", True), (20, "a-2", False)], covered(18), id="refused"),
+        pytest.param([(18, "a", True), (20, "a", False)], covered(18), id="refused, one name"),
+        pytest.param([(20, "a", False), (20, "a", True)], None, id="mended under its name"),
+        pytest.param(
+            [(19, "a-1", True), (20, "a-2", True), (18, "b-1", True), (20, "b-2", False)],
+            covered(18),
+            id="of one sender",
+        ),
+        pytest.param(
+            [(18, "a-1", True), (19, "a-2", False), (20, "b-1", True)],
+            covered(18),
+            id="refused yesterday, nothing since",
+        ),
+        pytest.param(
+            [(18, "a-1", True), (19, "a-2", False), (20, "a-3", True)],
+            None,
+            id="refused yesterday, its sender delivered since",
+        ),
+        pytest.param(
+            [(19, "readme", False), (20, "a-1", True)], None, id="refused yesterday, of nobody"
+        ),
+        pytest.param([(19, "a-1", True), (20, SFTP, False)], covered(19), id="a folder elsewhere"),
+    ],
+)
+def test_payments_may_lack_their_order_since_the_last_complete_file(
+    told: Sequence[Told], since: datetime | None, store: Store, run: Run
+) -> None:
+    """Of the sender whose file is refused tonight, or of all where none has come."""
+    with store.writing() as connection:
+        for number, (day, name, is_read) in enumerate(told):
+            sha256 = absent_sha256(str(number)) if name == SFTP else f"{number}".rjust(64, "f")
+            order_rows.insert_file(
+                connection,
+                replace(run, business_date=date(2026, 11, day)),
+                rejects=[Reject(SourceKind.ORDERS, name, 0, WHOLE_FILE, "unread", "")][is_read:],
+                source=SourceFile(
+                    SourceKind.ORDERS, name, sha256, 1, 1, int(is_read), int(not is_read), 0
+                ),
+                at=NOW,
+            )
+
+    assert run.business_date == TONIGHT
+    with store.reading() as connection:
+        found = orders_lack_since(connection, run, until=10**9, calendar=BusinessCalendar.of())
+    assert found == since
+
+
+def test_a_hash_is_of_its_key_wherever_the_row_stands() -> None:
+    """In a slice, as words of a dictionary, or in chunks; and of another key it is another."""
+    names = ("merchant_id", "account_id", "order_no")
+    rows = [("m", "a", "A-1"), ("m", "b", ""), ("mm", "b", "é, longer than others"), ("a", "m", "")]
+    table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    coded = table.set_column(0, "merchant_id", table["merchant_id"].dictionary_encode())
+    chunks = pa.concat_tables([coded.slice(0, 1), coded.slice(1)]).unify_dictionaries()
+    hashes = hashes_of(table).tolist()
+
+    assert len({*hashes}) == len(rows)
+    assert hashes_of(chunks).tolist() == hashes
+    assert hashes_of(table.slice(2)).tolist() == hashes[2:]
+    assert hashes_of(table.slice(0, 0)).tolist() == []
+
+
+DAY_0 = datetime(2026, 11, 1, tzinfo=UTC)
+ACCOUNTS = ("100042001", "100042002")
+ROWS_OF_A_FILE, FILES = 12, 6
+
+
+class Row(NamedTuple):
+    """A row of an order file; also which day it was ordered and changed on."""
+
+    account: str
+    order_no: str
+    amount: int
+    day: int
+    changed: int | None
+    file: int
+
+
+def _cells(row: Row) -> dict[str, Any]:
+    at = {"ordered_at": (DAY_0 + timedelta(days=row.day)).isoformat()}
+    if row.changed is not None:
+        at["updated_at"] = (DAY_0 + timedelta(days=row.changed)).isoformat()
+    place = {"merchant_id": "100042", "account_id": row.account, "line": 2, "currency": "EUR"}
+    return {**place, **at, "order_no": row.order_no, "amount": row.amount, "status": "paid"}
+
+
+def _standing(files: list[tuple[str, list[Row]]]) -> list[Row]:
+    """What stands after these files, by the rule, one row after another."""
+    words = [row for _, rows in files for row in rows]
+    left = [row for row in words if not _is_over(row, words=words, files=files)]
+    stands: dict[tuple[Any, ...], Row] = {}
+    for row in left:
+        newest = max(_age(other) for other in left if other[:2] == row[:2])
+        if _age(row) == newest:
+            stands.setdefault(row[:5], row)
+    return [*stands.values()]
+
+
+def _age(row: Row) -> int:
+    return -1 if row.changed is None else row.changed
+
+
+def _is_over(row: Row, *, words: list[Row], files: list[tuple[str, list[Row]]]) -> bool:
+    """Whether a newer file of its name speaks anew of its order, and does not say it is older."""
+    again = [
+        other
+        for other in words
+        if other[:2] == row[:2]
+        and other.file > row.file
+        and files[other.file][0] == files[row.file][0]
+    ]
+    versions = {other.file for other in again}
+    if versions == {other.file for other in again if other[:5] == row[:5]}:
+        return False
+    changes = [other.changed for other in again]
+    if row.changed is None or None in changes:
+        return True
+    return max(change for change in changes if change is not None) >= row.changed
+
+
+def _numbers(columns: Iterable[Any]) -> set[str]:
+    return {number for column in columns for number in column.to_pylist()}
+
+
+def _of(frame: pd.DataFrame, *names: str) -> list[tuple[Any, ...]]:
+    return sorted(zip(*(frame[name] for name in names), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_question_is_answered_as_the_rule_says(
+    store: Store, run: Run, storages: StorageOf, seed: int
+) -> None:
+    """By window, number, age and lateness, now and as of each file, of files in any order."""
+    chance = random.Random(seed)
+    files = []
+    for number in range(FILES):
+        rows = [
+            Row(
+                chance.choice(ACCOUNTS),
+                f"O-{chance.randrange(8)}",
+                chance.randrange(2),
+                chance.randrange(number, number + 3),
+                chance.choice((None, 1, 2)),
+                number,
+            )
+            for _ in range(ROWS_OF_A_FILE)
+        ]
+        files.append((chance.choice("ab"), rows))
+    for number, (name, rows) in enumerate(files):
+        frame = frame_of([_cells(row) for row in rows], columns=ORDER_COLUMNS)
+        source = SourceFile(SourceKind.ORDERS, name, f"{number}", 1, len(rows), len(rows), 0, 0)
+        keep(store, run, frame.iloc[:5], frame.iloc[5:], source=source, storages=storages)
+    after = [_standing(files[: number + 1]) for number in range(FILES)]
+    mine = [row for row in after[-1] if row.account == run.account_id]
+    days = [DAY_0 + timedelta(days=day) for day in range(FILES + 3)]
+    with store.reading() as connection:
+        ids = [each.file_id for each in facts_rows.every(connection)]
+        assert [*facts_problems(facts_rows.every(connection), storages=storages)] == []
+        for until, stands in enumerate(after):
+            then = StoredOrders(connection, run, storages, ids[until])
+            for day in (0, 3, 6):
+                frame = then.since(days[day])
+                assert _of(frame, "order_no", "amount", "source") == sorted(
+                    (row.order_no, row.amount, files[row.file][0])
+                    for row in stands
+                    if row.account == run.account_id and row.day >= day
+                )
+            by_key = then.of_keys(ACCOUNTS, order_nos=["O-1", "O-5", "O-99"])
+            assert _of(by_key, "account_id", "order_no", "amount") == sorted(
+                (row.account, row.order_no, row.amount)
+                for row in stands
+                if row.order_no in {"O-1", "O-5"}
+            )
+        orders = StoredOrders(connection, run, storages)
+        since = _numbers(orders.numbers(spans=[(days[4], None)]))
+        late = _numbers(orders.numbers(behind=ids[2], spans=[(days[1], days[5])]))
+        between = _numbers(orders.numbers(spans=[(days[1], days[3]), (days[6], days[7])]))
+        nothing = _numbers(orders.numbers(spans=[]))
+        view = orders.in_view(since=days[6], asked=pa.array(["O-1"]))
+
+    assert since == {row.order_no for row in mine if row.day >= 4}
+    assert late == {row.order_no for row in mine if row.file > 2 and 1 <= row.day < 5}
+    assert between == {row.order_no for row in mine if row.day in {1, 2, 6}}
+    assert nothing == set()
+    seen = {"O-1", *(row.order_no for row in mine if row.day >= 6)}
+    assert sorted(
+        zip(view["order_no"].to_pylist(), view["amount"].to_pylist(), strict=True)
+    ) == sorted((row.order_no, row.amount) for row in mine if row.order_no in seen)

@@ -1,21 +1,19 @@
-from datetime import UTC, datetime
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import text, update
 
-from recon.instructions.planning import Action, Known, plan
 from recon.matching.frames.sources import ORDER_COLUMNS, frame_of
 from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.money import instruction_rows
-from recon.store.nights import facts_rows, proofs
+from recon.store.money import sending_rows
+from recon.store.nights import facts_rows
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 from tests.recon.store.kept_files import keep
-
-AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+from tests.recon.store.scripted import CAPTURE, planned
 
 
 def _file(store: Store, run: Run, storages: StorageOf) -> None:
@@ -38,7 +36,9 @@ def _file(store: Store, run: Run, storages: StorageOf) -> None:
 def _failed(store: Store, run: Run, storages: StorageOf) -> list[str]:
     with store.reading() as connection:
         stored = facts_rows.stored_rows(facts_rows.of_night(connection, run), storages=storages)
-        totals = proofs.before_money(connection, run, in_files=stored, universe=0, phase=BASELINE)
+        totals = sending_rows.before_money(
+            connection, run, in_files=stored, universe=0, phase=BASELINE
+        )
     return [total.id for total in totals if not total.passed]
 
 
@@ -68,7 +68,7 @@ def test_each_total_before_money_sees_its_loss(
     assert _failed(store, run, storages) == failed
 
 
-CAPTURE, REFUND = InstructionKind.CAPTURE, InstructionKind.REFUND
+REFUND = InstructionKind.REFUND
 DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLIED
 
 
@@ -77,9 +77,9 @@ DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLI
     [
         ([(REFUND, 700), (REFUND, 300)], []),
         ([(REFUND, 700), (REFUND, 700)], ["T9"]),
-        ([(CAPTURE, 600), (CAPTURE, 600)], ["T9"]),
-        ([(CAPTURE, 600), (REFUND, 600)], []),
-        ([(CAPTURE, 600), (REFUND, 700)], ["T9"]),
+        ([(InstructionKind.CAPTURE, 600), (InstructionKind.CAPTURE, 600)], ["T9"]),
+        ([(InstructionKind.CAPTURE, 600), (REFUND, 600)], []),
+        ([(InstructionKind.CAPTURE, 600), (REFUND, 700)], ["T9"]),
     ],
 )
 def test_money_beyond_what_a_payment_holds_fails_t9(
@@ -90,29 +90,17 @@ def test_money_beyond_what_a_payment_holds_fails_t9(
     failed: list[str],
 ) -> None:
     """What may have moved: captures up to the payment, refunds up to what was captured of it."""
-    rows = [
-        Action(
-            action_id=number,
-            file_id=1,
-            file_name="orders.csv",
-            line=2,
-            merchant_id=run.merchant_id,
-            account_id=run.account_id,
-            order_no="A",
+    actions = (
+        replace(
+            CAPTURE,
             transaction_id="T1",
             kind=kind,
-            currency="EUR",
-            order_amount=1_000,
             action_amount=amount,
-            reason="",
-            request_id=f"R-{number}",
+            request_id=f"R-{n}",
         )
-        for number, (kind, amount) in enumerate(moved, start=1)
-    ]
-    ids = iter(["i1", "i2"])
-    made = plan(rows, known=Known(), new_id=lambda: next(ids), auto_approve=True)
-    with store.writing() as connection:
-        instruction_rows.save_plan(connection, run, plan=made, at=AT)
+        for n, (kind, amount) in enumerate(moved)
+    )
+    planned(store, run, *actions)
     told = []
     for state in (None, DOUBT, NOT_DONE):
         with store.writing() as connection:

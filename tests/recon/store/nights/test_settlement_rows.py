@@ -1,63 +1,93 @@
+import hashlib
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, LoadCounts, frame_of
+from recon.model.nights import Account
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.nights import bank_rows, settlement_rows
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
-from recon.store.nights.settlement_rows import OLDER, AskedFor, Settlements
+from recon.store.nights.settlement_rows import (
+    OLDER,
+    AskedFor,
+    NightLines,
+    Settlements,
+    frame_of_lines,
+)
 from tests.recon.store.kept_lines import keep_lines
 
 WHOLE = "(whole file)"
 
 
-def save(
-    store: Store, run: Run, storages: StorageOf, name: str, *lines: dict[str, object], bad: str = ""
-) -> None:
-    """Store a settlement file; `bad` is why it stands for something that is not there."""
-    plain = {"batch_id": "B1", "merchant_id": run.merchant_id, "account_id": run.account_id}
-    plain |= {"settled_on": "2026-11-20", "entry_type": "capture", "currency": "EUR"}
-    plain |= {"gross": 100, "fee": 1, "net": 99, "line": 2}
-    rows = [{**plain, **one} for one in lines]
-    rejects = [Reject(SourceKind.SETTLEMENT, name, 0, WHOLE, bad, "")] if bad else []
-    source = SourceFile(
-        SourceKind.SETTLEMENT, name, str(hash(str(rows))), 9, len(rows), len(rows), 0, 0
-    )
-    frame = frame_of(rows, columns=SETTLEMENT_COLUMNS)
-    keep_lines(store, run, frame, source=source, storages=storages, rejects=rejects)
+class Settled:
+    """Settlement files of an account, kept and asked as its night does."""
+
+    def __init__(self, store: Store, run: Run, storages: StorageOf) -> None:
+        self.store, self.run, self.storages = store, run, storages
+
+    def of(self, **changed: Any) -> "Settled":
+        return Settled(self.store, replace(self.run, **changed), self.storages)
+
+    def save(self, name: str, *lines: dict[str, object], bad: str = "") -> None:
+        """Store a file; `bad` is why it stands for something that is not there."""
+        rejects = [Reject(SourceKind.SETTLEMENT, name, 0, WHOLE, bad, "")] if bad else []
+        self.keep(name, *({**self.plain, **one} for one in lines), rejects=rejects)
+
+    @property
+    def plain(self) -> dict[str, object]:
+        plain = {"batch_id": "B1", "settled_on": "2026-11-20", "entry_type": "capture"}
+        place = {"merchant_id": self.run.merchant_id, "account_id": self.run.account_id}
+        return {**plain, **place, "currency": "EUR", "gross": 100, "fee": 1, "net": 99, "line": 2}
+
+    def keep(self, name: str, *rows: dict[str, Any], rejects: Sequence[Reject] = ()) -> None:
+        frame, size = frame_of(rows, columns=SETTLEMENT_COLUMNS), len(rows)
+        sha256 = hashlib.sha256(str(rows).encode()).hexdigest()
+        source = SourceFile(SourceKind.SETTLEMENT, name, sha256, 9, size, size, 0, 0)
+        keep_lines(
+            self.store, self.run, frame, source=source, storages=self.storages, rejects=rejects
+        )
+
+    @contextmanager
+    def asked(self, *, until: int | None = None) -> Iterator[Settlements]:
+        with self.store.reading() as connection:
+            yield Settlements(connection, self.run, self.storages, until)
+
+    def days(self, *, until: int | None = None) -> list[tuple[str, str, int, int]]:
+        """Day, entry type, whether it came late, and what it comes to."""
+        with self.asked(until=until) as settlements:
+            frame = settlements.volumes(since="2026-11-01")
+        names = ("settled_on", "entry_type", "late", "base")
+        return [*zip(*(frame[name].tolist() for name in names), strict=True)]
+
+    def paid_out(self, *accounts: Account) -> pd.DataFrame:
+        with self.store.reading() as connection:
+            return bank_rows.payouts_of(
+                connection, self.run, accounts=accounts, storages=self.storages, until=None
+            )
 
 
-def told(store: Store, run: Run, storages: StorageOf, *, until: int | None = None) -> list[str]:
-    """Order numbers of all lines that count."""
-    with store.reading() as connection:
-        lines = Settlements(connection, run, storages, until).lines(since="", asked=AskedFor.of())
-        return list(lines.frame()["order_no"])
+@pytest.fixture
+def settled(store: Store, run: Run, storages: StorageOf) -> Settled:
+    return Settled(store, run, storages)
 
 
-def test_a_newer_version_takes_the_place_of_the_older_one_whole(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """As of an earlier file the lines are those that counted then."""
-    save(store, run, storages, "settlement/1", {"order_no": "A"}, {"order_no": "B"})
-    save(store, run, storages, "settlement/1", {"order_no": "C"})
-    assert told(store, run, storages) == ["C"]
-    assert told(store, run, storages, until=1) == ["A", "B"]
-
-
-def test_a_line_counts_as_often_as_one_file_tells_it(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_a_line_counts_as_often_as_one_file_tells_it(settled: Settled) -> None:
     """Two of the same in one file are two movements, whichever file came first."""
-    save(store, run, storages, "settlement/1", {"order_no": "A"})
-    save(store, run, storages, "settlement/2", *({"order_no": "A"},) * 2)
-    assert told(store, run, storages) == ["A", "A"]
-    with store.reading() as connection:
-        repeats = Settlements(connection, run, storages, 2).counted().repeats
-        counts = settlement_rows.taken(connection, repeats)
+    settled.save("settlement/1", {"order_no": "A"})
+    settled.save("settlement/2", *({"order_no": "A"},) * 2)
+    with settled.asked(until=2) as asked:
+        counts = settlement_rows.taken(asked.connection, asked.counted().repeats)
     assert counts == {"settlement/2": LoadCounts(2, 1, 1, 0)}
 
 
@@ -70,166 +100,334 @@ def test_a_line_counts_as_often_as_one_file_tells_it(
     ],
 )
 def test_a_line_that_differs_in_any_column_is_a_movement_of_its_own(
-    store: Store, run: Run, storages: StorageOf, other: dict[str, object]
+    settled: Settled, other: dict[str, object]
 ) -> None:
     """Only its number in the file and its tariff make it no other one."""
-    save(store, run, storages, "settlement/1", {})
-    save(store, run, storages, "settlement/2", other)
-    assert len(told(store, run, storages)) == 2
+    settled.save("settlement/1", {})
+    settled.save("settlement/2", other)
+    with settled.asked() as asked:
+        assert asked.counted().repeats.num_rows == 0
 
 
-def test_a_line_that_tells_the_brand_as_well_is_no_second_movement(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """What a contract may go by is kept, and makes no repeat a line of its own."""
-    facts = {"method": "card", "brand": "visa", "region": "EEA"}
-    save(store, run, storages, "settlement/1", {"order_no": "A", **facts})
-    save(store, run, storages, "settlement/2", {"order_no": "A"})
-    with store.reading() as connection:
-        lines = Settlements(connection, run, storages).lines(since="", asked=AskedFor.of())
-        found = lines.frame()
-    assert found[[*facts]].to_dict("records") == [facts]
-
-
-def test_what_is_charged_back_and_paid_out_is_counted_once(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_what_is_charged_back_and_paid_out_is_counted_once(settled: Settled) -> None:
     """Whichever files tell it, and as often as one of them does."""
     back = {"entry_type": "chargeback", "transaction_id": "T", "gross": -100, "net": -101}
     paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
     given_back = {**back, "entry_type": "chargeback_reversal", "gross": 10}
     asked_for = {**paid, "own_reference": "ours"}
     other = {**back, "account_id": "100042002"}
-    save(store, run, storages, "settlement/1", back, paid, given_back)
-    save(store, run, storages, "settlement/2", back, back, paid, {**back, "gross": -30})
-    save(store, run, storages, "settlement/3", asked_for, {"transaction_id": "T"}, other)
-    account = run.merchant_id, run.account_id
-    with store.reading() as connection:
-        assert Settlements(connection, run, storages).charged_back() == {("T", "EUR"): 220}
-        paid_out = bank_rows.payouts_of(
-            connection, run, accounts=[account], storages=storages, until=None
-        )
+    settled.save("settlement/1", back, paid, given_back)
+    settled.save("settlement/2", back, back, paid, {**back, "gross": -30})
+    settled.save("settlement/3", asked_for, {"transaction_id": "T"}, other)
+    with settled.asked() as asked:
+        assert asked.charged_back() == {("T", "EUR"): 220}
+    paid_out = settled.paid_out(settled.run.account)
     assert paid_out[["net", "source"]].to_numpy().tolist() == [[50, "settlement/1"]]
 
 
 def test_pay_outs_of_a_file_that_lies_in_two_inboxes_count_for_each_account(
-    store: Store, run: Run, storages: StorageOf
+    settled: Settled,
 ) -> None:
     """Each account's by its own inbox, once; what another inbox tells of it is no word of it."""
-    other = replace(run, account_id="100042002")
+    other = settled.of(account_id="100042002")
     paid = {"entry_type": "payout", "gross": 50, "fee": 0, "net": 50}
     both = tuple(
-        {**paid, "account_id": each.account_id, "net": net}
-        for each, net in ((run, 50), (other, 70))
+        {**paid, "account_id": each.run.account_id, "net": net}
+        for each, net in ((settled, 50), (other, 70))
     )
-    save(store, run, storages, "settlement/1", *both)
-    save(store, other, storages, "settlement/1", *both)
-    accounts = [(each.merchant_id, each.account_id) for each in (run, other)]
-    with store.reading() as connection:
-        paid_out = bank_rows.payouts_of(
-            connection, run, accounts=accounts, storages=storages, until=None
-        )
+    settled.save("settlement/1", *both)
+    other.save("settlement/1", *both)
+    paid_out = settled.paid_out(settled.run.account, other.run.account)
     assert paid_out[["account_id", "net"]].to_numpy().tolist() == [
-        [run.account_id, 50],
-        [other.account_id, 70],
+        [settled.run.account_id, 50],
+        [other.run.account_id, 70],
     ]
 
 
-def test_batches_are_those_of_every_version_and_of_whichever_inbox(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_batches_are_those_of_every_version_and_of_whichever_inbox(settled: Settled) -> None:
     """An entry of the bank may name any; lines of other accounts name none of this one's."""
-    other = replace(run, account_id="100042002")
-    save(store, run, storages, "settlement/1", {"batch_id": "old"})
-    save(store, run, storages, "settlement/1", {"batch_id": "new"})
-    others = {"batch_id": "theirs", "account_id": other.account_id}
-    beside = {"batch_id": "beside", "account_id": run.account_id}
-    save(store, other, storages, "settlement/2", beside, others)
-    account = run.merchant_id, run.account_id
-    with store.reading() as connection:
-        batches = bank_rows.batch_ids(connection, accounts=[account], storages=storages)
+    other = settled.of(account_id="100042002")
+    settled.save("settlement/1", {"batch_id": "old"})
+    settled.save("settlement/1", {"batch_id": "new"})
+    others = {"batch_id": "theirs", "account_id": other.run.account_id}
+    beside = {"batch_id": "beside", "account_id": settled.run.account_id}
+    other.save("settlement/2", beside, others)
+    with settled.asked() as asked:
+        batches = bank_rows.batch_ids(
+            asked.connection, accounts=[asked.run.account], storages=asked.storages
+        )
     assert batches == {"old", "new", "beside"}
 
 
-def test_a_line_that_names_no_batch_may_be_of_any_that_its_file_tells_of(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_a_line_that_names_no_batch_may_be_of_any_that_its_file_tells_of(settled: Settled) -> None:
     """In its currency; one that names its batch is of that one."""
     rejects = [
         Reject(SourceKind.SETTLEMENT, "settlement/1", 4, "gross", "no number", "x", **cells)
         for cells in ({"currency": "EUR"}, {"currency": "SEK", "batch_id": "B9"})
     ]
-    source = SourceFile(SourceKind.SETTLEMENT, "settlement/1", "s", 9, 4, 2, 2, 0)
-    plain = {"merchant_id": run.merchant_id, "account_id": run.account_id, "currency": "EUR"}
-    plain |= {"gross": 1, "fee": 0, "net": 1, "line": 2}
-    rows = [{**plain, "settled_on": "2026-11-20", "batch_id": each} for each in ("B1", "B2")]
-    lines = frame_of(rows, columns=SETTLEMENT_COLUMNS)
-    keep_lines(store, run, lines, source=source, storages=storages, rejects=rejects)
-    save(store, run, storages, "settlement/2", {"batch_id": "B3"})
-    with store.reading() as connection:
-        unread = Settlements(connection, run, storages).unread_batches(siblings=[])
+    lines = ({**settled.plain, "batch_id": each} for each in ("B1", "B2"))
+    settled.keep("settlement/1", *lines, rejects=rejects)
+    settled.save("settlement/2", {"batch_id": "B3"})
+    with settled.asked() as asked:
+        unread = asked.unread_batches(siblings=[])
     assert unread == {("EUR", ""), ("EUR", "B1"), ("EUR", "B2"), ("SEK", "B9")}
 
 
-def test_older_lines_come_only_with_what_is_asked_about(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
-    """By order number or transaction; what is left of older days comes as sums of its batch."""
-    old = {"settled_on": "2026-01-01"}
-    lines = (
-        {"order_no": "A", **old},
-        {"order_no": "B", **old},
-        {"transaction_id": "T", **old},
-        {"order_no": "A", "entry_type": "payout", **old},
-        {"order_no": "D"},
-    )
-    save(store, run, storages, "settlement/1", *lines)
-    with store.reading() as connection:
-        settled = Settlements(connection, run, storages)
-        asked = AskedFor.of(["A", "A"], ["T", ""])
-        found = settled.lines(since="2026-11-01", asked=asked).frame()
-        assert list(found["order_no"]) == ["", "", "A", "", "D"]
-        summed = found[found["source"].eq(OLDER)]
-        assert sorted(summed["entry_type"]) == ["earlier", "payout"]
-        assert settled.days_told() == ("2026-01-01", "2026-11-20")
-        orders, transactions = settled.names(since="2026-11-01")
-        assert (orders.to_pylist(), transactions) == (["D"], set())
+def test_what_lines_tell_of_is_known_by_name_and_day(settled: Settled) -> None:
+    """The order of a line, or its transaction where it names none; of older ones the first day."""
+    lines = ({"order_no": "A", "settled_on": "2026-01-01"}, {"order_no": "D"}, {"order_no": ""})
+    settled.save("settlement/1", *({**line, "transaction_id": "T"} for line in lines))
+    with settled.asked() as asked:
+        assert asked.days_told() == ("2026-01-01", "2026-11-20")
+        orders, transactions = asked.names(since="2026-11-01")
+        assert (orders.to_pylist(), transactions) == (["D"], {"T"})
 
 
-def test_what_is_missing_is_missing_until_it_comes_right(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_what_is_missing_is_missing_until_it_comes_right(settled: Settled) -> None:
     """On whichever night: the newest version of its name decides."""
-    later = replace(run, business_date=date(2026, 11, 21))
-    save(store, run, storages, "settlement/1", bad="is not there")
-    save(store, later, storages, "settlement/2", bad="is not there")
-    with store.reading() as connection:
-        missing = Settlements(connection, later, storages).missing(whole_file=WHOLE)
-    assert missing == [(run.business_date, "settlement/1"), (later.business_date, "settlement/2")]
-    save(store, later, storages, "settlement/1", {"order_no": "A"})
-    with store.reading() as connection:
-        missing = Settlements(connection, later, storages).missing(whole_file=WHOLE)
-        assert Settlements(connection, later, storages, 2).missing(whole_file=WHOLE) != missing
-    assert missing == [(later.business_date, "settlement/2")]
+    later = settled.of(business_date=date(2026, 11, 21))
+    settled.save("settlement/1", bad="is not there")
+    later.save("settlement/2", bad="is not there")
+    with later.asked() as asked:
+        missing = asked.missing(whole_file=WHOLE)
+    days = settled.run.business_date, later.run.business_date
+    assert missing == [(days[0], "settlement/1"), (days[1], "settlement/2")]
+    later.save("settlement/1", {"order_no": "A"})
+    with later.asked() as asked, later.asked(until=2) as earlier:
+        assert asked.missing(whole_file=WHOLE) == missing[1:]
+        assert earlier.missing(whole_file=WHOLE) == missing
 
 
-def test_evidence_is_found_by_transaction_and_by_our_own_reference(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_evidence_is_found_by_transaction_and_by_our_own_reference(settled: Settled) -> None:
     """Each alone is enough; a line that has neither is not told."""
     lines = (
         {"transaction_id": "T", "reference_no": "by transaction"},
         {"own_reference": "ours", "reference_no": "by reference"},
         {"transaction_id": "other", "own_reference": "", "reference_no": "neither"},
     )
-    save(store, run, storages, "settlement/1", *lines)
-    save(store, run, storages, "settlement/2", *lines[:2])
-    with store.reading() as connection:
+    settled.save("settlement/1", *lines)
+    settled.save("settlement/2", *lines[:2])
+    with settled.asked() as asked:
         both, alone, none = (
-            Settlements(connection, run, storages).evidence(transactions=each, references=ours)
+            asked.evidence(transactions=each, references=ours)
             for each, ours in (({"T", ""}, {"ours", ""}), ({""}, {"ours"}), ({""}, {""}))
         )
 
     assert [each.reference_no for each in both] == ["by transaction", "by reference"]
     assert [each.reference_no for each in alone] == ["by reference"]
     assert none == []
+
+
+def test_days_are_summed_up_by_what_the_newest_files_tell(settled: Settled) -> None:
+    """Amounts without their sign, no pay-out, nothing before the day, repeats once."""
+    lines = (
+        {"order_no": "A"},
+        {"order_no": "B"},
+        {"order_no": "A", "entry_type": "refund", "gross": -30},
+        {"entry_type": "payout"},
+        {"order_no": "O", "settled_on": "2026-10-31"},
+    )
+    settled.save("settlement/1", *lines)
+    settled.save("settlement/2", lines[0])
+    assert settled.days() == [
+        ("2026-11-20", "capture", 0, 200),
+        ("2026-11-20", "refund", 0, 30),
+    ]
+
+
+def test_late_is_what_tells_of_days_that_were_told_before(settled: Settled) -> None:
+    """Of the files of the business date; as of an earlier file it is not there yet."""
+    before = settled.of(business_date=date(2026, 11, 19))
+    before.save("settlement/1", {"order_no": "A", "settled_on": "2026-11-18"})
+    late, new = {"settled_on": "2026-11-17"}, {"settled_on": "2026-11-19"}
+    settled.save("settlement/2", {"order_no": "B", **late}, {"order_no": "C", **new})
+    assert settled.days(until=1) == [("2026-11-18", "capture", 0, 100)]
+    assert settled.days() == [
+        ("2026-11-17", "capture", 1, 100),
+        ("2026-11-18", "capture", 0, 100),
+        ("2026-11-19", "capture", 0, 100),
+    ]
+
+
+OLD = {"settled_on": "2026-01-01"}
+LINES: tuple[dict[str, object], ...] = (
+    {"order_no": "A", **OLD},
+    {"order_no": "B", "method": "card", **OLD},
+    {"order_no": "B", "transaction_id": "T", "brand": "visa", **OLD},
+    {"entry_type": "payout", **OLD},
+    {"entry_type": "refund", "order_no": "A", **OLD},
+    {"order_no": "D"},
+    {"order_no": "E", "region": "EEA"},
+    {"entry_type": "payout"},
+)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 50_000])
+def test_lines_come_some_at_a_time_and_are_all_of_them(
+    settled: Settled, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """However many are decoded at a time."""
+    settled.save("settlement/1", *LINES)
+    with settled.asked() as settlements:
+        asked = AskedFor.of(["A", "Z", ""], ["T"])
+        expected = settlements.lines(since="2026-11-01", asked=asked)
+        whole = expected.frame()
+        monkeypatch.setattr(settlement_rows, "LINES_AT_ONCE", at_once)
+        lines = settlements.lines(since="2026-11-01", asked=asked)
+        tables = [*lines.batches()]
+
+    assert whole["order_no"].tolist() == ["", "", "A", "B", "A", "D", "E", ""]
+    assert lines.older.equals(expected.older)
+    assert max(len(table) for table in tables[1:]) <= at_once
+    pd.testing.assert_frame_equal(frame_of_lines(pa.concat_tables(tables)), whole)
+
+
+def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled: Settled) -> None:
+    """Older ones and sums of them among these, with the columns that are wanted."""
+    settled.save("settlement/1", *LINES)
+    with settled.asked() as settlements:
+        lines = settlements.lines(since="2026-11-01", asked=AskedFor.of(["A"], ["T"]))
+        paid = lines.batches(columns=["settled_on"], entry_types=["payout"])
+        days = pa.concat_tables(paid)["settled_on"].to_pylist()
+        telling = lines.batches(columns=["order_no", "source"], telling=["brand", "region"])
+        told = pa.concat_tables(telling).to_pylist()
+
+    assert days == ["2026-01-01", "2026-11-20"]
+    assert told == [{"order_no": each, "source": "settlement/1"} for each in ("B", "E")]
+
+
+def test_older_lines_are_not_looked_for_where_there_are_none(settled: Settled) -> None:
+    settled.save("settlement/1", {"order_no": "D"})
+    keys = pa.array(["D"], pa.string())
+    with settled.asked() as settlements:
+        lines = settlements.lines(since="2026-11-20", asked=AskedFor(keys, None))
+        assert lines.frame()["order_no"].tolist() == ["D"]
+
+
+SINCE = "2026-11-10"
+TYPES = ("capture", "refund", "fee", "payout", "reserve", "reserve_reversal", "chargeback")
+Line = dict[str, Any]
+
+
+def some_lines(chance: random.Random, run: Run, *, name: str) -> list[Line]:
+    """Lines of a file, most of them older than the window; some name nothing."""
+    return [
+        {
+            "batch_id": f"B{chance.randrange(3)}",
+            "merchant_id": run.merchant_id,
+            "account_id": chance.choice((run.account_id, run.account_id, "another")),
+            "settled_on": f"2026-11-{chance.randrange(1, 13):02}",
+            "entry_type": chance.choice(TYPES),
+            "order_no": chance.choice(("", "", *"ABCDEF")),
+            "transaction_id": chance.choice(("", "", *"ABCDEF")),
+            "reference_no": f"{name}-{at}",
+            "own_reference": chance.choice(("", "", "ours")),
+            "method": chance.choice(("", "card")),
+            "brand": chance.choice(("", "visa")),
+            "currency": chance.choice(("EUR", "SEK")),
+            "gross": chance.randrange(-900, 900),
+            "fee": chance.choice((0, 3)),
+            "net": chance.randrange(-900, 900),
+            "line": at,
+        }
+        for at in range(chance.randrange(9))
+    ]
+
+
+def modelled(
+    files: Sequence[tuple[str, Sequence[Line]]],
+    run: Run,
+    *,
+    asked: dict[str, set[str]],
+    by_payment: bool,
+) -> list[tuple[Any, ...]]:
+    """What a night has, row by row: sums, older lines, and those of its window."""
+    newest = dict(files)
+    last = {name: at for at, (name, _) in enumerate(files)}
+    counted = Counter[str]()
+    sums: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
+    older, recent = [], []
+    for name in sorted(newest, key=lambda each: last[each]):
+        told_here = Counter[str]()
+        for line in newest[name]:
+            same = str([line[each] for each in sorted({*line} - {"line", "method", "brand"})])
+            told_here[same] += 1
+            if line["account_id"] != run.account_id or told_here[same] <= counted[same]:
+                continue
+            counted[same] += 1
+            told = _row({**line, "source": f"settlement/{name}"})
+            is_asked = any(line[key] and line[key] in asked[key] for key in asked)
+            if line["settled_on"] >= SINCE:
+                recent.append(told)
+            elif is_asked and line["entry_type"] != "payout":
+                older.append(told)
+            else:
+                for at, amount in enumerate(("gross", "fee", "net")):
+                    sums[_group(line, by_payment=by_payment)][at] += line[amount]
+    summed = [
+        _row({**dict(key), **dict(zip(("gross", "fee", "net"), amounts, strict=True))})
+        for key, amounts in sums.items()
+    ]
+    return [*sorted(summed), *older, *recent]
+
+
+def _group(line: Line, *, by_payment: bool) -> tuple[Any, ...]:
+    kind = "earlier"
+    if line["entry_type"] == "payout" and not line["own_reference"]:
+        kind = "payout"
+    elif line["entry_type"].startswith("reserve"):
+        kind = "reserve"
+    names = ("merchant_id", "account_id", "batch_id", "settled_on", "currency")
+    cells = {name: line[name] for name in names} | {"entry_type": kind, "source": OLDER}
+    if by_payment and kind == "earlier" and line["fee"]:
+        cells |= {name: line[name] for name in ("order_no", "transaction_id")}
+    return tuple(sorted(cells.items()))
+
+
+def _row(cells: Line) -> tuple[Any, ...]:
+    return tuple(
+        str(cells.get(name, "")) if kind == "string" else int(cells.get(name, 0))
+        for name, kind in ((name, _kind(name)) for name in SETTLEMENT_COLUMNS)
+    )
+
+
+def _kind(name: str) -> str:
+    return "number" if name in {"gross", "fee", "net", "line"} else "string"
+
+
+def as_read(lines: NightLines) -> list[tuple[Any, ...]]:
+    """The same by the files; sums, whose order nobody goes by, sorted."""
+    rows = [_row(row) for table in lines.batches() for row in table.to_pylist()]
+    at = [*SETTLEMENT_COLUMNS].index("source")
+    sums = [row for row in rows if row[at] == OLDER]
+    return [*sorted(sums), *(row for row in rows if row[at] != OLDER)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_night_has_what_a_plain_model_says(settled: Settled, seed: int) -> None:
+    chance = random.Random(seed)
+    files: list[tuple[str, Sequence[Line]]] = []
+    for at in range(7):
+        name = f"S{chance.randrange(5)}"
+        lines = some_lines(chance, settled.run, name=f"{name}-{at}")
+        # Others tell some of them again, some twice, with the tariff or without.
+        lines += [
+            {**chance.choice(before), "line": 100 + number, "method": chance.choice(("", "card"))}
+            | {"brand": chance.choice(("", "visa"))}
+            for number, (_, before) in enumerate(chance.choices(files, k=8) if files else ())
+            if before
+        ]
+        chance.shuffle(lines)
+        lines = [{**line, "line": number} for number, line in enumerate(lines)]
+        settled.keep(f"settlement/{name}", *lines)
+        files.append((name, lines))
+    for by_payment in (False, True):
+        asked = {
+            name: {*chance.sample("ABCDEFZ", chance.randrange(4))}
+            for name in ("order_no", "transaction_id")
+        }
+        with settled.asked() as settlements:
+            wanted = replace(AskedFor.of(*asked.values()), by_payment=by_payment)
+            lines_of_night = settlements.lines(since=SINCE, asked=wanted)
+        expected = modelled(files, settled.run, asked=asked, by_payment=by_payment)
+        assert as_read(lines_of_night) == expected

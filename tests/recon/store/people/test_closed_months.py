@@ -18,7 +18,6 @@ CLOSED = ClosedMonth(
 
 
 def states(store: Store, *months: str) -> list[MonthState]:
-    """Of the account's months."""
     with store.reading() as connection:
         return [closed_months.state_of(connection, OWN, month=month) for month in months]
 
@@ -62,7 +61,6 @@ def test_a_month_is_what_was_said_of_it_last(store: Store) -> None:
 def test_the_first_closed_month_from_one_on_is_found(
     store: Store, month: str, until: date, *, is_found: bool
 ) -> None:
-    """Months before it and after today are not asked."""
     with store.writing() as connection:
         closed_months.note_closed(connection, CLOSED)
         found = closed_months.closed_since(connection, OWN, month=month, until=until)

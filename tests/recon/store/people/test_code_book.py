@@ -9,7 +9,7 @@ import pytest
 from recon.model.errors import ConfigurationError
 from recon.store.database.engine import Store
 from recon.store.people import decision_rows
-from recon.store.people.code_book import code_turn
+from recon.store.people.decision_rows import code_turn
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -27,14 +27,12 @@ def test_a_code_is_taken_once_by_whoever_comes_first(store: Store, tmp_path: Pat
 
 
 def test_without_a_file_the_database_has_them(store: Store) -> None:
-    """As at the sandbox."""
     for taken in (True, False):
         with code_turn(None, store=store) as connection:
             assert decision_rows.use_code(connection, "anna", time_step=7, at=NOW) is taken
 
 
 def test_a_folder_that_takes_nothing_is_told(store: Store, tmp_path: Path) -> None:
-    """With the file's name."""
     with (
         pytest.raises(ConfigurationError, match="book of codes"),
         code_turn(tmp_path / "none" / "codes", store=store),

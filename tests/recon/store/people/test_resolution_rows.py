@@ -14,7 +14,6 @@ BROUGHT = Import("answered.xlsx", "a" * 64, "run-1", "jo")
 
 
 def answer(version: int = 1, *, waits: bool = False, owner: str = "Jo") -> NewAnswer:
-    """An answer to break b1."""
     given = BreakAnswer("Order corrected", owner, "seen", date(2026, 11, 21))
     return NewAnswer(PLACE, "b1", version, given, waits, 7, False, "EUR", 1_000)
 

@@ -1,8 +1,18 @@
 """A reason that does not fit its column ends where a reader can see that it was cut."""
 
-import pytest
+from dataclasses import dataclass
 
-from recon.store.schema.columns import LEFT_OUT, REASON_CHARACTERS, reason_that_fits
+import pytest
+from sqlalchemy import select
+
+from recon.store.schema import instruction
+from recon.store.schema.columns import (
+    LEFT_OUT,
+    REASON_CHARACTERS,
+    in_account,
+    in_accounts,
+    reason_that_fits,
+)
 
 COMMAND = "two people say `recon db accept-restore --as NAME --code CODE`, then nights go on"
 
@@ -22,3 +32,21 @@ def test_no_command_is_cut_in_two(before: int) -> None:
     assert kept.count("`") in {0, 2}
     assert (kept == sentence) == (len(sentence) <= REASON_CHARACTERS)
     assert kept == sentence or kept.endswith(LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class Night:
+    merchant_id: str
+    account_id: str
+
+
+def test_a_condition_names_merchant_and_account() -> None:
+    """No statement sees another account, whoever says which it is; of no account it sees none."""
+    conditions = (in_account(instruction, Night("m1", "a1")), in_account(instruction, ("m1", "a1")))
+    for condition in (*conditions, [in_accounts(instruction, [("m1", "a1")])]):
+        told = select(instruction.c.order_no).where(*condition).compile()
+
+        assert "merchant_id = :" in str(told)
+        assert "account_id = :" in str(told)
+        assert sorted(told.params.values()) == ["a1", "m1"]
+    assert str(in_accounts(instruction, [])) == "false"

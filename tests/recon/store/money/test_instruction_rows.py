@@ -1,0 +1,284 @@
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, update
+
+from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.instructions.instruction import Instruction, Intention
+from recon.instructions.planning import Plan
+from recon.model.words import GatewayState, InstructionKind, InstructionState
+from recon.store.database import history
+from recon.store.database.engine import Store
+from recon.store.money import case_rows, instruction_rows
+from recon.store.money.journal import left_out
+from recon.store.nights.runs import Run
+from recon.store.schema import instruction, order_action, order_file
+from tests.recon.instructions.sample_instructions import INSTRUCTION
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+SHOWN = {"T1": ["2000"], "T7": ["3000"]}
+"""What the baseline shows."""
+
+
+def _item(run: Run, **changed: object) -> Instruction:
+    base = replace(
+        INSTRUCTION,
+        merchant_id=run.merchant_id,
+        account_id=run.account_id,
+        file_id=None,
+        state=InstructionState.CONFIRMED,
+        attempts=1,
+        baseline_status="2000",
+    )
+    return replace(base, **changed)  # type: ignore[arg-type]
+
+
+def _keep(store: Store, run: Run, *items: Instruction) -> None:
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
+        connection.execute(update(instruction).values(sent_at=AT, outcome_at=AT))
+
+
+def test_final_instructions_whose_payment_was_asked_for_are_looked_at(
+    store: Store, run: Run
+) -> None:
+    _keep(
+        store,
+        run,
+        _item(run),
+        _item(run, instruction_id="i2", natural_key="k2", state=InstructionState.NEEDS_HUMAN),
+        _item(run, instruction_id="i3", natural_key="k3", kind=InstructionKind.REVIEW),
+        _item(run, instruction_id="i4", natural_key="k4", transaction_id="T9"),
+    )
+    with store.reading() as connection:
+        found = case_rows.shown_ended(connection, run, shown=SHOWN)
+
+    assert [(one.instruction_id, shown) for one, shown in found] == [("i1", "2000")]
+
+
+def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run) -> None:
+    _keep(store, run, _item(run))
+    with store.writing() as connection:
+        case_rows.open_case(connection, _item(run), reason="it shows authorised", at=AT)
+        opened = case_rows.open_cases(connection, run)
+        again = case_rows.shown_ended(connection, run, shown=SHOWN)
+        case_rows.close_case(connection, "i1", verdict="applied", reason="by ann and ben", at=AT)
+
+        assert [(one.item.kind, one.item.order_no, one.item.amount) for one in opened] == [
+            ("capture", "A-1", 10_000)
+        ]
+        assert again == []
+        assert case_rows.open_cases(connection, run) == []
+        assert not case_rows.has_open_case(connection, "i1")
+        events = [row.event for row in history.links_of(connection, ["i1"])]
+        assert events == ["confirmed", "opened", "closed"]
+        assert history.verify(connection)[1] == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "told"),
+    [
+        (InstructionState.CONFIRMED, "", "has an open case"),
+        (InstructionState.CONFIRMED, "applied", ""),
+        (InstructionState.CONFIRMED, "not_applied", "was in truth not_applied"),
+        (InstructionState.RESOLVED_NOT_APPLIED, "not_applied", ""),
+        (InstructionState.RESOLVED_NOT_APPLIED, "applied", "was in truth applied"),
+    ],
+)
+def test_a_payment_is_closed_while_a_case_is_open_or_the_journal_was_wrong(
+    store: Store, run: Run, state: InstructionState, said: str, told: str
+) -> None:
+    """Only two people who confirm what the journal has open the payment again."""
+    item = _item(run, state=state)
+    _keep(store, run, item)
+    with store.writing() as connection:
+        case_rows.open_case(connection, item, reason="it shows otherwise", at=AT)
+        if said:
+            case_rows.close_case(connection, "i1", verdict=said, reason="two people", at=AT)
+        closed = case_rows.closed_payments(connection, run)
+
+    assert told in closed.get("T1", "")
+    assert bool(closed) == bool(told)
+
+
+def _save(store: Store, run: Run) -> None:
+    refund = replace(INSTRUCTION, kind=InstructionKind.REFUND, file_id=None, transaction_id="")
+    items = (
+        replace(refund, state=InstructionState.CONFIRMED, transaction_id="T1", request_id="R-1"),
+        replace(refund, instruction_id="i2", natural_key="k2", order_no="A-2"),
+        replace(refund, instruction_id="i3", natural_key="k3", again_for="i1", order_no="A-3"),
+    )
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
+
+
+def test_the_journal_is_read_as_intentions(store: Store, run: Run) -> None:
+    """Each row is known by what it means; where it names no payment, by the one that is shown."""
+    _save(store, run)
+    with store.reading() as connection:
+        unnamed = instruction_rows.unnamed_orders(connection, run)
+        known = instruction_rows.known(connection, run, shown={"A-2": "T2"})
+    meant = replace(INSTRUCTION, kind=InstructionKind.REFUND, order_no="A-9")
+    alike = {
+        name: [one.instruction_id for one in known.alike(Intention.of(meant_of))]
+        for name, meant_of in {
+            "T1": meant,
+            "T2": replace(meant, transaction_id="T2"),
+            "A-3": replace(meant, order_no="A-3", transaction_id=""),
+        }.items()
+    }
+
+    assert unnamed == {"A-2", "A-3"}
+    assert alike == {"T1": ["i1"], "T2": ["i2"], "A-3": ["i3"]}
+    assert [known.of_key(key).is_again for key in ("k1", "k3")] == [False, True]  # type: ignore[union-attr]  # both are there
+    found = known.of_request("r-1")
+    assert found is not None
+    assert found.instruction_id == "i1"
+
+
+@pytest.mark.parametrize("kind", ["orders", "instructions"])
+def test_rows_without_an_instruction_are_to_be_planned(store: Store, run: Run, kind: str) -> None:
+    """A row that became an instruction is planned no more; the kind of its file is known."""
+    place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
+    row = {
+        **place,
+        "file_id": 1,
+        "line": 2,
+        "order_no": "A-5",
+        "transaction_id": "",
+        "action": "refund",
+        "currency": "EUR",
+        "amount": 10_000,
+        "action_amount": None,
+        "instruction_id": "",
+    }
+    file = {
+        "file_id": 1,
+        "name": "o.csv",
+        "business_date": date(2026, 11, 20),
+        "run_id": run.run_id,
+    }
+    with store.writing() as connection:
+        connection.execute(
+            insert(order_file).values(
+                **place, **file, kind=kind, version=1, size_bytes=1, read_at=AT
+            )
+        )
+        connection.execute(insert(order_action), [row, row | {"line": 3, "instruction_id": "i1"}])
+        found = instruction_rows.unplanned_actions(connection, run)
+        unnamed = instruction_rows.unnamed_orders(connection, run)
+        connection.execute(insert(order_action), [row | {"line": line} for line in (4, 5)])
+        new = [one.action_id for one in instruction_rows.unplanned_actions(connection, run)]
+        links = ((new[0], "i2"), (new[2], "i3"))
+        instruction_rows.save_plan(connection, run, plan=Plan((), links), at=AT)
+        left = [one.line for one in instruction_rows.unplanned_actions(connection, run)]
+
+    assert [(one.line, one.amount, one.strict) for one in found] == [
+        (2, 10_000, kind == "instructions")
+    ]
+    assert unnamed == {"A-5"}
+    assert left == [4]
+
+
+WANTED = replace(INSTRUCTION, kind=InstructionKind.REFUND, file_id=None, request_id="R-1")
+DONE = replace(
+    WANTED,
+    instruction_id="i0",
+    natural_key="k0",
+    state=InstructionState.CONFIRMED,
+    request_id="R-2",
+)
+ALONE: dict[str, Any] = {"order_no": "", "transaction_id": ""}
+
+
+def _left_out(store: Store, run: Run, *items: Instruction, ids_unique: bool = False) -> list[str]:
+    wanted = items[0]
+    paid = ShownPayment(wanted.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=Plan(items, ()), at=AT)
+        found = left_out(connection, [Cleared(wanted, paid)], ids_unique=ids_unique)
+    return list(found.values())
+
+
+def test_what_may_leave_is_not_left_out(store: Store, run: Run) -> None:
+    assert _left_out(store, run, WANTED, replace(DONE, amount=1)) == []
+
+
+@pytest.mark.parametrize("state", ["confirmed", "in_flight", "in_doubt", "needs_human"])
+def test_what_another_carried_out_meanwhile_is_left_out(store: Store, run: Run, state: str) -> None:
+    """A second one of the intention is not claimed, whoever claimed the first."""
+    done = replace(DONE, state=InstructionState(state))
+    (told,) = _left_out(store, run, WANTED, done)
+
+    assert f"repeat of instruction i0, which is {state}" in told
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids_unique"), [(replace(WANTED, repeats="i0"), False), (WANTED, True)]
+)
+def test_what_people_or_the_merchant_allow_beside_it_leaves(
+    store: Store, run: Run, wanted: Instruction, *, ids_unique: bool
+) -> None:
+    """Approved with the first one named, or under ids that are declared unique."""
+    assert _left_out(store, run, wanted, DONE, ids_unique=ids_unique) == []
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {**ALONE, "kind": InstructionKind.PAYOUT, "payee_digest": "d1"},
+        {**ALONE, "kind": InstructionKind.CANCEL_SUBSCRIPTION, "recurring_id": "s1"},
+    ],
+)
+def test_payouts_and_subscriptions_are_known_by_what_they_are_about(
+    store: Store, run: Run, about: dict[str, Any]
+) -> None:
+    """A payee or a subscription stands in the place of the payment."""
+    other = {"payee_digest": "d2", "recurring_id": "s2"}
+    elsewhere = replace(DONE, **(about | {name: other[name] for name in other if name in about}))
+
+    assert _left_out(store, run, replace(WANTED, **about), elsewhere) == []
+    told = _left_out(
+        store,
+        run,
+        replace(WANTED, **about, instruction_id="i5", natural_key="k5"),
+        replace(DONE, **about, instruction_id="i6", natural_key="k6"),
+    )
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("state", ["withdrawn", "rejected", "confirmed", "in_doubt"])
+def test_what_is_no_longer_approved_is_left_out(store: Store, run: Run, state: str) -> None:
+    stands = replace(WANTED, state=InstructionState(state), message="changed their mind")
+    paid = ShownPayment(WANTED.transaction_id, GatewayState.PAID, "3000", "EUR", 10_000)
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=Plan([stands], ()), at=AT)
+        found = left_out(connection, [Cleared(WANTED, paid)], ids_unique=True)
+
+    assert found == {"i1": f"it is {state} since this run looked: changed their mind"}
+
+
+def test_a_row_that_is_gone_is_left_out(store: Store) -> None:
+    gone = Cleared(WANTED, ShownPayment("T1", GatewayState.PAID, "3000", "EUR", 10_000))
+    with store.reading() as connection:
+        found = left_out(connection, [gone], ids_unique=False)
+
+    assert found == {"i1": "the journal does not have it any more"}
+
+
+def test_what_an_account_asks_of_the_journal_is_its_own(store: Store, run: Run) -> None:
+    """An instruction of a neighbour is no repeat, no doubt and no limit of this account."""
+    others = replace(run, account_id="100042002")
+    theirs = replace(DONE, account_id="100042002")
+    with store.writing() as connection:
+        instruction_rows.save_plan(connection, run, plan=Plan((WANTED,), ()), at=AT)
+        instruction_rows.save_plan(connection, others, plan=Plan((theirs,), ()), at=AT)
+        kinds = [InstructionKind.REFUND]
+        by_account = [
+            [each.instruction_id for each in instruction_rows.find(connection, owner, kind=kinds)]
+            for owner in (run, others, None)
+        ]
+
+    assert by_account == [[WANTED.instruction_id], ["i0"], [WANTED.instruction_id, "i0"]]
