@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.archive.rows_file import Ordered, ordered_rows, read_rows, write_ordered
-from recon.archive.schemas import SCHEMAS, FileSchema
+from recon.archive.schemas import ANSWER_SCHEMAS, MINOR_UNITS, SCHEMAS, FileSchema
 from recon.archive.step_folder import Rows, content_digest
 from recon.model.errors import ArchiveBrokenError, Defect
 from tests.recon.archive.planted import AT, orders
@@ -24,7 +24,6 @@ def file_of(table: pa.Table, *, schema: FileSchema) -> bytes:
 
 
 def test_rows_come_back_as_they_were_sorted_by_their_key() -> None:
-    """Rows in any order make one file, and whoever reads Parquet reads the same out of it."""
     table = orders(4200, 100, 7)
     turned = table.take(pa.array([2, 0, 1]))
     content = file_of(turned, schema=SCHEMAS["orders"])
@@ -66,7 +65,6 @@ def test_what_changes_little_from_row_to_row_costs_little() -> None:
 
 
 def test_a_schema_of_a_later_version_is_refused_by_name() -> None:
-    """What this version cannot know is not read as if it could."""
     later = replace(SCHEMAS["orders"], version=2)
 
     with pytest.raises(ArchiveBrokenError, match=r"orders\.parquet .* orders/2, .* knows orders/1"):
@@ -86,7 +84,6 @@ def test_a_file_without_a_schema_of_ours_and_one_cut_short_are_refused() -> None
 
 
 def test_rows_with_other_columns_than_their_schema_are_a_defect() -> None:
-    """A column too few would be found by nobody once it is sealed."""
     with pytest.raises(Defect, match="orders"):
         ordered_rows(orders(1).drop_columns(["amount"]), schema=SCHEMAS["orders"])
 
@@ -94,7 +91,6 @@ def test_rows_with_other_columns_than_their_schema_are_a_defect() -> None:
 def test_rows_of_many_groups_make_the_file_that_one_copy_in_order_makes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Group by group: the same bytes and the same digest."""
     schema = SCHEMAS["orders"]
     table = orders(*range(MANY_ROWS + 1))
     turned = table.take(pa.array(range(MANY_ROWS, -1, -1)))
@@ -115,7 +111,6 @@ def digest_of(table: pa.Table) -> str:
 
 
 def test_the_digest_is_of_what_the_rows_say_and_of_nothing_else() -> None:
-    """Chunks, slices, dictionaries and their order are how rows are kept, not what they say."""
     words = pa.array(["EUR", "GBP", "EUR"])
     plain = pa.table({"currency": words, "amount": pa.array([1, 2, None])})
     other_order = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1]), pa.array(["GBP", "EUR"]))
@@ -141,7 +136,6 @@ def test_the_digest_is_of_what_the_rows_say_and_of_nothing_else() -> None:
     ],
 )
 def test_each_difference_of_what_is_said_is_another_digest(changed: dict[str, pa.Array]) -> None:
-    """A letter that moved to the next cell, a blank for a zero, another name, another order."""
     assert digest_of(pa.table(changed)) != digest_of(
         pa.table({"a": pa.array(["xy", "z"]), "n": pa.array([1, 0])})
     )
@@ -178,3 +172,34 @@ def test_a_digest_of_no_row_is_what_it_was_and_of_its_columns() -> None:
 
     assert digest_of(none) == digest_of(none.slice(0, 0)) == sealed
     assert digest_of(none.rename_columns(["currency", "units"])) != sealed
+
+
+FOLDERS = {"inputs", "compared", "results", "proof"}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_file_says_what_each_column_is(name: str) -> None:
+    schema = SCHEMAS[name]
+    assert schema.folder in FOLDERS
+    assert schema.path == f"{schema.folder}/{name}.parquet"
+    assert schema.label == f"{name}/{schema.version}".encode()
+    for field in schema.columns:
+        told = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+        assert told["doc"], field.name
+        if told.get("unit") == MINOR_UNITS:
+            assert field.type == pa.int64(), field.name
+        assert not pa.types.is_floating(field.type), field.name
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_rows_are_sorted_by_columns_that_the_file_has(name: str) -> None:
+    schema = SCHEMAS[name]
+    assert schema.key
+    assert len({*schema.key}) == len(schema.key)
+    assert {*schema.key} <= {*schema.columns.names}
+
+
+@pytest.mark.parametrize("schema", ANSWER_SCHEMAS.values(), ids=ANSWER_SCHEMAS)
+def test_files_of_answers_are_described_as_well(schema: FileSchema) -> None:
+    assert all((field.metadata or {}).get(b"doc") for field in schema.columns)
+    assert {*schema.key} <= {*schema.columns.names}

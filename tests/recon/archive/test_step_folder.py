@@ -125,7 +125,6 @@ def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(
 
 
 def test_a_step_is_its_files_and_a_manifest_that_names_them(tmp_path: Path) -> None:
-    """Every file stands in the manifest with its rows, and nothing else lies there."""
     storage = LocalStorage(tmp_path)
     sealed = written(storage, 4200, 100)
 
@@ -143,7 +142,6 @@ def test_a_step_is_its_files_and_a_manifest_that_names_them(tmp_path: Path) -> N
 
 
 def test_a_step_that_says_something_else_stands_beside_the_first(tmp_path: Path) -> None:
-    """An earlier attempt stays whole under another name, and its hash still finds it."""
     storage = LocalStorage(tmp_path)
     first, second = written(storage, 4200), written(storage, 4300)
 
@@ -158,7 +156,6 @@ def test_a_step_that_says_something_else_stands_beside_the_first(tmp_path: Path)
 
 
 def test_a_disk_that_is_full_half_way_leaves_no_half_of_a_file(tmp_path: Path) -> None:
-    """What is not whole has no name; with room again the step is written as by the first."""
     storage = LocalStorage(tmp_path)
     with full_disk(200), pytest.raises(OSError, match="File too large"):
         written(storage, 4200, 100)
@@ -220,7 +217,6 @@ def _add(folder: Path) -> None:
 def test_whatever_happens_to_a_file_is_seen_and_named(
     change: Callable[[Path], None], sentence: str, tmp_path: Path
 ) -> None:
-    """A file cut, a bit flipped, a row appended, a file gone, a file added."""
     storage = LocalStorage(tmp_path)
     sealed = written(storage, 4200, 100)
     change(tmp_path / FOLDER)
@@ -279,7 +275,6 @@ def test_both_goes_together_are_the_step(tmp_path: Path) -> None:
 
 
 def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
-    """Whoever begins again writes its own files, and finds none of another's."""
     storage = LocalStorage(tmp_path)
     with storage.writing(f"{FOLDER}/ledger.parquet") as file:
         file.write(b"half of a night")
@@ -289,7 +284,6 @@ def test_what_an_attempt_left_that_did_not_end_goes(tmp_path: Path) -> None:
 
 
 def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
-    """Begun and ended once more, no file of it is written, and its hash stays the same."""
     storage = LocalStorage(tmp_path)
     sealed = ended(storage, begun(storage, 4200), 4200)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / FOLDER).iterdir()}
@@ -306,7 +300,6 @@ def test_a_step_that_says_the_same_is_used_as_it_is(tmp_path: Path) -> None:
 def test_a_step_that_says_something_else_stays_under_another_name(
     tmp_path: Path, change: str
 ) -> None:
-    """Whether its first files differ or the others, or it is not as it was sealed."""
     storage = LocalStorage(tmp_path)
     ended(storage, begun(storage, 4200), 4200)
     if change == "bytes":
@@ -336,7 +329,6 @@ def test_a_manifest_comes_back_as_it_was_written() -> None:
 
 
 def test_a_format_from_the_future_is_refused_by_name() -> None:
-    """A later version's manifest may mean what this one cannot know."""
     document = json.loads(manifest_bytes(Manifest(about(), (ENTRY,))))
     later = json.dumps(document | {"format": "recon night/2"}).encode()
 

@@ -1,13 +1,37 @@
 import os
 import stat
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from io import SEEK_END
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from recon.archive.storage import LocalStorage, reachable
-from recon.model.errors import ArchiveError
+from recon.archive.facts_files import (
+    FactsFile,
+    facts_at,
+    read_facts,
+    rows_in,
+    whole_facts,
+    write_facts,
+)
+from recon.archive.schemas import ORDER_FACTS, FileSchema
+from recon.archive.step_folder import find_sealed, opened_file, sealed_step, step_problems
+from recon.archive.storage import (
+    LocalStorage,
+    Patience,
+    RemoteStorage,
+    Storage,
+    reachable,
+    s3_storage,
+)
+from recon.config.night_archive import ArchiveSettings
+from recon.model.errors import ArchiveBrokenError, ArchiveError
+from tests.recon.archive.planted import NIGHT, written
+from tests.recon.files.s3_server import S3Server, serving_s3
 
 
 def test_a_storage_that_fails_says_which_and_what_was_not_done(tmp_path: Path) -> None:
@@ -75,3 +99,209 @@ def test_what_somebody_put_in_a_files_place_is_not_read(tmp_path: Path, put: Any
 
     with pytest.raises(OSError, match=r"night/orders\.parquet is no regular file"):
         LocalStorage(tmp_path).read("night/orders.parquet")
+
+
+KEYS = {"S3_ID": "testing", "S3_SECRET": "testing"}
+FOLDER = f"{NIGHT}/inputs"
+
+
+BUCKETS = count(1)
+"""The storage's state outlives a server: each test has a bucket of its own."""
+
+
+@pytest.fixture
+def bucket() -> str:
+    return f"books{next(BUCKETS)}"
+
+
+@pytest.fixture
+def server(bucket: str) -> Iterator[S3Server]:
+    with serving_s3(bucket) as server:
+        yield server
+
+
+def impatient() -> Patience:
+    """Without pauses, and without an end but of a few tries."""
+    return Patience(pause=lambda _: None, elapsed=lambda: 0.0, seconds=1)
+
+
+def storage_of(server: S3Server, bucket: str) -> RemoteStorage:
+    settings = ArchiveSettings(
+        path=f"s3://{bucket}/archive",
+        endpoint=server.address,
+        region="us-east-1",
+        access_key_env="S3_ID",
+        secret_key_env="S3_SECRET",
+    )
+    return s3_storage(settings, keys=KEYS, patience=impatient())
+
+
+def test_a_night_in_a_storage_without_a_rename_is_written_checked_and_set_aside(
+    server: S3Server, bucket: str
+) -> None:
+    """Objects, then the manifest: the same step as in a folder, by the same hash of its content."""
+    storage = storage_of(server, bucket)
+    first = written(storage, 4200, 100)
+
+    assert sealed_step(storage, folder=FOLDER) == first
+    assert step_problems(storage, first) == []
+    assert written(storage, 4200, 100) == first
+    with storage.local(NIGHT) as folder:
+        assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*")) == [
+            "inputs/manifest.json",
+            "inputs/orders.parquet",
+            "inputs/rules.toml",
+            "inputs/universe.parquet",
+        ]
+
+    second = written(storage, 4300, 100)
+    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
+    for sealed in (first, second):
+        kept = find_sealed(storage, night=NIGHT, step="inputs", sha256=sealed.sha256)
+        assert kept is not None
+        assert step_problems(storage, kept) == []
+
+
+def test_an_object_that_was_not_written_whole_is_not_there(server: S3Server, bucket: str) -> None:
+    storage = storage_of(server, bucket)
+    with suppress(KeyError), storage.writing("nights/a.parquet") as file:
+        file.write(b"half")
+        raise KeyError
+
+    assert storage.names("nights") == []
+
+
+def test_a_storage_that_is_gone_says_so(server: S3Server, bucket: str) -> None:
+    storage = storage_of(server, bucket)
+    server.process.stop()
+
+    with (
+        pytest.raises(ArchiveError, match=r"^nothing was sent: .* s3://books[0-9]+/archive says: "),
+        reachable(storage, doing="nothing was sent"),
+    ):
+        written(storage, 1)
+
+
+def test_parts_of_an_object_are_read_from_any_place(server: S3Server, bucket: str) -> None:
+    """A step's rows between two numbers; an object that was written anew is looked at anew."""
+    storage = storage_of(server, bucket)
+    step = written(storage, *range(4200, 4300))
+    with opened_file(storage, step, name="orders.parquet") as file:
+        file.seek(-4, SEEK_END)
+        assert file.read() == b"PAR1"
+    with storage.reading(f"{FOLDER}/orders.parquet") as (_, stamp):
+        pass
+    with storage.reading(f"{FOLDER}/orders.parquet") as (_, again):
+        assert again == stamp
+
+    with storage.writing(f"{FOLDER}/orders.parquet") as changed:
+        changed.write(b"PAR1")
+    with (
+        pytest.raises(ArchiveBrokenError, match=r"orders.parquet has 4 bytes"),
+        opened_file(storage, step, name="orders.parquet"),
+    ):
+        pass
+    storage.remove(f"{FOLDER}/orders.parquet")
+    with (
+        pytest.raises(ArchiveBrokenError, match=r"orders.parquet is gone"),
+        opened_file(storage, step, name="orders.parquet"),
+    ):
+        pass
+
+
+FACTS_FOLDER = "facts/orders/2026/11"
+NUMBERS = FileSchema("numbers", "facts", pa.schema([pa.field("key", pa.int64())]), ("key",))
+PARTS = [pa.table([pa.array(numbers)], schema=NUMBERS.columns) for numbers in ([3, 1], [-(2**63)])]
+
+
+def kept(storage: Storage) -> FactsFile:
+    return write_facts(storage, PARTS, folder=FACTS_FOLDER, schema=NUMBERS, doing="not kept")
+
+
+def read(storage: Storage, file: FactsFile) -> list[int]:
+    table = read_facts(storage, file, schema=NUMBERS, doing="not read")
+    numbers: list[int] = table["key"].to_pylist()
+    return numbers
+
+
+def test_rows_come_back_in_their_order(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    file = kept(storage)
+
+    assert read(storage, file) == [3, 1, -(2**63)]
+    assert rows_in(whole_facts(storage, file, doing=""), path=file.path) == 3
+    assert kept(storage) == file
+    assert storage.names("facts") == [file.path]
+
+
+def test_rows_come_back_from_s3(server: S3Server, bucket: str) -> None:
+    storage = storage_of(server, bucket)
+
+    file = kept(storage)
+    assert read(storage, file) == [3, 1, -(2**63)]
+    with facts_at([(storage, file)], doing="not read") as (path,):
+        assert path.read_bytes() == whole_facts(storage, file, doing="")
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def _swapped(path: Path) -> None:
+    other = write_facts(
+        LocalStorage(path.parents[4]), PARTS[:1], folder=FACTS_FOLDER, schema=NUMBERS, doing=""
+    )
+    path.write_bytes((path.parents[4] / other.path).read_bytes())
+
+
+@pytest.mark.parametrize("change", [Path.unlink, _cut, _swapped])
+def test_a_file_that_is_another_is_refused_by_name(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    """Gone, cut, or another whole one in its place: the sentence says which, and what to do."""
+    storage = LocalStorage(tmp_path)
+    file = kept(storage)
+    change(tmp_path / file.path)
+
+    with pytest.raises(
+        ArchiveBrokenError, match=f"not read: {file.path} .* reads it again from the file"
+    ):
+        read(storage, file)
+    with (
+        pytest.raises(ArchiveBrokenError, match=f"not read: {file.path}"),
+        facts_at([(storage, file)], doing="not read"),
+    ):
+        pass
+
+
+def test_a_file_that_was_looked_at_once_is_looked_at_again_where_it_was_written_since(
+    tmp_path: Path,
+) -> None:
+    storage = LocalStorage(tmp_path)
+    file = kept(storage)
+    with facts_at([(storage, file)], doing="not read") as paths:
+        assert paths == [tmp_path / file.path]
+    _swapped(tmp_path / file.path)
+    with (
+        pytest.raises(ArchiveBrokenError, match=f"not read: {file.path}"),
+        facts_at([(storage, file)], doing="not read"),
+    ):
+        pass
+
+
+def test_a_schema_that_is_not_asked_for_is_refused(tmp_path: Path) -> None:
+    """A whole file of other rows is no file of these, whatever its hash says."""
+    storage = LocalStorage(tmp_path)
+    file = kept(storage)
+
+    with pytest.raises(ArchiveBrokenError, match="numbers/1"):
+        read_facts(storage, file, schema=ORDER_FACTS, doing="")
+
+
+def test_an_archive_that_takes_nothing_says_what_was_not_done(tmp_path: Path) -> None:
+    """What is no folder takes no file; nothing is left of it."""
+    (tmp_path / "archive").write_text("no folder")
+
+    with pytest.raises(ArchiveError, match="not kept: the archive of nights"):
+        kept(LocalStorage(tmp_path / "archive"))
+    assert [path.name for path in tmp_path.iterdir()] == ["archive"]

@@ -130,7 +130,7 @@ ACTION_CHANGES = [
         "2 arrived, 3 wait",
     ),
 ]
-"""Each column is changed in `tests/recon/store/nights/test_bound_actions.py`."""
+"""Each column is changed in `tests/recon/store/nights/test_file_words.py`."""
 
 
 def ask_for_two(merchant: Any) -> None:

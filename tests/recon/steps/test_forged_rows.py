@@ -30,7 +30,7 @@ from recon.store.nights.runs import Run
 from recon.store.people import decision_rows
 from recon.store.people.decision_rows import PersonsWord
 from recon.store.schema.columns import metadata
-from tests.recon.store.kept_lines import keep_lines
+from tests.recon.store.kept_files import keep_lines
 
 from .test_bound import UNREAD, approve_it
 

@@ -15,7 +15,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.night import whole_night as night
 from recon.store.database.history import Head
 from recon.store.database.outside_heads import HeadFile
-from tests.recon.store.database.test_head_file import newest_note
+from tests.recon.store.database.test_history import newest_note
 
 
 def copied(merchant: Any) -> Any:

@@ -8,7 +8,7 @@ import pandas as pd
 from recon.archive.storage import LocalStorage
 from recon.model.words import Reject, SourceFile
 from recon.store.database.engine import Store
-from recon.store.nights import order_rows
+from recon.store.nights import order_rows, settlement_rows
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 
@@ -27,7 +27,6 @@ def keep(
     storages: StorageOf,
     rejects: Sequence[Reject] = (),
 ) -> None:
-    """Keep one version of a file, its rows in these parts; none of them asks for anything."""
     sender = f"{run.merchant_id}/{run.account_id}"
 
     def parts() -> list[tuple[pd.DataFrame, pd.DataFrame]]:
@@ -37,3 +36,20 @@ def keep(
     orders = order_rows.written(run, source=source, parts=parts, sender=sender, storage=storage)
     with store.writing() as connection:
         order_rows.save_file(connection, run, orders=orders, parts=parts, rejects=rejects, at=AT)
+
+
+def keep_lines(
+    store: Store,
+    run: Run,
+    lines: pd.DataFrame,
+    *,
+    source: SourceFile,
+    storages: StorageOf,
+    rejects: Sequence[Reject] = (),
+) -> None:
+    storage = storages(run.account)
+    settled = settlement_rows.written(lines, run=run, storage=storage)
+    with store.writing() as connection:
+        settlement_rows.save_file(
+            connection, run, source=source, settled=settled, rejects=rejects, at=AT
+        )

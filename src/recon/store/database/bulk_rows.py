@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -24,6 +25,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from recon.matching.frames.sources import INSTANT, MINOR_UNITS_OR_BLANK, TEXT, frame_of
 from recon.store.schema.columns import Instant
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Kept = TypeVar("Kept", bound="DataclassInstance")
 INSTANT_FORMAT = "YYYY-MM-DD HH24:MI:SS.US"
 """How PostgreSQL's to_char writes an instant as SQLite keeps it."""
 
@@ -34,6 +39,19 @@ def replace_rows(
     """Keep rows of a run in place of those of an earlier attempt."""
     connection.execute(delete(table).where(table.c.run_id == run_id))
     add_rows(connection, table, [{"run_id": run_id, **row} for row in rows])
+
+
+def read(
+    connection: Connection,
+    kind: type[Kept],
+    table: Table,
+    *which: ColumnElement[bool],
+    order: Iterable[ColumnElement[Any]] = (),
+) -> list[Kept]:
+    """Rows of a table as values of a dataclass, each field of which is a column."""
+    columns = (table.c[each.name] for each in fields(kind))
+    rows = connection.execute(select(*columns).where(*which).order_by(*order))
+    return [kind(*row) for row in rows]
 
 
 def add_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -78,7 +96,13 @@ def frame_of_select(
     cells = dict(zip((each.name for each in asked), zip(*records, strict=True), strict=True))
     return pd.DataFrame(
         {
-            name: _instants(cells[name])
+            # As `_instant_text` gives them, None where there is none.
+            name: pd.DatetimeIndex(
+                pa.array(cells[name], pa.string())
+                .cast(pa.timestamp("us"))
+                .to_numpy(zero_copy_only=False),
+                tz="UTC",
+            ).array
             if name in instants
             else _cells(list(cells.get(name, ())), kind, rows=len(records))
             for name, kind in columns.items()
@@ -90,12 +114,6 @@ def _instant_text(connection: Connection, column: ColumnElement[Any]) -> ColumnE
     if connection.dialect.name == "sqlite":
         return func.coalesce(column, None, type_=String)
     return func.to_char(func.timezone("UTC", column), INSTANT_FORMAT, type_=String)
-
-
-def _instants(texts: Sequence[str | None]) -> Any:
-    """A column of INSTANT from texts as `_instant_text` gives them, None where there is none."""
-    moments = pa.array(texts, pa.string()).cast(pa.timestamp("us"))
-    return pd.DatetimeIndex(moments.to_numpy(zero_copy_only=False), tz="UTC").array
 
 
 def _cells(values: list[Any], kind: Any, *, rows: int) -> Any:

@@ -41,12 +41,15 @@ class Process:
 
     @classmethod
     def this(cls, *, proc: Path = PROC) -> Self:
-        """The process that asks."""
-        pid = os.getpid()
-        started_ticks = -1  # when nobody says
+        """The process that asks, as far as the system says."""
+        pid, boot_id, namespace, started_ticks = os.getpid(), "", "", -1
+        with suppress(OSError):
+            boot_id = (proc / "sys" / "kernel" / "random" / "boot_id").read_text().strip()
+        with suppress(OSError):
+            namespace = str((proc / "self" / "ns" / "pid").readlink())
         with suppress(OSError):
             started_ticks = _status_of(pid, proc=proc)[1]
-        return cls(_boot_id(proc), _namespace(proc), pid, started_ticks)
+        return cls(boot_id or UNKNOWN, namespace or UNKNOWN, pid, started_ticks)
 
     @classmethod
     def parsed(cls, text: str) -> Self | None:
@@ -84,20 +87,6 @@ def _status_of(pid: int, *, proc: Path) -> tuple[str, int]:
     """What a process does, and its start in ticks since boot: read at once, so of one process."""
     fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
     return fields[0], int(fields[START_FIELD])
-
-
-def _boot_id(proc: Path) -> str:
-    try:
-        return (proc / "sys" / "kernel" / "random" / "boot_id").read_text().strip() or UNKNOWN
-    except OSError:
-        return UNKNOWN
-
-
-def _namespace(proc: Path) -> str:
-    try:
-        return str((proc / "self" / "ns" / "pid").readlink())
-    except OSError:
-        return UNKNOWN
 
 
 LOCK_SPACE = 7_260_002

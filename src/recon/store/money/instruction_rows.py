@@ -380,19 +380,19 @@ def known(connection: Connection, run: Run, *, shown: Mapping[str, str]) -> Know
         .outerjoin(order_file, order_file.c.file_id == instruction.c.file_id)
         .where(*in_account(instruction, run))
     )
-    return Known((_earlier(row, shown=shown) for row in rows), shown=shown)
-
-
-def _earlier(row: Row[Any], *, shown: Mapping[str, str]) -> Earlier:
-    item = instruction_of(row)
-    return Earlier(
-        Intention.of(item, shown="" if item.transaction_id else shown.get(item.order_no, "")),
-        item.instruction_id,
-        item.natural_key,
-        row.file_name or "",
-        item.state,
-        is_again=bool(item.again_for),
+    items = ((instruction_of(row), row.file_name or "") for row in rows)
+    earlier = (
+        Earlier(
+            Intention.of(item, shown="" if item.transaction_id else shown.get(item.order_no, "")),
+            item.instruction_id,
+            item.natural_key,
+            file_name,
+            item.state,
+            is_again=bool(item.again_for),
+        )
+        for item, file_name in items
     )
+    return Known(earlier, shown=shown)
 
 
 def unnamed_orders(connection: Connection, run: Run) -> set[str]:

@@ -29,6 +29,7 @@ from recon.instructions.instruction import Instruction, filled_in, told_repeats,
 from recon.instructions.masking import masked
 from recon.model.errors import Defect, NightHeldError
 from recon.model.words import InstructionKind, InstructionState
+from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store
 from recon.store.database.history import CLAIMED, Event, append
 from recon.store.database.night_lock import lock_stands
@@ -126,9 +127,7 @@ class Standing:
     @classmethod
     def of(cls, connection: Connection, batch_id: str) -> "Standing | None":
         """Of one batch; None when the database does not have it."""
-        columns = (batch.c[name] for name in cls.__dataclass_fields__)
-        row = connection.execute(select(*columns).where(batch.c.batch_id == batch_id)).one_or_none()
-        return None if row is None else cls(*row)
+        return next(iter(read(connection, cls, batch, batch.c.batch_id == batch_id)), None)
 
 
 class StoredJournal:
@@ -237,9 +236,25 @@ class StoredJournal:
             NightHeldError: another run took the account over and closed the batch; the reply is
                 kept with it, and changes nothing.
         """
+        own = batch.c.batch_id == batch_id
         with self._store.writing() as connection:
-            in_place = _save_reply(connection, batch_id, reply=reply, kept=kept)
-        if not in_place:
+            sent = connection.execute(select(batch.c.body).where(own)).scalar_one()
+            unanswered = (
+                update(batch)
+                .where(own, batch.c.reply_sha256 == "")
+                .values(
+                    replied_at=reply.received_at,
+                    http_status=reply.status,
+                    reply_headers=json.dumps(dict(reply.headers), sort_keys=True),
+                    reply=masked(kept, known=sent),
+                    reply_sha256=hashlib.sha256(reply.body).hexdigest(),
+                )
+            )
+            in_place = unanswered.where(batch.c.state == "claimed").values(state="replied")
+            is_in_place = connection.execute(in_place).rowcount == 1
+            if not is_in_place:
+                connection.execute(unanswered)
+        if not is_in_place:
             raise NightHeldError(_taken_over(batch_id))
 
     def record(self, batch_id: str, reply: BatchReply, *, at: datetime) -> None:
@@ -306,27 +321,6 @@ class StoredJournal:
             if (row.state, row.batch_id) != (_IN_FLIGHT, batch_id):
                 raise Defect(_not_in_flight(row.instruction_id, batch_id))
         return [row.instruction_id for row in rows]
-
-
-def _save_reply(connection: Connection, batch_id: str, *, reply: RawReply, kept: bytes) -> bool:
-    """Keep a reply, masked, with its hash; False when the batch was closed before it came."""
-    sent = connection.execute(select(batch.c.body).where(batch.c.batch_id == batch_id)).scalar_one()
-    unanswered = (
-        update(batch)
-        .where(batch.c.batch_id == batch_id, batch.c.reply_sha256 == "")
-        .values(
-            replied_at=reply.received_at,
-            http_status=reply.status,
-            reply_headers=json.dumps(dict(reply.headers), sort_keys=True),
-            reply=masked(kept, known=sent),
-            reply_sha256=hashlib.sha256(reply.body).hexdigest(),
-        )
-    )
-    in_place = unanswered.where(batch.c.state == "claimed").values(state="replied")
-    if connection.execute(in_place).rowcount == 1:
-        return True
-    connection.execute(unanswered)
-    return False
 
 
 def _close(

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, func, insert, select
 
 from recon.archive.step_folder import FileEntry
 from recon.matching.frames.sources import KEY_COLUMNS, frame_of
-from recon.store.database.bulk_rows import add_rows
+from recon.store.database.bulk_rows import add_rows, read
 from recon.store.nights.runs import BY_HAND, Run
 from recon.store.schema import answer_part, charged_back_order
 from recon.store.schema.columns import Owner, in_account
@@ -113,7 +113,6 @@ class AnswerPart:
 
 
 _NAMES = tuple(each.name for each in fields(AnswerPart))
-_PARTS = select(*(answer_part.c[name] for name in _NAMES)).order_by(answer_part.c.part_id)
 
 
 def sibling_phase(account_id: str) -> str:
@@ -160,7 +159,7 @@ def of_account(connection: Connection, owner: Owner, *, after: int = 0) -> list[
 
 
 def _parts(connection: Connection, *which: ColumnElement[bool]) -> list[AnswerPart]:
-    return [AnswerPart(**row) for row in connection.execute(_PARTS.where(*which)).mappings()]
+    return read(connection, AnswerPart, answer_part, *which, order=[answer_part.c.part_id])
 
 
 def counted(connection: Connection, run_id: str, *, phase: str) -> tuple[int, int]:

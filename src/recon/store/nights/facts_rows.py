@@ -20,6 +20,7 @@ from recon.model.errors import ArchiveError, ConfigurationError, HistoryBrokenEr
 from recon.model.nights import Account
 from recon.model.words import SourceKind
 from recon.proof.sql_session import SqlError, SqlSession, reading
+from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append, links_of
 from recon.store.database.record import data_of
@@ -125,10 +126,9 @@ def save(
 
 def save_again(connection: Connection, known: int, *, file_id: int, at: datetime) -> None:
     """Keep that the rows of a file arrived once more, as those of another."""
-    columns = (order_facts_account.c[name] for name in _OF_ACCOUNT)
+    of_file = order_facts_account.c.file_id == known
+    accounts = read(connection, OfAccountRows, order_facts_account, of_file)
     for facts in of_files(connection, [known]):
-        of_file = select(*columns).where(order_facts_account.c.file_id == known)
-        accounts = [OfAccountRows(*row) for row in connection.execute(of_file)]
         save(connection, facts, file_id=file_id, accounts=accounts, at=at)
 
 

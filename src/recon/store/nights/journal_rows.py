@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 from recon.matching.frames.sources import Exported
 from recon.model.words import Reject, SourceFile, SourceKind
-from recon.store.database.bulk_rows import replace_rows
+from recon.store.database.bulk_rows import read, replace_rows
 from recon.store.database.history import Event, append, links_of
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
@@ -151,10 +151,8 @@ def handed_out(connection: Connection, journal_ids: Iterable[str]) -> dict[str, 
 
 
 def _out(connection: Connection, *which: ColumnElement[bool]) -> list[Out]:
-    table = exported_journal
-    query = select(*(table.c[name] for name in Out.__dataclass_fields__)).where(*which)
-    rows = connection.execute(query.order_by(table.c.exported_at, table.c.journal_id))
-    return [Out(*row) for row in rows]
+    order = exported_journal.c.exported_at, exported_journal.c.journal_id
+    return read(connection, Out, exported_journal, *which, order=order)
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,7 +123,10 @@ def outstanding(
     )
     values = {"last_file": last_file, "last_end": last_end}
     rows = connection.execute(_standing(of_account & or_(_OF_ORDERS, _OF_LINES)), values).mappings()
-    return tuple(_quarantined(row) for row in rows)
+    return tuple(
+        Quarantined(**{name: row[name] for name in Quarantined.__dataclass_fields__})
+        for row in rows
+    )
 
 
 def _standing(which: ColumnElement[bool]) -> Select[Any]:
@@ -133,11 +136,6 @@ def _standing(which: ColumnElement[bool]) -> Select[Any]:
         .where(which, _NEVER_ENDED)
         .order_by(reject.c.reject_id)
     )
-
-
-def _quarantined(row: Mapping[Any, Any]) -> Quarantined:
-    names = ("reject_id", "merchant_id", "account_id", "order_no", "source", "line", "column")
-    return Quarantined(**{name: row[name] for name in names}, reason=row["reason"])
 
 
 def arriving(connection: Connection, *, file_id: int) -> Arrived:

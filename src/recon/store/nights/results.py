@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from recon.matching.breaks.movements import BreakEnd
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal, Verdict
-from recon.store.database.bulk_rows import replace_rows
+from recon.store.database.bulk_rows import read, replace_rows
 from recon.store.database.record import SUMMARY, cells_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
@@ -130,10 +130,9 @@ def load_summary(connection: Connection, run_id: str) -> Summary | None:
 
 def load_totals(connection: Connection, run_id: str) -> tuple[ControlTotal, ...]:
     """The control totals of a run, in order."""
-    columns = (control_total.c[name] for name in ControlTotal.__dataclass_fields__)
-    own = select(*columns).where(control_total.c.run_id == run_id)
-    rows = connection.execute(own.order_by(control_total.c.position))
-    return tuple(ControlTotal(*row) for row in rows)
+    own = control_total.c.run_id == run_id
+    order = [control_total.c.position]
+    return tuple(read(connection, ControlTotal, control_total, own, order=order))
 
 
 def open_breaks(connection: Connection, run_id: str) -> int:

@@ -3,6 +3,7 @@
 import json
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 
 from recon.model.errors import ConfigurationError
+from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
 from recon.store.database.record import AGREEMENT, RELEASE, VERDICT, record
@@ -200,25 +202,23 @@ class Release:
 
 
 _SPOKEN = ("instruction_id", "verdict_id")
-_VERDICT = select(*(verdict.c[name] for name in FirstVerdict.__dataclass_fields__))
-_RELEASE = select(*(release.c[name] for name in Release.__dataclass_fields__))
 
 
 def open_verdicts_of(connection: Connection, instruction_id: str) -> list[FirstVerdict]:
     """What people say of an instruction that is not decided, one word of each, oldest first."""
-    own = verdict.c.instruction_id == instruction_id, verdict.c.state == OPEN
-    rows = connection.execute(_VERDICT.where(*own).order_by(verdict.c.verdict_id))
-    return [FirstVerdict(*row) for row in rows]
+    return open_verdicts(connection, verdict.c.instruction_id == instruction_id)[instruction_id]
 
 
-def open_verdicts(connection: Connection) -> dict[str, list[FirstVerdict]]:
+def open_verdicts(
+    connection: Connection, *which: ColumnElement[bool]
+) -> dict[str, list[FirstVerdict]]:
     """Instruction id -> as `open_verdicts_of`."""
-    found: dict[str, list[FirstVerdict]] = {}
-    for row in connection.execute(
-        _VERDICT.where(verdict.c.state == OPEN).order_by(*(verdict.c[name] for name in _SPOKEN))
+    order = (verdict.c[name] for name in _SPOKEN)
+    found = defaultdict[str, list[FirstVerdict]](list)
+    for word in read(
+        connection, FirstVerdict, verdict, *which, verdict.c.state == OPEN, order=order
     ):
-        word = FirstVerdict(*row)
-        found.setdefault(word.instruction_id, []).append(word)
+        found[word.instruction_id].append(word)
     return found
 
 
@@ -282,8 +282,7 @@ def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
 def release_of(connection: Connection, run_id: str) -> Release | None:
     """What was said about lifting a run's hold."""
     given = release.c.run_id == run_id, release.c.first_by != ""
-    row = connection.execute(_RELEASE.where(*given)).first()
-    return None if row is None else Release(*row)
+    return next(iter(read(connection, Release, release, *given)), None)
 
 
 def released(connection: Connection) -> frozenset[str]:

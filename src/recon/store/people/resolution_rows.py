@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select
 
 from recon.model.nights import Account
 from recon.model.resolutions import WRITE_OFF, BreakAnswer, Import, KeptAnswer
-from recon.store.database.bulk_rows import add_rows
+from recon.store.database.bulk_rows import add_rows, read
 from recon.store.database.history import Event, append
 from recon.store.database.record import ANSWER, event_of, record
 from recon.store.schema import answer_file, break_answer
@@ -158,9 +158,8 @@ class WaitingWriteOff:
 
 def waiting_write_offs(connection: Connection) -> list[WaitingWriteOff]:
     """Write-offs that wait for a second person, oldest first."""
-    columns = (break_answer.c[name] for name in WaitingWriteOff.__dataclass_fields__)
-    waiting = select(*columns).where(break_answer.c.waits).order_by(break_answer.c.given_at)
-    return [WaitingWriteOff(*row) for row in connection.execute(waiting)]
+    table = break_answer.c
+    return read(connection, WaitingWriteOff, break_answer, table.waits, order=[table.given_at])
 
 
 def agree(connection: Connection, answer_id: int, *, by: str, at: datetime) -> bool:

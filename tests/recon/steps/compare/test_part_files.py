@@ -15,7 +15,7 @@ from recon.steps.compare import part_files
 from recon.steps.compare.part_files import write_files
 from recon.steps.ground.night_folder import COMPARED, IN_PARTS, SealedNight, is_attempt, rows_of
 from tests.recon.archive.planted import NIGHT, about, orders, universe
-from tests.recon.archive.test_remote_storage import impatient
+from tests.recon.archive.test_storage import impatient
 from tests.recon.files.s3_server import serving_s3
 
 FOLDER = f"{NIGHT}/{IN_PARTS}"

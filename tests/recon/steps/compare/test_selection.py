@@ -34,7 +34,7 @@ from recon.store.nights.settlement_rows import AskedFor
 from tests.recon.steps.conftest import ORDER_HEADER, UP_TO_COMPARE, Merchant
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
-from tests.recon.store.kept_lines import keep_lines
+from tests.recon.store.kept_files import keep_lines
 
 OLD, NEW = "2019-01-05T10:00:00Z", "2026-11-20T12:00:00Z"
 MONTHS = """

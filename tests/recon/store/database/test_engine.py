@@ -1,53 +1,45 @@
+import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
-import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, func, select, text
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    func,
+    insert,
+    select,
+    text,
+)
 
-from recon.model.errors import ConfigurationError, StoreError, StoreLockedError
+from recon.matching.frames.sources import INSTANT, LEDGER_COLUMNS, frame_of
+from recon.model.errors import ConfigurationError, NightHeldError, StoreError, StoreLockedError
 from recon.model.nights import Mode, NightRequest
-from recon.store.database import engine
+from recon.store.database import engine, migrate
+from recon.store.database.bulk_rows import among, frame_of_select, rows_of
 from recon.store.database.engine import COMPILED, Store, check_settings, open_store, parse_url
-from recon.store.database.migrate import upgrade
+from recon.store.database.migrate import check_revision, newest_revision, upgrade
+from recon.store.database.night_lock import Process, account_lock, lock_stands
 from recon.store.nights import runs
+from recon.store.schema import run
 from recon.store.schema import run as run_table
-
-
-def test_a_lost_update_is_impossible(store: Store) -> None:
-    """Read-modify-write in `writing()` loses no update, however many threads do it at once."""
-    with store.writing() as connection:
-        connection.execute(text("CREATE TABLE counter (n INTEGER)"))
-        connection.execute(text("INSERT INTO counter VALUES (0)"))
-    lost: list[str] = []
-
-    def add() -> None:
-        for _ in range(25):
-            try:
-                with store.writing() as connection:
-                    n = connection.execute(text("SELECT n FROM counter")).scalar_one()
-                    connection.execute(text("UPDATE counter SET n = :n"), {"n": n + 1})
-            except StoreError:
-                # PostgreSQL refuses one of two; a refusal is not a loss.
-                lost.append("refused")
-
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with store.reading() as connection:
-        n = connection.execute(text("SELECT n FROM counter")).scalar_one()
-    with store.writing() as connection:
-        connection.execute(text("DROP TABLE counter"))
-
-    assert n + len(lost) == 100
-    assert not store.is_sqlite or not lost
+from recon.store.schema.columns import at_column
 
 
 def test_settings_of_money_took_effect(sqlite_url: str) -> None:
@@ -189,7 +181,6 @@ def _rows(url: str) -> int:
 
 
 def test_a_statement_is_compiled_once_for_all_databases(migrated: Path, tmp_path: Path) -> None:
-    """Another engine and another database take what the first compiled, and answer for itself."""
     empty, other = (
         f"sqlite:///{shutil.copy(migrated, tmp_path / name)}" for name in ("empty", "other")
     )
@@ -203,3 +194,329 @@ def test_a_statement_is_compiled_once_for_all_databases(migrated: Path, tmp_path
 
     assert (first, second) == (0, 1)
     assert len(COMPILED) == compiled > 0
+
+
+ENTRY = {
+    "entry_id": "E-1",
+    "merchant_id": "100042",
+    "account_id": "100042001",
+    "entry_type": "capture",
+    "currency": "EUR",
+    "amount": 2**62,
+    "booked_at": "2026-11-20T10:00:00.123456+02:00",
+    "line": 2,
+}
+ENTRIES = Table(
+    "entry_of_a_test",
+    MetaData(),
+    Column("run_id", String(64), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    *(
+        at_column(name)
+        if kind == INSTANT
+        else Column(name, BigInteger if "Int" in kind or "int" in kind else String(255))
+        for name, kind in LEDGER_COLUMNS.items()
+    ),
+)
+"""One column of each kind that tables have."""
+ODD = {"reference_no": 'a "quoted", ref\\N\nand a line', "transaction_amount": 0}
+
+
+def _store(store: Store, *entries: dict[str, Any]) -> Any:
+    frame = frame_of(entries, columns=LEDGER_COLUMNS)
+    rows = [
+        {**row, "run_id": "r", "position": position} for position, row in enumerate(rows_of(frame))
+    ]
+    with store.writing() as connection:
+        ENTRIES.create(connection)
+        connection.execute(insert(ENTRIES), rows)
+    query = select(*(ENTRIES.c[name] for name in LEDGER_COLUMNS)).order_by("position")
+    with store.reading() as connection:
+        return frame, frame_of_select(connection, query, columns=LEDGER_COLUMNS)
+
+
+def test_rows_come_back_as_they_went_in(store: Store) -> None:
+    sent, found = _store(store, ENTRY, ENTRY | ODD, ENTRY | {"transaction_amount": 7})
+
+    assert found.to_dict("list") == sent.to_dict("list")
+    assert found["booked_at"][0] == datetime(2026, 11, 20, 8, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("wanted", [["E-1", 'E-"2'], ["E-3"], []])
+def test_many_values_are_one_parameter(store: Store, wanted: list[str]) -> None:
+    _store(store, ENTRY, ENTRY | {"entry_id": 'E-"2'})
+    with store.reading() as connection:
+        query = select(ENTRIES.c.entry_id)
+        found = connection.execute(query.where(among(connection, ENTRIES.c.entry_id, wanted)))
+
+        assert sorted(found.scalars()) == sorted({"E-1", 'E-"2'} & set(wanted))
+
+
+def test_migrations_make_exactly_the_tables_of_the_schema(store: Store) -> None:
+    with store.reading() as connection:
+        difference = compare_metadata(MigrationContext.configure(connection), run.metadata)
+
+        written = MigrationContext.configure(connection).get_current_revision()
+
+    assert difference == []
+    assert written == newest_revision()
+
+
+def test_upgrade_twice_changes_nothing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'r.sqlite'}"
+
+    assert [upgrade(url), upgrade(url)] == [newest_revision()] * 2
+
+
+def test_a_database_without_tables_is_refused_with_the_command(tmp_path: Path) -> None:
+    (tmp_path / "r.sqlite").touch()
+    store = open_store(f"sqlite:///{tmp_path / 'r.sqlite'}")
+
+    with pytest.raises(StoreError, match="recon db upgrade"):
+        check_revision(store)
+    store.close()
+
+
+@pytest.fixture
+def sqlite_path(migrated: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(migrated, tmp_path / "recon.sqlite"))
+
+
+NEXT = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "9999", "{newest}"
+
+
+def upgrade():
+    with op.batch_alter_table("order_file") as table:
+        table.add_column(sa.Column("colour", sa.Text))
+"""
+
+
+@pytest.fixture
+def next_release(sqlite_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "migrations"
+    shutil.copytree(migrate.MIGRATIONS, folder)
+    text = NEXT.format(newest=newest_revision())
+    (folder / "versions" / "9999_next.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(migrate, "MIGRATIONS", folder)
+    return sqlite_path
+
+
+INSERT_REJECT = (
+    "INSERT INTO reject (file_id, run_id, kind, source, line, [column]) VALUES"
+    " (7, 'r', 'orders', 'o.csv', 2, 'amount')"
+)
+
+
+def test_files_and_their_rows_outlive_a_table_that_is_built_anew(next_release: Path) -> None:
+    with closing(sqlite3.connect(next_release)) as earlier, earlier:
+        earlier.execute(
+            "INSERT INTO order_file (file_id, merchant_id, account_id, business_date, run_id, name,"
+            " version, sha256, size_bytes, read_at) VALUES"
+            " (7, 'm', 'a', '2026-11-20', 'r', 'o.csv', 1, 'x', 1, '')"
+        )
+        earlier.execute(INSERT_REJECT)
+    assert upgrade(f"sqlite:///{next_release}") == "9999"
+
+    with closing(sqlite3.connect(next_release)) as now:
+        now.execute("PRAGMA foreign_keys = ON")
+        joined = "SELECT f.sha256, r.line, colour FROM reject r JOIN order_file f USING (file_id)"
+        assert now.execute(joined).fetchall() == [("x", 2, None)]
+        with pytest.raises(sqlite3.IntegrityError, match="FOREIGN KEY"):
+            now.execute("UPDATE reject SET file_id = 8")
+
+
+def test_rows_that_refer_to_nothing_stop_the_upgrade(next_release: Path) -> None:
+    with closing(sqlite3.connect(next_release)) as earlier, earlier:
+        before = earlier.execute("SELECT version_num FROM alembic_version").fetchall()
+        earlier.execute(INSERT_REJECT)
+
+    with pytest.raises(StoreError, match="a row of reject refers to no row of order_file"):
+        upgrade(f"sqlite:///{next_release}")
+    with closing(sqlite3.connect(next_release)) as now:
+        assert now.execute("SELECT version_num FROM alembic_version").fetchall() == before
+
+
+def _at_version(path: Path, revision: str) -> None:
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+
+
+@pytest.mark.parametrize(
+    ("revision", "sentence"),
+    [
+        ("unknown", "is at version unknown, this program knows 0001"),
+        ("0099", "is newer than this program: it is at version 0099, and this program knows"),
+    ],
+)
+def test_a_database_of_a_version_that_is_not_known_is_left_as_it_is(
+    sqlite_path: Path, revision: str, sentence: str
+) -> None:
+    _at_version(sqlite_path, revision)
+
+    with pytest.raises(StoreError, match=sentence):
+        upgrade(f"sqlite:///{sqlite_path}")
+    with closing(sqlite3.connect(sqlite_path)) as now:
+        assert now.execute("SELECT version_num FROM alembic_version").fetchall() == [(revision,)]
+
+
+def test_a_night_calls_a_newer_database_newer(sqlite_path: Path) -> None:
+    """After a program was put back, nobody is told to upgrade what is ahead already."""
+    _at_version(sqlite_path, "0099")
+    with (
+        closing(open_store(f"sqlite:///{sqlite_path}")) as store,
+        pytest.raises(StoreError, match="is newer than this program") as refused,
+    ):
+        check_revision(store)
+    assert "db upgrade" not in str(refused.value)
+
+
+def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
+    """Orders and amounts rest in it: nobody else on the machine reads them, whatever the umask."""
+    path = tmp_path / "recon.sqlite"
+    upgrade(f"sqlite:///{path}")
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+HOLDING = """
+import sys
+from recon.store.database.engine import Store, parse_url
+from recon.store.database.night_lock import account_lock
+store = Store(parse_url(sys.argv[1]))
+with account_lock(store, ("m", "a")):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def _holding(store: Store) -> Iterator["subprocess.Popen[bytes]"]:
+    url = store.url.render_as_string(hide_password=False)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        yield holder
+        holder.kill()
+
+
+@pytest.mark.process
+def test_a_second_process_does_not_get_the_account(store: Store) -> None:
+    with _holding(store):
+        with pytest.raises(NightHeldError), account_lock(store, ("m", "a")):
+            pytest.fail("two held the account")
+        with account_lock(store, ("m", "b")):
+            pass
+
+
+@pytest.mark.process
+def test_a_killed_holder_frees_the_account_at_once(store: Store) -> None:
+    with _holding(store) as holder:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+
+    with account_lock(store, ("m", "a")):
+        held = True
+    assert held
+
+
+def test_the_lock_is_free_after_an_error(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), account_lock(store, ("m", "a")):
+        raise ZeroDivisionError
+    with account_lock(store, ("m", "a")):
+        assert tmp_path.exists()
+
+
+@pytest.mark.parametrize("account_id", ["a", "b", "c", "d"])
+def test_a_lock_that_the_server_dropped_no_longer_stands(store: Store, account_id: str) -> None:
+    place = ("m", account_id)
+    with account_lock(store, place):
+        with store.reading() as connection:
+            held = lock_stands(connection, place)
+        if not store.is_sqlite:
+            _end_lock_holders(store)
+        with store.reading() as connection:
+            still = lock_stands(connection, place)
+
+    assert (held, still) == (True, store.is_sqlite)
+
+
+def _end_lock_holders(store: Store) -> None:
+    # With a time-out the call waits until the backend is gone; without, it only sends a signal.
+    ended = (
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' "
+        "AND pid <> pg_backend_pid()"
+    )
+    with store.writing() as connection:
+        connection.execute(text(ended))
+
+
+@pytest.fixture
+def child() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def owner_of(process: "subprocess.Popen[bytes]") -> Process:
+    ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return replace(Process.this(), pid=process.pid, started_ticks=int(ticks))
+
+
+def test_an_owner_lives_until_it_is_gone(child: "subprocess.Popen[bytes]") -> None:
+    """Also while it is stopped; not any more once it was killed, waited for or not."""
+    owner = owner_of(child)
+    alive = owner.is_alive_here()
+    os.kill(child.pid, signal.SIGSTOP)
+    stopped = owner.is_alive_here()
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    killed = owner.is_alive_here()
+    child.wait()
+
+    assert (alive, stopped, killed, owner.is_alive_here()) == (True, True, False, False)
+
+
+def test_a_process_id_that_is_used_again_is_another_owner(
+    child: "subprocess.Popen[bytes]",
+) -> None:
+    owner = owner_of(child)
+    others = (
+        replace(owner, started_ticks=owner.started_ticks - 1),
+        replace(owner, boot_id="another"),
+        replace(owner, namespace="pid:[1]"),
+        replace(owner, boot_id="unknown"),
+    )
+
+    assert [one.is_alive_here() for one in others] == [False] * 4
+
+
+def test_the_process_that_asks_is_not_another_owner() -> None:
+    """A night may follow another one in the same process."""
+    assert not Process.this().is_alive_here()
+
+
+def test_an_owner_is_read_as_it_was_written() -> None:
+    owner = Process.this()
+
+    assert Process.parsed(str(owner)) == owner
+    assert Process.parsed("") is None
+    assert Process.parsed("process 12 on host, started") is None
+
+
+def test_a_process_of_which_nothing_can_be_read_is_not_called_gone(
+    child: "subprocess.Popen[bytes]", tmp_path: Path
+) -> None:
+    """Too many open files keep /proc from being read as well: who cannot be seen may live."""
+    (tmp_path / "sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "sys/kernel/random/boot_id").write_text(owner_of(child).boot_id)
+    (tmp_path / "self/ns").mkdir(parents=True)
+    (tmp_path / "self/ns/pid").symlink_to(Path("/proc/self/ns/pid").readlink())
+    (tmp_path / f"{child.pid}/stat").mkdir(parents=True)
+
+    assert owner_of(child).is_alive_here(proc=tmp_path)

@@ -81,7 +81,6 @@ def speak(store: Store, run: Run) -> None:
 
 
 def approve(connection: Any) -> None:
-    """A list and an override: said by two, and a first word that counts no more."""
     for ends in (True, False):
         first_word: dict[str, Any] = {"word": word("Jo Ahn"), "valid_until": UNTIL}
         decision_rows.save_first(
@@ -102,7 +101,6 @@ def approve(connection: Any) -> None:
 
 
 def sign(connection: Any) -> None:
-    """Two names under a night, one given anew; a break that was answered twice."""
     for role, by in (("reviewer", "Jo Ahn"), ("approver", "Kim Bell")):
         sign_off_rows.save(connection, "r1", role=role, word=word(by), workbook_sha256="ab")
     name = sign_off_rows.signatures(connection, "r1")["reviewer"]
@@ -123,7 +121,6 @@ def sign(connection: Any) -> None:
 
 
 def finish(connection: Any) -> None:
-    """The night compared, reported and ended; another one was taken over, stopped and went on."""
     digests = {"verdict": "NOT PROVEN", "rules_digest": "aa", "result_digest": "bb"}
     document = '{"verdict": "NOT PROVEN"}'
     connection.execute(insert(result_summary).values(run_id="r1", document=document))
@@ -191,7 +188,6 @@ def test_no_table_and_no_column_is_left_out() -> None:
 
 
 def test_what_was_written_by_the_product_agrees(spoken: Store) -> None:
-    """Rows of every table, some changed several times and some twice of one entity."""
     assert problems(spoken) == []
     with spoken.reading() as connection:
         assert list(strayed(connection, INSTRUCTION)) == []
@@ -200,7 +196,6 @@ def test_what_was_written_by_the_product_agrees(spoken: Store) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_bound_column_is_named_with_table_and_key(spoken: Store, table: str) -> None:
-    """Whatever somebody writes past the code: which table, which row, which column."""
     bound = TABLES[table]
     start = f"{table.replace('_', ' ')} "
     with spoken.writing() as connection:
@@ -228,7 +223,6 @@ def write(connection: Any, bound: Bound, row: dict[str, Any], *, becomes: dict[s
 
 @pytest.mark.parametrize("table", TABLES)
 def test_a_row_that_is_gone_or_was_made_up_is_named(spoken: Store, table: str) -> None:
-    """Taken away, or a copy put beside it under a key of its own."""
     bound = TABLES[table]
     with spoken.writing() as connection:
         row = first_row(connection, bound)
@@ -327,7 +321,6 @@ def told(item: Instruction, *, bound: dict[str, Any]) -> str:
 
 
 def test_a_claim_fills_in_the_payment_and_nothing_else() -> None:
-    """What a claim changes on purpose is bound with it; what stays is not told again."""
     one = replace(CAPTURE, transaction_id="", payment_amount=700)
     terms = filled_in(one, transaction_id="T9", payment_amount=700)
     later = replace(one, transaction_id="T9")

@@ -3,8 +3,11 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, update
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlalchemy import delete, insert, update
 
+from recon.desk.endorsement import Endorsement, Kind, endorse, instant
+from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.instructions.eligibility import Cleared, ShownPayment
 from recon.instructions.instruction import Instruction, Intention
 from recon.instructions.planning import Plan
@@ -12,9 +15,16 @@ from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money import case_rows, instruction_rows
+from recon.store.money.endorsement_rows import (
+    Endorsed,
+    OpenedWords,
+    named_database,
+    next_sequence,
+    save,
+)
 from recon.store.money.journal import left_out
 from recon.store.nights.runs import Run
-from recon.store.schema import instruction, order_action, order_file
+from recon.store.schema import endorsement, instruction, order_action, order_file
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -140,7 +150,6 @@ def test_the_journal_is_read_as_intentions(store: Store, run: Run) -> None:
 
 @pytest.mark.parametrize("kind", ["orders", "instructions"])
 def test_rows_without_an_instruction_are_to_be_planned(store: Store, run: Run, kind: str) -> None:
-    """A row that became an instruction is planned no more; the kind of its file is known."""
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     row = {
         **place,
@@ -208,7 +217,6 @@ def test_what_may_leave_is_not_left_out(store: Store, run: Run) -> None:
 
 @pytest.mark.parametrize("state", ["confirmed", "in_flight", "in_doubt", "needs_human"])
 def test_what_another_carried_out_meanwhile_is_left_out(store: Store, run: Run, state: str) -> None:
-    """A second one of the intention is not claimed, whoever claimed the first."""
     done = replace(DONE, state=InstructionState(state))
     (told,) = _left_out(store, run, WANTED, done)
 
@@ -221,7 +229,6 @@ def test_what_another_carried_out_meanwhile_is_left_out(store: Store, run: Run, 
 def test_what_people_or_the_merchant_allow_beside_it_leaves(
     store: Store, run: Run, wanted: Instruction, *, ids_unique: bool
 ) -> None:
-    """Approved with the first one named, or under ids that are declared unique."""
     assert _left_out(store, run, wanted, DONE, ids_unique=ids_unique) == []
 
 
@@ -235,7 +242,6 @@ def test_what_people_or_the_merchant_allow_beside_it_leaves(
 def test_payouts_and_subscriptions_are_known_by_what_they_are_about(
     store: Store, run: Run, about: dict[str, Any]
 ) -> None:
-    """A payee or a subscription stands in the place of the payment."""
     other = {"payee_digest": "d2", "recurring_id": "s2"}
     elsewhere = replace(DONE, **(about | {name: other[name] for name in other if name in about}))
 
@@ -282,3 +288,116 @@ def test_what_an_account_asks_of_the_journal_is_its_own(store: Store, run: Run) 
         ]
 
     assert by_account == [[WANTED.instruction_id], ["i0"], [WANTED.instruction_id, "i0"]]
+
+
+NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
+
+
+def said(store: Store, *people: str, subject: str = "r1", kind: Kind = Kind.RELEASE) -> None:
+    assert SANDBOX_KEYS.private is not None
+    with store.writing() as connection:
+        for person in people:
+            word = Endorsement(
+                kind,
+                subject,
+                {},
+                {"sequence": "1"},
+                person,
+                person.title(),
+                "approver",
+                proven=False,
+                at=instant(NOW),
+                valid_until="",
+                sequence=next_sequence(connection),
+                nonce="00" * 16,
+                database=named_database(connection, chance="", at=NOW),
+            )
+            save(connection, endorse(word, key=SANDBOX_KEYS.private), word=word, at=NOW)
+
+
+def problem(store: Store) -> str:
+    with store.reading() as connection:
+        return Endorsed(SANDBOX_KEYS).release_problem(connection, "r1")
+
+
+def broken(store: Store) -> list[str]:
+    with store.reading() as connection:
+        return list(Endorsed(SANDBOX_KEYS).broken(connection))
+
+
+def test_two_words_are_two_people(store: Store) -> None:
+    said(store, "jo")
+    assert problem(store) == "the desk endorsed it for Jo alone"
+    said(store, "kim")
+    assert (problem(store), broken(store)) == ("", [])
+
+
+def test_a_changed_column_changes_nothing_of_a_word(store: Store) -> None:
+    """The columns are there to find it by: the document counts."""
+    said(store, "jo", "kim", subject="r2")
+    with store.writing() as connection:
+        connection.execute(update(endorsement).values(subject="r1"))
+    assert problem(store) == "the desk endorsed it for nobody"
+
+
+def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
+    """A gap in the numbers, and a row without the desk's signature."""
+    said(store, "jo", "kim", "ann")
+    with store.writing() as connection:
+        connection.execute(delete(endorsement).where(endorsement.c.sequence == 2))
+        connection.execute(
+            insert(endorsement).values(
+                sequence=4, kind="release", person="x", at=NOW, document="{}", signature="00"
+            )
+        )
+    told = broken(store)
+    assert any("endorsement 4" in one and "not the desk's" in one for one in told)
+    assert any("endorsement 2 is missing" in one for one in told)
+
+
+def test_words_are_opened_once(store: Store) -> None:
+    words = OpenedWords(SANDBOX_KEYS)
+    said(store, "jo")
+    with store.reading() as connection:
+        assert [one.person for one in words.words(connection)] == ["jo"]
+    said(store, "kim")
+    with store.reading() as connection:
+        assert [one.person for one in words.words(connection)] == ["jo", "kim"]
+        assert list(words.broken(connection)) == []
+        assert words.taken_away(connection) == ""
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3])
+def test_each_missing_word_is_told(store: Store, gone: int) -> None:
+    said(store, "jo", "kim", "lee")
+    with store.writing() as connection:
+        connection.execute(delete(endorsement).where(endorsement.c.sequence == gone))
+    with store.reading() as connection:
+        words = OpenedWords(SANDBOX_KEYS)
+        assert f"endorsement {gone} is gone" in words.taken_away(connection)
+        assert f"endorsement {gone} " in next(words.broken(connection))
+
+
+def test_all_words_missing_is_told(store: Store) -> None:
+    said(store, "jo", "kim")
+    with store.writing() as connection:
+        connection.execute(delete(endorsement))
+    with store.reading() as connection:
+        assert "endorsement 1 is gone" in OpenedWords(SANDBOX_KEYS).taken_away(connection)
+
+
+def test_without_a_key_nothing_is_opened(store: Store) -> None:
+    said(store, "jo")
+    with store.reading() as connection:
+        words = OpenedWords(NO_KEYS)
+        assert words.words(connection) == []
+
+
+def test_words_of_another_key_alone_take_none_away(store: Store) -> None:
+    """Nothing rests on what was said before the first word that holds."""
+    said(store, "jo", "kim")
+    key = Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key()
+    with store.reading() as connection:
+        words = OpenedWords(HeldKeys(key, None, must_be_proven=True))
+        assert words.words(connection) == []
+        assert words.taken_away(connection) == ""

@@ -1,29 +1,37 @@
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Engine, event, select, update
+from sqlalchemy import Engine, event, select, text, update
 
-from recon.gateway_client import BatchReply, RawReply, ReplyOutcome
+from recon.gateway_client import BatchReply, PreparedRequest, RawReply, ReplyOutcome
 from recon.gateway_client.payouts import PayoutRecord
 from recon.gateway_client.replies import RowOutcome
-from recon.instructions.eligibility import Cleared
-from recon.model.errors import Defect, NightHeldError
+from recon.instructions.eligibility import Cleared, ShownPayment
+from recon.model.errors import Defect, GateClosedError, NightHeldError
 from recon.model.nights import Mode, NightRequest
+from recon.model.words import GatewayState, InstructionKind, InstructionState
 from recon.store.database import history
 from recon.store.database.engine import Store
+from recon.store.database.history import Event, append
+from recon.store.database.record import INSTRUCTION, ROW, changed
 from recon.store.money import instruction_rows
-from recon.store.money.instruction_rows import OpenBatch
+from recon.store.money.bound_rows import events_of, refuse_changed_rows
+from recon.store.money.instruction_rows import OpenBatch, move
 from recon.store.money.journal import StoredJournal
+from recon.store.money.sending_rows import paid_payees
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.schema import attempt, batch, instruction
 from tests.recon.instructions.sample_instructions import not_sent, reply_of, request_of, silence
 from tests.recon.store.scripted import (
     AT,
+    CAPTURE,
     ScriptedGateway,
     cleared_captures,
+    planned,
     send,
     states_of,
 )
@@ -81,15 +89,6 @@ def test_no_batch_reads_the_whole_history(store: Store, run: Run) -> None:
 
     assert any("instruction.approved_by" in text and "history" in text for text in steps)
     assert [text for text, how in steps.items() if "SCAN history" in how] == []
-
-
-def test_what_surely_did_not_leave_is_tried_three_times(store: Store, run: Run) -> None:
-    gateway = ScriptedGateway(*[not_sent()] * 9)
-    sent = send(store, run, cleared_captures(store, run, orders=60), gateway=gateway)
-
-    assert gateway.reached == []
-    assert set(states_of(store)) == {"approved"}
-    assert "nothing could be sent 3 times in a row" in sent.stop_reason
 
 
 def test_two_doubtful_batches_stop_the_night(store: Store, run: Run) -> None:
@@ -189,63 +188,73 @@ def _journal(store: Store, run: Run, *, run_id: str) -> StoredJournal:
     return StoredJournal(store, run, run_id=run_id)
 
 
-def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run) -> None:
+class Ready(NamedTuple):
+    """A journal of the run, and captures that it may claim."""
+
+    journal: StoredJournal
+    rows: Sequence[Cleared]
+    request: PreparedRequest
+
+    def claim(self, journal: StoredJournal | None = None, *, batch_id: str = "b1") -> None:
+        assert not (journal or self.journal).claim(batch_id, self.rows, request=self.request, at=AT)
+
+
+@pytest.fixture
+def ready(store: Store, run: Run) -> Ready:
+    rows = cleared_captures(store, run, orders=2)
+    prepared = ScriptedGateway().prepare(rows)
+    return Ready(_journal(store, run, run_id=run.run_id), rows, prepared)
+
+
+def test_a_run_that_lost_its_place_claims_nothing(store: Store, run: Run, ready: Ready) -> None:
     """Taken over after it last looked: the claim itself finds out."""
-    journal = _journal(store, run, run_id=run.run_id)
-    ready = cleared_captures(store, run, orders=2)
-    prepared = ScriptedGateway().prepare(ready)
     _taken_over(store, run)
 
     with pytest.raises(NightHeldError, match="another run took the account over"):
-        journal.claim("b1", ready, request=prepared, at=AT)
+        ready.claim()
     assert states_of(store) == ["approved", "approved"]
 
 
-def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(store: Store, run: Run) -> None:
+def test_a_reply_after_a_takeover_is_kept_and_decides_nothing(
+    store: Store, run: Run, ready: Ready
+) -> None:
     """What another run doubted stays in doubt; the late reply rests with its batch."""
-    journal = _journal(store, run, run_id=run.run_id)
-    ready = cleared_captures(store, run, orders=2)
-    prepared = ScriptedGateway().prepare(ready)
-    journal.claim("b1", ready, request=prepared, at=AT)
+    ready.claim()
     _taken_over(store, run)
 
     with pytest.raises(NightHeldError, match="while batch b1 was under way"):
-        journal.keep_reply("b1", RawReply(200, {}, b"DONE", AT), kept=b"DONE")
+        ready.journal.keep_reply("b1", RawReply(200, {}, b"DONE", AT), kept=b"DONE")
     with pytest.raises(NightHeldError):
-        journal.release("b1", reason="held up", at=AT)
+        ready.journal.release("b1", reason="held up", at=AT)
     with store.reading() as connection:
         kept = connection.execute(select(batch.c.state, batch.c.reply)).one()
     assert states_of(store) == ["in_doubt", "in_doubt"]
     assert tuple(kept) == ("closed", b"DONE")
 
 
-def test_a_kept_reply_comes_back_with_its_head(store: Store, run: Run) -> None:
+def test_a_kept_reply_comes_back_with_its_head(store: Store, run: Run, ready: Ready) -> None:
     """What is judged after a crash is what came: status, head, body and instant."""
-    journal = _journal(store, run, run_id=run.run_id)
-    ready = cleared_captures(store, run, orders=1)
-    prepared = ScriptedGateway().prepare(ready)
     reply = RawReply(429, {"retry-after": "30"}, b"slow down", AT)
-    journal.claim("b1", ready, request=prepared, at=AT)
-    journal.keep_reply("b1", reply, kept=reply.body)
+    ready.claim()
+    ready.journal.keep_reply("b1", reply, kept=reply.body)
     with store.reading() as connection:
         (kept,) = instruction_rows.open_batches(connection, run)
 
-    assert kept == OpenBatch("b1", prepared.body_sha256, reply)
+    assert kept == OpenBatch("b1", ready.request.body_sha256, reply)
 
 
-def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(store: Store, run: Run) -> None:
+def test_a_run_that_slept_before_its_sweep_ends_no_batch_of_another(
+    store: Store, run: Run, ready: Ready
+) -> None:
     """What a run finds open after it was taken over may be on the wire for its successor."""
-    late = _journal(store, run, run_id=run.run_id)
-    ready = cleared_captures(store, run, orders=1)
-    prepared = ScriptedGateway().prepare(ready)
     _taken_over(store, run)
-    _journal(store, run, run_id="r2").claim("b2", ready, request=prepared, at=AT)
+    ready.claim(_journal(store, run, run_id="r2"), batch_id="b2")
 
     with pytest.raises(NightHeldError, match="another run took the account over"):
-        late.doubt("b2", reason="its sender is gone", at=AT)
+        ready.journal.doubt("b2", reason="its sender is gone", at=AT)
     with pytest.raises(NightHeldError, match="another run took the account over"):
-        late.record("b2", reply_of(ReplyOutcome.DONE), at=AT)
-    assert states_of(store) == ["in_flight"]
+        ready.journal.record("b2", reply_of(*[ReplyOutcome.DONE] * 2), at=AT)
+    assert states_of(store) == ["in_flight", "in_flight"]
 
 
 def test_a_run_that_was_taken_over_stays_as_it_was_closed(store: Store, run: Run) -> None:
@@ -279,7 +288,6 @@ def _change(store: Store, wanted: str, **values: object) -> None:
 
 
 def test_a_claim_writes_what_each_row_shows(store: Store, run: Run) -> None:
-    """Payment, baseline, batch and moment of each row; attempts count from what was stored."""
     cleared = cleared_captures(store, run, orders=3)
     _change(store, "i002", attempts=4)
     _claim(_journal(store, run, run_id=run.run_id), cleared)
@@ -343,7 +351,6 @@ def test_outcomes_go_only_to_rows_in_flight_in_their_batch(
 
 
 def test_each_row_of_a_batch_gets_its_own_outcome(store: Store, run: Run) -> None:
-    """Outcomes that set different columns are settled by statements of their own."""
     results = (
         RowOutcome(0, "T-A-1", "A-1", ReplyOutcome.DONE, "0", "done", refund_reference_id="T-01"),
         RowOutcome(1, "T-A-2", "A-2", ReplyOutcome.UNKNOWN, "9", "who knows"),
@@ -374,3 +381,136 @@ def test_each_row_of_a_batch_gets_its_own_outcome(store: Store, run: Run) -> Non
     assert [(one.outcome, one.code, one.message) for one in tries] == [
         (one.outcome.value, one.code, one.message) for one in results
     ]
+
+
+PAYOUT = replace(
+    CAPTURE,
+    order_no="",
+    kind=InstructionKind.PAYOUT,
+    order_amount=25_000,
+    action_amount=25_000,
+    request_id="P-1",
+    strict=True,
+    payee="DE…3000",
+    payee_digest="d" * 64,
+    content_digest="c" * 64,
+    sealed="sealed details",
+)
+
+
+def _planned(store: Store, run: Run) -> Cleared:
+    (payout,) = planned(store, run, PAYOUT)
+    return Cleared(payout, ShownPayment("", GatewayState.NONE, "", "EUR", 25_000))
+
+
+def _sealed(store: Store) -> tuple[str, str]:
+    with store.reading() as connection:
+        found = connection.execute(select(instruction.c.state, instruction.c.sealed)).one()
+    return found.state, found.sealed
+
+
+def _answered(store: Store, run: Run, outcome: ReplyOutcome) -> None:
+    cleared = _planned(store, run)
+    journal = StoredJournal(store, run, run_id=run.run_id)
+    journal.claim("b1", [cleared], request=request_of([cleared], sha="0" * 64), at=AT)
+    reply = RawReply(200, {}, b"to DE89370400440532013000", AT)
+    journal.keep_reply("b1", reply, kept=b"to ...")
+    journal.record("b1", reply_of(outcome), at=AT)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected", "known"),
+    [
+        (ReplyOutcome.DONE, ("confirmed", ""), {"d" * 64}),
+        (ReplyOutcome.FAILED, ("rejected", ""), set()),
+        (ReplyOutcome.UNKNOWN, ("in_doubt", "sealed details"), set()),
+        (ReplyOutcome.NOT_SENT, ("approved", "sealed details"), set()),
+    ],
+)
+def test_details_are_erased_when_the_payout_is_final(
+    store: Store, run: Run, outcome: ReplyOutcome, expected: tuple[str, str], known: set[str]
+) -> None:
+    """One that may still need them keeps them; doubt is no proof that a payee was ever paid."""
+    _answered(store, run, outcome)
+    with store.reading() as connection:
+        paid, reply = (
+            paid_payees(connection, run),
+            connection.execute(select(batch.c.reply)).scalar(),
+        )
+
+    assert _sealed(store) == expected
+    assert (paid, reply) == (known, b"to ...")
+
+
+def test_a_withdrawn_payout_keeps_no_details(store: Store, run: Run) -> None:
+    cleared = _planned(store, run)
+    with store.writing() as connection:
+        move(connection, cleared.instruction, to=InstructionState.WITHDRAWN, values={})
+
+    assert _sealed(store) == ("withdrawn", "")
+
+
+def problems(store: Store) -> list[str]:
+    with store.reading() as connection:
+        return [*changed(connection, INSTRUCTION)]
+
+
+def sent(store: Store, run: Run, *script: object) -> None:
+    """A pass of the real sender over two captures."""
+    cleared = cleared_captures(store, run, orders=2)
+    send(store, run, cleared, gateway=ScriptedGateway(*script))
+
+
+def change(store: Store, what: str) -> None:
+    with store.writing() as connection:
+        connection.execute(text(f"UPDATE instruction SET {what}"))  # noqa: S608 - of this test
+
+
+def test_what_went_its_way_is_as_it_was_bound(store: Store, run: Run) -> None:
+    sent(store, run, not_sent())
+
+    assert problems(store) == []
+
+
+def test_a_change_of_what_was_sent_is_found(store: Store, run: Run) -> None:
+    sent(store, run)
+    change(store, "transaction_id = 'T-9'")
+
+    assert len(problems(store)) == 2
+    assert "its transaction id is T-9, bound was T-A-1" in problems(store)[0]
+
+
+@pytest.mark.parametrize("other", [{"amount": 7}, {"order_no": "A-2"}], ids=str)
+def test_what_would_leave_is_compared_too(store: Store, run: Run, other: dict[str, Any]) -> None:
+    """The bytes are made from memory: that the table is right is not enough."""
+    (row,) = cleared_captures(store, run, orders=1)
+    forged = replace(row, instruction=replace(row.instruction, **other))
+    with store.reading() as connection:
+        refuse_changed_rows(connection, [row])
+        with pytest.raises(GateClosedError, match="it was changed past the journal"):
+            refuse_changed_rows(connection, [forged])
+
+
+def test_a_payment_that_was_named_from_the_beginning_is_the_one_that_is_sent(
+    store: Store, run: Run
+) -> None:
+    """A claim fills in what was open, and changes nothing that was said."""
+    (row,) = cleared_captures(store, run, orders=1)
+    wanted = row.instruction.instruction_id
+    with store.writing() as connection:
+        terms = {ROW: {"transaction_id": "T-9"}}
+        append(connection, [Event("instruction", wanted, "approved", terms)], at=AT)
+    with (
+        store.reading() as connection,
+        pytest.raises(GateClosedError, match="its transaction id is T-A-1, bound was T-9"),
+    ):
+        refuse_changed_rows(connection, [row])
+
+
+def test_events_of_many_instructions_are_read_in_parts(store: Store, run: Run) -> None:
+    rows = cleared_captures(store, run, orders=3)
+    ids = [row.instruction.instruction_id for row in rows]
+    with store.reading() as connection:
+        found = events_of(connection, [*ids, *(f"none-{n}" for n in range(1_000))])
+
+    assert sorted(found) == sorted(ids)

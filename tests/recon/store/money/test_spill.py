@@ -43,7 +43,6 @@ ANSWER = Spilled(
 
 
 def test_what_was_kept_comes_back_the_same(tmp_path: Path) -> None:
-    """Every field, and bytes that are no text."""
     kept = Spill([tmp_path / "spill"])
     path = kept.keep(ANSWER)
 
@@ -77,7 +76,6 @@ def test_no_room_is_said_before_anything_is_sent(
 
 
 def test_the_second_place_is_used_when_the_first_cannot_be(tmp_path: Path) -> None:
-    """A reports folder that is gone does not lose an answer."""
     (tmp_path / "reports").write_text("not a folder")
     kept = Spill([tmp_path / "reports" / "spill", tmp_path / "db.spill"])
 
@@ -117,7 +115,6 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_what_is_removed_is_gone(tmp_path: Path) -> None:
-    """A file whose answer is in the database is taken away; room that was not used, too."""
     kept = Spill([tmp_path])
     remove(kept.keep(ANSWER))
     kept.reserve()
@@ -167,7 +164,6 @@ def _spilled(journal: StoredJournal, *, kind: str = REPLY) -> Spilled:
 
 
 def test_a_reply_goes_where_it_belongs_once(store: Store, journal: StoredJournal) -> None:
-    """The batch has its reply and its event; the same file again changes nothing."""
     for _ in range(2):
         with store.writing() as connection:
             put_reply(connection, _spilled(journal), at=AT)

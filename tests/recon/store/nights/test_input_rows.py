@@ -1,11 +1,22 @@
 from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text, update
 
 from recon.matching.breaks.movements import BreakEnd
-from recon.matching.frames.sources import AgreedWriteOffs, Exported
+from recon.matching.frames.sources import ORDER_COLUMNS, AgreedWriteOffs, Exported, frame_of
+from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
-from recon.store.nights import input_rows, results
+from recon.store.money import sending_rows
+from recon.store.nights import answer_parts, facts_rows, input_rows, results
+from recon.store.nights.answer_parts import BASELINE, AnswerPart
+from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
+from recon.store.schema import instruction
+from tests.recon.store.kept_files import keep
+from tests.recon.store.scripted import CAPTURE, planned
 
 INPUTS = Inputs(
     rules_digest="a" * 64,
@@ -23,7 +34,6 @@ INPUTS = Inputs(
 def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
     store: Store, run: Run
 ) -> None:
-    """A step that is repeated leaves one answer, the last."""
     with store.writing() as connection:
         input_rows.save(connection, run.run_id, inputs=INPUTS)
         first = input_rows.load(connection, run.run_id)
@@ -62,3 +72,181 @@ def test_ends_are_those_of_the_nights_that_led_here(store: Store, run: Run) -> N
         "b2": BreakEnd("b2", "not seen", "2026-11-17"),
     }
     assert not_ours == {}
+
+
+AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
+PART = AnswerPart(
+    run_id="r1",
+    phase=BASELINE,
+    merchant_id="100042",
+    account_id="100042001",
+    path="nights/100042/100042001/2026-11-20/r1/answers-1/replies-00002.parquet",
+    schema_label="replies/1",
+    sha256="5",
+    content="6",
+    size_bytes=7,
+    row_count=2,
+    answered=2,
+    last_at=AT,
+)
+ASKED = replace(PART, schema_label="asked/1", asked=3, answered=0, row_count=3, last_at=None)
+
+
+def _save(store: Store, *parts: AnswerPart, charged_back: tuple[tuple[str, str], ...] = ()) -> None:
+    with store.writing() as connection:
+        for part in parts:
+            answer_parts.save(connection, part, charged_back=charged_back)
+
+
+def test_files_are_found_by_run_and_by_account_in_the_order_of_coming(
+    store: Store, run: Run
+) -> None:
+    """Lists of keys are no answers, and what was asked before a link is left out."""
+    later = replace(PART, run_id="r2", path="later", asked_after=9)
+    other = replace(PART, account_id="100042002", path="other")
+    _save(store, ASKED, PART, later, other)
+    with store.reading() as connection:
+        of_run = answer_parts.of_run(connection, run.run_id)
+        of_account = answer_parts.of_account(connection, run)
+        since = answer_parts.of_account(connection, run, after=9)
+        newest = answer_parts.newest(connection)
+        counted = answer_parts.counted(connection, run.run_id, phase=BASELINE)
+
+    assert [part.schema_label for part in of_run] == ["asked/1", "replies/1", "replies/1"]
+    assert [part.path for part in of_account] == [PART.path, "later"]
+    assert [part.path for part in since] == ["later"]
+    assert (newest, counted) == (len({ASKED, PART, later, other}), (3, 4))
+    entry = of_account[0].entry
+    assert f"{of_account[0].folder}/{entry.name}" == PART.path
+    assert (entry.rows, entry.bytes, entry.sha256, entry.content) == (2, 7, "5", "6")
+
+
+@pytest.mark.parametrize(
+    ("codes", "until", "own", "found"),
+    [
+        (["4000"], 9, "r2", ["A", "B"]),
+        (["4000"], 1, "r2", ["A"]),
+        (["5000"], 9, "r2", []),
+        (["4000"], 9, "r1", ["B"]),
+    ],
+)
+def test_an_order_was_charged_back_once_an_earlier_answer_said_so(
+    codes: list[str], until: int, own: str, found: list[str], store: Store, run: Run
+) -> None:
+    """By one of the codes, in another run, in a file that the run still reads; each order once."""
+    _save(store, PART, charged_back=(("A", "4000"), ("A", "4000")))
+    _save(store, replace(PART, run_id="r0", path="b"), charged_back=(("A", "4000"), ("B", "4000")))
+    asking = replace(run, run_id=own)
+    with store.reading() as connection:
+        keys = answer_parts.charged_back_keys(connection, asking, codes=codes, until=until)
+
+    assert keys["order_no"].tolist() == found
+
+
+def test_files_whose_codes_the_rules_took_otherwise_are_named(store: Store, run: Run) -> None:
+    """A code that became a chargeback since is looked up where it was shown, and nowhere else."""
+    shown = replace(PART, run_id="r0", codes='{"payment_status": {"4000": [1, "A"]}}')
+    known = replace(shown, path="known", chargeback_codes="4000")
+    silent = replace(PART, run_id="r0", path="silent")
+    _save(store, shown, known, silent, replace(shown, run_id=run.run_id))
+    with store.reading() as connection:
+        parts = answer_parts.judged_otherwise(connection, run, codes=["4000", "4001"], until=9)
+        none = answer_parts.judged_otherwise(connection, run, codes=["4000"], until=0)
+
+    assert [part.path for part in parts] == [shown.path]
+    assert none == []
+
+
+def _file(store: Store, run: Run, storages: StorageOf) -> None:
+    order = {
+        "merchant_id": run.merchant_id,
+        "account_id": run.account_id,
+        "currency": "EUR",
+        "amount": 1_000,
+        "status": "paid",
+        "ordered_at": "2026-11-20T10:00:00Z",
+        "line": 2,
+    }
+    orders = frame_of(
+        [{**order, "order_no": key} for key in ("A", "B", "B")], columns=ORDER_COLUMNS
+    )
+    source = SourceFile(SourceKind.ORDERS, "orders.csv", "sha", 9, 3, 3, 0, 0)
+    keep(store, run, orders, source=source, storages=storages)
+
+
+def _failed(store: Store, run: Run, storages: StorageOf) -> list[str]:
+    with store.reading() as connection:
+        stored = facts_rows.stored_rows(facts_rows.of_night(connection, run), storages=storages)
+        totals = sending_rows.before_money(
+            connection, run, in_files=stored, universe=0, phase=BASELINE
+        )
+    return [total.id for total in totals if not total.passed]
+
+
+@pytest.mark.parametrize(
+    ("change", "failed"),
+    [
+        ("SELECT 1", []),
+        ("UPDATE order_file SET rows_read = rows_read + 1", ["T1"]),
+        ("DELETE FROM order_facts", ["T2"]),
+        (
+            (
+                "INSERT INTO answer_part (run_id, phase, merchant_id, account_id, path, "
+                "schema_label, answered) VALUES ('r1', 'baseline', 'm', 'a', 'p', 'replies/1', 1)"
+            ),
+            ["T3"],
+        ),
+    ],
+)
+def test_each_total_before_money_sees_its_loss(
+    store: Store, run: Run, storages: StorageOf, change: str, failed: list[str]
+) -> None:
+    _file(store, run, storages)
+    with store.writing() as connection:
+        connection.execute(text(change))
+
+    assert _failed(store, run, storages) == failed
+
+
+REFUND = InstructionKind.REFUND
+DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLIED
+
+
+@pytest.mark.parametrize(
+    ("moved", "failed"),
+    [
+        ([(REFUND, 700), (REFUND, 300)], []),
+        ([(REFUND, 700), (REFUND, 700)], ["T9"]),
+        ([(InstructionKind.CAPTURE, 600), (InstructionKind.CAPTURE, 600)], ["T9"]),
+        ([(InstructionKind.CAPTURE, 600), (REFUND, 600)], []),
+        ([(InstructionKind.CAPTURE, 600), (REFUND, 700)], ["T9"]),
+    ],
+)
+def test_money_beyond_what_a_payment_holds_fails_t9(
+    store: Store,
+    run: Run,
+    storages: StorageOf,
+    moved: list[tuple[InstructionKind, int]],
+    failed: list[str],
+) -> None:
+    """What may have moved: captures up to the payment, refunds up to what was captured of it."""
+    actions = (
+        replace(
+            CAPTURE,
+            transaction_id="T1",
+            kind=kind,
+            action_amount=amount,
+            request_id=f"R-{n}",
+        )
+        for n, (kind, amount) in enumerate(moved)
+    )
+    planned(store, run, *actions)
+    told = []
+    for state in (None, DOUBT, NOT_DONE):
+        with store.writing() as connection:
+            if state is not None:
+                values = {"state": state.value, "payment_amount": 1_000}
+                connection.execute(update(instruction).values(values))
+        told.append(_failed(store, run, storages))
+
+    assert told == [[], failed, []]

@@ -1,4 +1,4 @@
-"""What is known of a file of orders; which row stands: `test_stored_orders.py`."""
+"""What is known of a file of orders, and which of its rows stand, beside the rule row by row."""
 
 import hashlib
 import random
@@ -40,31 +40,44 @@ ORDER = {
 }
 
 
-def _sha256(*rows: dict[str, Any], rejects: tuple[Reject, ...] = ()) -> str:
-    return hashlib.sha256(f"{rows}-{rejects}".encode()).hexdigest()
+class Shop:
+    """Order files of an account, kept and looked at as its night does."""
+
+    def __init__(self, store: Store, run: Run, storages: StorageOf) -> None:
+        self.store, self.run, self.storages = store, run, storages
+
+    def load(
+        self, *rows: dict[str, Any], name: str = "orders.csv", rejects: Sequence[Reject] = ()
+    ) -> str:
+        """Keep one version of a file; the hash of its content."""
+        frame, good, bad = frame_of(rows, columns=ORDER_COLUMNS), len(rows), len(rejects)
+        sha256 = hashlib.sha256(f"{rows}-{rejects}".encode()).hexdigest()
+        source = SourceFile(SourceKind.ORDERS, name, sha256, 1, good + bad, good, bad, 0)
+        keep(self.store, self.run, frame, source=source, rejects=rejects, storages=self.storages)
+        return sha256
+
+    def current(self) -> list[tuple[str, int, str]]:
+        with self.store.reading() as connection:
+            frame = StoredOrders(connection, self.run, self.storages).since(OPENING)
+        cells = zip(frame["order_no"], frame["amount"], frame["source"], strict=True)
+        return [(str(key), int(amount), str(source)) for key, amount, source in cells]
+
+    def known(self, *, name: str = "orders.csv", sha256: str) -> SourceFile | None:
+        with self.store.reading() as connection:
+            return order_rows.known_file(connection, self.run, name=name, sha256=sha256)
+
+    def files(self) -> list[tuple[SourceFile, LoadCounts]]:
+        with self.store.reading() as connection:
+            return order_rows.files_of_night(connection, self.run)
+
+    def copy(self, of: SourceFile, name: str) -> SourceFile:
+        with self.store.writing() as connection:
+            return order_rows.save_copy(connection, self.run, of=of, name=name, at=AS_OF)
 
 
-def _load(
-    store: Store,
-    run: Run,
-    *rows: dict[str, Any],
-    storages: StorageOf,
-    name: str = "orders.csv",
-    rejects: tuple[Reject, ...] = (),
-) -> None:
-    frame = frame_of(rows, columns=ORDER_COLUMNS)
-    sha256 = _sha256(*rows, rejects=rejects)
-    source = SourceFile(
-        SourceKind.ORDERS, name, sha256, 1, len(rows) + len(rejects), len(rows), len(rejects), 0
-    )
-    keep(store, run, frame, source=source, rejects=rejects, storages=storages)
-
-
-def _current(store: Store, run: Run, storages: StorageOf) -> list[tuple[str, int, str]]:
-    with store.reading() as connection:
-        frame = StoredOrders(connection, run, storages).since(OPENING)
-    cells = zip(frame["order_no"], frame["amount"], frame["source"], strict=True)
-    return [(str(key), int(amount), str(source)) for key, amount, source in cells]
+@pytest.fixture
+def shop(store: Store, run: Run, storages: StorageOf) -> Shop:
+    return Shop(store, run, storages)
 
 
 def test_accounts_may_have_names_as_long_as_they_come(store: Store, storages: StorageOf) -> None:
@@ -74,106 +87,81 @@ def test_accounts_may_have_names_as_long_as_they_come(store: Store, storages: St
     with store.writing() as connection:
         runs.start(connection, request, run_id="long", as_of=AS_OF, now=AS_OF)
         run = runs.get(connection, "long")
-    row = {**ORDER, "merchant_id": merchant, "account_id": account}
-    _load(store, run, row, storages=storages)
+    Shop(store, run, storages).load({**ORDER, "merchant_id": merchant, "account_id": account})
 
     with store.reading() as connection:
         senders = [file.sender for file in facts_rows.every(connection)]
     assert senders == [f"{merchant}/{account}"]
 
 
-def test_lost_rows_that_several_files_brought_are_told_once(
-    store: Store, run: Run, storages: StorageOf, tmp_path: Path
-) -> None:
+def test_lost_rows_that_several_files_brought_are_told_once(shop: Shop, tmp_path: Path) -> None:
     """A content that is known under another name lies in the archive once."""
-    _load(store, run, ORDER, storages=storages)
-    with store.writing() as connection:
-        ((known, _),) = order_rows.files_of_night(connection, run)
-        order_rows.save_copy(connection, run, of=known, name="again.csv", at=AS_OF)
+    shop.load(ORDER)
+    ((known, _),) = shop.files()
+    shop.copy(known, "again.csv")
+    with shop.store.reading() as connection:
         both = facts_rows.every(connection)
     (tmp_path / "archive" / both[0].rows.path).unlink()
 
     assert len(both) == 2
-    assert len([*facts_problems(both, storages=storages)]) == 1
+    assert len([*facts_problems(both, storages=shop.storages)]) == 1
 
 
-def test_a_known_file_is_recognised_by_content(store: Store, run: Run, storages: StorageOf) -> None:
-    _load(store, run, ORDER, storages=storages)
-    with store.reading() as connection:
-        files = order_rows.files_of_night(connection, run)
-        place = {"name": files[0][0].name, "sha256": files[0][0].sha256}
+def test_a_known_file_is_recognised_by_content(shop: Shop) -> None:
+    sha256 = shop.load(ORDER)
+    ((file, _),) = shop.files()
 
-        assert order_rows.known_file(connection, run, **place) == files[0][0]
-        assert order_rows.known_file(connection, run, **place | {"name": "b.csv"}) == files[0][0]
-        assert order_rows.known_file(connection, run, **place | {"sha256": "other"}) is None
+    assert (shop.known(sha256=sha256), shop.known(name="b.csv", sha256=sha256)) == (file, file)
+    assert shop.known(sha256="other") is None
 
 
-def test_content_that_came_back_is_a_new_version(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_content_that_came_back_is_a_new_version(shop: Shop) -> None:
     """After A and B, A again is not known but version 3, and its rows stand again."""
-    for amount in (10_000, 9_000):
-        _load(store, run, {**ORDER, "amount": amount}, storages=storages)
-    first = {"name": "orders.csv", "sha256": _sha256(ORDER)}
-    with store.reading() as connection:
-        assert order_rows.known_file(connection, run, **first) is None
-        assert order_rows.known_file(connection, run, **first | {"name": "b.csv"}) is None
-    _load(store, run, ORDER, storages=storages)
+    first, _ = (shop.load({**ORDER, "amount": amount}) for amount in (10_000, 9_000))
+    assert shop.known(sha256=first) is None
+    assert shop.known(name="b.csv", sha256=first) is None
+    shop.load(ORDER)
 
-    assert _current(store, run, storages) == [("A-1", 10_000, "orders.csv")]
-    with store.reading() as connection:
-        assert order_rows.known_file(connection, run, **first) is not None
+    assert shop.current() == [("A-1", 10_000, "orders.csv")]
+    assert shop.known(sha256=first) is not None
 
 
-def test_known_content_under_a_new_name_is_an_arrival_of_no_row(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_known_content_under_a_new_name_is_an_arrival_of_no_row(shop: Shop) -> None:
     """It is a file of the night, and its rows stand once the other file is corrected."""
-    _load(store, run, ORDER, storages=storages)
-    with store.writing() as connection:
-        ((first, _),) = order_rows.files_of_night(connection, run)
-        copy = order_rows.save_copy(connection, run, of=first, name="b.csv", at=OPENING)
-        named = {"name": "b.csv", "sha256": first.sha256}
-        assert order_rows.known_file(connection, run, **named) == copy
-        assert order_rows.known_file(connection, run, **named | {"name": "c.csv"}) == first
-        files = order_rows.files_of_night(connection, run)
-
-    assert [(file.name, file.rows_skipped) for file, _ in files] == [
-        ("b.csv", 1),
-        ("orders.csv", 0),
+    sha256 = shop.load(ORDER)
+    ((first, _),) = shop.files()
+    copy = shop.copy(first, "b.csv")
+    assert shop.known(name="b.csv", sha256=sha256) == copy
+    assert shop.known(name="c.csv", sha256=sha256) == first
+    assert [(file.name, file.rows_skipped, counts.accepted) for file, counts in shop.files()] == [
+        ("b.csv", 1, 0),
+        ("orders.csv", 0, 1),
     ]
-    assert [counts.accepted for _, counts in files] == [0, 1]
-    assert _current(store, run, storages) == [("A-1", 10_000, "orders.csv")]
-    _load(store, run, {**ORDER, "amount": 9_000}, storages=storages)
-    with store.reading() as connection:
-        assert order_rows.known_file(connection, run, **named) == copy
-    assert sorted(_current(store, run, storages)) == [
-        ("A-1", 9_000, "orders.csv"),
-        ("A-1", 10_000, "b.csv"),
-    ]
+    assert shop.current() == [("A-1", 10_000, "orders.csv")]
+
+    shop.load({**ORDER, "amount": 9_000})
+    assert shop.known(name="b.csv", sha256=sha256) == copy
+    assert sorted(shop.current()) == [("A-1", 9_000, "orders.csv"), ("A-1", 10_000, "b.csv")]
 
 
-def test_rejects_of_the_newest_version_count(store: Store, run: Run, storages: StorageOf) -> None:
+def test_rejects_of_the_newest_version_count(shop: Shop) -> None:
     bad = Reject(SourceKind.ORDERS, "orders.csv", 2, "amount", "not an amount", "x", "m", "a", "k")
-    _load(store, run, rejects=(bad,), storages=storages)
-    with store.reading() as connection:
-        before = order_rows.rejects_of_night(connection, run)
-    _load(store, run, ORDER, storages=storages)
-    with store.reading() as connection:
-        after = order_rows.rejects_of_night(connection, run)
+    told = []
+    for rows, rejects in (((), (bad,)), ((ORDER,), ())):
+        shop.load(*rows, rejects=rejects)
+        with shop.store.reading() as connection:
+            told.append(order_rows.rejects_of_night(connection, shop.run))
 
-    assert (before, after) == ([bad], [])
+    assert told == [[bad], []]
 
 
-def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(
-    store: Store, run: Run, storages: StorageOf
-) -> None:
+def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(shop: Shop) -> None:
     """Another inbox is another sender: both rows stand, and a person decides."""
-    _load(store, run, ORDER, storages=storages)
-    other = replace(run, account_id="100042002")
-    _load(store, other, {**ORDER, "amount": 9_000}, storages=storages)
+    shop.load(ORDER)
+    other = Shop(shop.store, replace(shop.run, account_id="100042002"), shop.storages)
+    other.load({**ORDER, "amount": 9_000})
 
-    assert [amount for _, amount, _ in _current(store, run, storages)] == [10_000, 9_000]
+    assert [amount for _, amount, _ in shop.current()] == [10_000, 9_000]
 
 
 SINCE = datetime(2026, 10, 21, tzinfo=UTC)
@@ -185,23 +173,19 @@ def _order(order_no: str, amount: int = 100, **cells: Any) -> dict[str, Any]:
     return {**ORDER, "order_no": order_no, "amount": amount, **cells}
 
 
-def test_each_row_leaves_by_one_step(store: Store, run: Run, storages: StorageOf) -> None:
-    """A newer version of a file, a repeat, another account, an old order: one step each."""
-    _load(store, run, _order("A"), _order("B"), storages=storages, name="a.csv")
-    _load(
-        store,
-        run,
+def test_each_row_leaves_by_one_step(shop: Shop) -> None:
+    shop.load(_order("A"), _order("B"), name="a.csv")
+    shop.load(
         _order("A"),
         _order("B", 200),
         _order("C", account_id="100042002"),
         _order("D", account_id="100042009"),
         _order("E", ordered_at=LONG_AGO),
         _order("F", ordered_at=LONG_AGO),
-        storages=storages,
         name="a.csv",
     )
-    with store.reading() as connection:
-        first, now = (StoredOrders(connection, run, storages, until) for until in (1, 2))
+    with shop.store.reading() as connection:
+        first, now = (StoredOrders(connection, shop.run, shop.storages, until) for until in (1, 2))
         found = now.steps(InView(SINCE, ["F"]), declared=DECLARED)
         as_first_read = first.steps(InView(SINCE, []), declared=DECLARED)
         nobodys = now.undeclared_accounts(DECLARED)
@@ -286,7 +270,6 @@ def test_payments_may_lack_their_order_since_the_last_complete_file(
 
 
 def test_a_hash_is_of_its_key_wherever_the_row_stands() -> None:
-    """In a slice, as words of a dictionary, or in chunks; and of another key it is another."""
     names = ("merchant_id", "account_id", "order_no")
     rows = [("m", "a", "A-1"), ("m", "b", ""), ("mm", "b", "é, longer than others"), ("a", "m", "")]
     table = pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
@@ -306,8 +289,6 @@ ROWS_OF_A_FILE, FILES = 12, 6
 
 
 class Row(NamedTuple):
-    """A row of an order file; also which day it was ordered and changed on."""
-
     account: str
     order_no: str
     amount: int

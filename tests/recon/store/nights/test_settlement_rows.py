@@ -25,7 +25,7 @@ from recon.store.nights.settlement_rows import (
     Settlements,
     frame_of_lines,
 )
-from tests.recon.store.kept_lines import keep_lines
+from tests.recon.store.kept_files import keep_lines
 
 WHOLE = "(whole file)"
 
@@ -219,7 +219,6 @@ def test_evidence_is_found_by_transaction_and_by_our_own_reference(settled: Sett
 
 
 def test_days_are_summed_up_by_what_the_newest_files_tell(settled: Settled) -> None:
-    """Amounts without their sign, no pay-out, nothing before the day, repeats once."""
     lines = (
         {"order_no": "A"},
         {"order_no": "B"},
@@ -266,7 +265,6 @@ LINES: tuple[dict[str, object], ...] = (
 def test_lines_come_some_at_a_time_and_are_all_of_them(
     settled: Settled, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    """However many are decoded at a time."""
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
         asked = AskedFor.of(["A", "Z", ""], ["T"])
@@ -283,7 +281,6 @@ def test_lines_come_some_at_a_time_and_are_all_of_them(
 
 
 def test_only_lines_of_some_types_or_with_some_text_are_asked_for(settled: Settled) -> None:
-    """Older ones and sums of them among these, with the columns that are wanted."""
     settled.save("settlement/1", *LINES)
     with settled.asked() as settlements:
         lines = settlements.lines(since="2026-11-01", asked=AskedFor.of(["A"], ["T"]))

@@ -18,7 +18,6 @@ COMMAND = "two people say `recon db accept-restore --as NAME --code CODE`, then 
 
 
 def test_a_reason_that_fits_is_kept_as_it_is() -> None:
-    """Also the longest one, with its line breaks."""
     longest = ("x\n" * REASON_CHARACTERS)[:REASON_CHARACTERS]
     assert reason_that_fits(longest) == longest
 
