@@ -174,32 +174,22 @@ def test_a_digest_of_no_row_is_what_it_was_and_of_its_columns() -> None:
     assert digest_of(none.rename_columns(["currency", "units"])) != sealed
 
 
-FOLDERS = {"inputs", "compared", "results", "proof"}
+FOLDERS = {"inputs", "compared", "results", "proof", "answers"}
+EVERY = {**SCHEMAS, **ANSWER_SCHEMAS}
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", EVERY)
 def test_a_file_says_what_each_column_is(name: str) -> None:
-    schema = SCHEMAS[name]
+    schema = EVERY[name]
     assert schema.folder in FOLDERS
     assert schema.path == f"{schema.folder}/{name}.parquet"
     assert schema.label == f"{name}/{schema.version}".encode()
+    assert schema.key
+    assert len({*schema.key}) == len(schema.key)
+    assert {*schema.key} <= {*schema.columns.names}
     for field in schema.columns:
         told = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
         assert told["doc"], field.name
         if told.get("unit") == MINOR_UNITS:
             assert field.type == pa.int64(), field.name
         assert not pa.types.is_floating(field.type), field.name
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_rows_are_sorted_by_columns_that_the_file_has(name: str) -> None:
-    schema = SCHEMAS[name]
-    assert schema.key
-    assert len({*schema.key}) == len(schema.key)
-    assert {*schema.key} <= {*schema.columns.names}
-
-
-@pytest.mark.parametrize("schema", ANSWER_SCHEMAS.values(), ids=ANSWER_SCHEMAS)
-def test_files_of_answers_are_described_as_well(schema: FileSchema) -> None:
-    assert all((field.metadata or {}).get(b"doc") for field in schema.columns)
-    assert {*schema.key} <= {*schema.columns.names}

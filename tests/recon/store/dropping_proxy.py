@@ -12,14 +12,10 @@ DONE_WITHIN_SECONDS = 0.2
 
 
 class DroppingProxy:
-    """Passes bytes on; once armed, the n-th COMMIT loses its connection.
-
-    Args:
-        server: The path of the server's UNIX socket.
-    """
+    """Passes bytes on; once armed, the n-th COMMIT loses its connection."""
 
     def __init__(self, server: str) -> None:
-        self._server = server
+        self._server = server  # the path of its UNIX socket
         self._commits = 0
         self._mode = ""
         self._away = self._stays_away = False

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +11,13 @@ from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.instructions.eligibility import Cleared, ShownPayment
 from recon.instructions.instruction import Instruction, Intention
 from recon.instructions.planning import Plan
-from recon.model.words import GatewayState, InstructionKind, InstructionState
+from recon.model.words import (
+    GatewayState,
+    InstructionKind,
+    InstructionState,
+    SourceFile,
+    SourceKind,
+)
 from recon.store.database import history
 from recon.store.database.engine import Store
 from recon.store.money import case_rows, instruction_rows
@@ -23,8 +29,9 @@ from recon.store.money.endorsement_rows import (
     save,
 )
 from recon.store.money.journal import left_out
+from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
-from recon.store.schema import endorsement, instruction, order_action, order_file
+from recon.store.schema import endorsement, instruction, order_action
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
 AT = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
@@ -151,30 +158,12 @@ def test_the_journal_is_read_as_intentions(store: Store, run: Run) -> None:
 @pytest.mark.parametrize("kind", ["orders", "instructions"])
 def test_rows_without_an_instruction_are_to_be_planned(store: Store, run: Run, kind: str) -> None:
     place = {"merchant_id": run.merchant_id, "account_id": run.account_id}
-    row = {
-        **place,
-        "file_id": 1,
-        "line": 2,
-        "order_no": "A-5",
-        "transaction_id": "",
-        "action": "refund",
-        "currency": "EUR",
-        "amount": 10_000,
-        "action_amount": None,
-        "instruction_id": "",
-    }
-    file = {
-        "file_id": 1,
-        "name": "o.csv",
-        "business_date": date(2026, 11, 20),
-        "run_id": run.run_id,
-    }
+    row: dict[str, Any] = {**place, "line": 2, "order_no": "A-5", "action": "refund"}
+    row |= {"currency": "EUR", "amount": 10_000, "action_amount": None}
+    row |= {"transaction_id": "", "instruction_id": ""}
+    source = SourceFile(SourceKind(kind), "o.csv", "sha", 1, 2, 2, 0, 0)
     with store.writing() as connection:
-        connection.execute(
-            insert(order_file).values(
-                **place, **file, kind=kind, version=1, size_bytes=1, read_at=AT
-            )
-        )
+        row["file_id"] = order_rows.insert_file(connection, run, source=source, at=AT)
         connection.execute(insert(order_action), [row, row | {"line": 3, "instruction_id": "i1"}])
         found = instruction_rows.unplanned_actions(connection, run)
         unnamed = instruction_rows.unnamed_orders(connection, run)

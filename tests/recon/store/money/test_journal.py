@@ -296,18 +296,13 @@ def test_a_claim_writes_what_each_row_shows(store: Store, run: Run) -> None:
         tries = connection.execute(select(attempt).order_by(attempt.c.position)).all()
 
     assert [(row.transaction_id, row.payment_amount) for row in rows] == [
-        ("T-A-1", 9_999),
-        ("T-A-2", 9_999),
-        ("T-A-3", 9_999),
+        (f"T-A-{number}", 9_999) for number in (1, 2, 3)
     ]
     assert {(row.batch_id, row.baseline_status, row.sent_at) for row in rows} == {
         ("b1", "2000", AT)
     }
-    assert [(one.instruction_id, one.number) for one in tries] == [
-        ("i001", 1),
-        ("i002", 5),
-        ("i003", 1),
-    ]
+    numbers = {one.instruction_id: one.number for one in tries}
+    assert numbers == {"i001": 1, "i002": 5, "i003": 1}
 
 
 @pytest.mark.parametrize("state", ["withdrawn", "in_flight", "planned"])
