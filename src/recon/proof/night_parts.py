@@ -22,7 +22,7 @@ from recon.matching.breaks.result_rows import OPEN_SORTED_BY
 from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
 from recon.matching.cash.book_groups import BASES
 from recon.matching.engine import Broken, Judged, judge
-from recon.matching.frames.arrays import frame_of_cells
+from recon.matching.frames.arrays import frame_of_cells, text_column
 from recon.matching.frames.coding import is_word, placed
 from recon.matching.frames.digest import digest_of
 from recon.matching.frames.grouping import Bools
@@ -49,7 +49,7 @@ from recon.matching.sides.settlement_side import (
     summed_lines,
     with_summed,
 )
-from recon.model.words import ControlTotal, SetState
+from recon.model.words import ControlTotal, KeyAnswer, SetState
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
 from recon.proof.proven import concluded, proof_of, prove
 from recon.proof.totals_of_inputs import arrived_aside
@@ -99,6 +99,7 @@ class Gathering:
         self._first_days: dict[tuple[str, ...], str] = {}
         self._refunds: list[pd.DataFrame] = []
         self._settled: list[pd.DataFrame] = []
+        self._unpaid: set[str] = set()
 
     def see(self, rows: Sources) -> None:
         """Look at the next stretch (orders, gateway, ledger, settlement)."""
@@ -113,6 +114,12 @@ class Gathering:
                 self._entries.see(frame["entry_id"])
                 self._restated.update(restated(frame[~odd]))
         self._transactions.see(rows.gateway["transaction_id"])
+        # Of what has no payment of its own it is told where the one that it names is.
+        paid = rows.gateway["order_no"][is_word(rows.gateway["answer"], KeyAnswer.FOUND)]
+        for frame in (rows.orders, rows.ledger):
+            if frame is not None:
+                unpaid = ~frame["order_no"].isin(paid) & frame["transaction_id"].ne("")
+                self._unpaid |= {*frame["transaction_id"][unpaid]}
         if rows.settlement is not None:
             self._see_lines(rows.settlement, gateway=rows.gateway)
 
@@ -159,7 +166,9 @@ class Gathering:
         if odd.ledger is not None:
             ours = odd.ledger.assign(**{JUDGED: judged_entries(odd)})
             odd = replace(odd, ledger=ours)
-        return replace(shared, words=loose_words(odd, elsewhere=shared))
+        unpaid = text_column(sorted(self._unpaid))
+        elsewhere = {*unpaid[self._transactions.have(unpaid)]}
+        return replace(shared, words=loose_words(odd, elsewhere=shared) | elsewhere)
 
     def books(self) -> Books:
         """All steps of the ledger's money (see books_bridge.books_of); empty without a ledger."""

@@ -59,6 +59,7 @@ LEFT: dict[str, Callable[[Any], Any]] = {
     ),
     "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
     "rejected-row": lambda c: open_set(c).reject(),
+    "paid-under-another-number": lambda c: c.order(transaction_id="TZ").answer("not_found"),
 }
 """Sets that another row names: no part judges them."""
 CALM: dict[str, Callable[[Any], Any]] = {

@@ -51,7 +51,7 @@ class Elsewhere:
     """What a part must know of all others."""
 
     words: frozenset[str]
-    """See `loose_words`."""
+    """See `loose_words`, and payments that a set without one names."""
     entries: Words
     """Numbers of ids that several entries of the ledger may have, sorted."""
     transactions: Words
@@ -75,6 +75,12 @@ class SeenIds:
     def shared(self) -> Words:
         """Those that several rows may have, sorted."""
         return shared_numbers(self._parts)
+
+    def have(self, ids: "pd.Series[str]") -> Bools:
+        """Which of some ids a row of any part may have."""
+        wanted = np.sort(numbers_of(ids))
+        there = [part[are_among(part, wanted)] for part in self._parts]
+        return np.isin(numbers_of(ids), np.concatenate([wanted[:0], *there]))
 
     def parts_with(self, several: Words) -> list[int]:
         """In which parts, counted from 0, a row has one of these."""
