@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, judge_bookings, with_bookings
-from recon.matching.bank.result import BankResult, judge_bank, with_bank
+from recon.matching.bank.result import BankResult, judge_bank
+from recon.matching.breaks.found_rows import parts_of_found, with_found
 from recon.matching.breaks.movements import Fate, Ids, fates_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
@@ -26,12 +27,7 @@ from recon.matching.breaks.result_rows import (
     pending_of,
     unverified_of,
 )
-from recon.matching.cash.result import (
-    CashResult,
-    judge_cash,
-    with_cash,
-    with_groups_marked,
-)
+from recon.matching.cash.result import CashResult, judge_cash, with_groups_marked
 from recon.matching.causes.proposed_journals import BookingPart, parts_of
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import (
@@ -42,8 +38,8 @@ from recon.matching.causes.shared_causes import (
     evidence_of,
     with_causes,
     with_facts,
+    with_suggestions,
 )
-from recon.matching.causes.suggestions import with_suggestions
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
@@ -95,6 +91,13 @@ class Judged:
     bookings: Bookings | None = None
     """What the books have of what arrived at the bank; its rows stand among the frames."""
 
+    @property
+    def bookable(self) -> list[BookingPart]:
+        """What is to be booked of what is no set."""
+        cash, bookings = self.cash, self.bookings
+        found = [] if cash is None else [*parts_of_found(cash.found)]
+        return found if bookings is None else [*found, *parts_of_found(bookings.found)]
+
 
 def judge(
     sources: Sources,
@@ -145,18 +148,10 @@ def judge(
         unverified=unverified_of(rows, outcomes=outcomes),
     )
     others = replace(others, breaks=every[[*BREAK_COLUMNS]][~own])
-    beside = _with_cash_and_banks(
-        frames,
-        sources,
-        rules=rules,
-        as_of=as_of,
-        previous=previous,
-        taken=every["break_id"].tolist(),
-    )
-    for other in (beside.cash, beside.bank, beside.bookings):
-        reopens = reopens if other is None else {**reopens, **other.reopens}
-    return Judged(
-        joined, outcomes, rows, reopens, beside.frames, break_sets, broken, others, *beside[1:]
+    judged = Judged(joined, outcomes, rows, reopens, frames, break_sets, broken, others)
+    taken = {*every["break_id"]}
+    return _with_cash_and_banks(
+        judged, sources, taken=taken, rules=rules, as_of=as_of, previous=previous
     )
 
 
@@ -183,38 +178,22 @@ def _explained(broken: Broken, *, calendar: BusinessCalendar) -> Breaks:
     return with_suggestions(breaks)
 
 
-class _Beside(NamedTuple):
-    """The frames with the rows of what is no set, and what these came to."""
-
-    frames: Frames
-    bank: BankResult | None
-    cash: CashResult | None
-    bookings: Bookings | None
-
-
 def _with_cash_and_banks(
-    frames: Frames,
-    sources: Sources,
-    *,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-    taken: Collection[str],
-) -> _Beside:
-    cash = judge_cash(
-        sources,
-        rules=rules,
-        as_of=as_of,
-        previous=previous,
-        taken=taken,
-    )
-    frames = with_cash(frames, cash, rules=rules, as_of=as_of, previous=previous)
-    bank = judge_bank(sources, rules=rules, as_of=as_of, previous=previous)
-    books = sources.ledger is not None
-    frames = with_bank(frames, bank, rules=rules, as_of=as_of, previous=previous, books=books)
-    bookings = judge_bookings(sources, bank=bank, rules=rules, as_of=as_of, previous=previous)
-    frames = with_bookings(frames, bookings, rules=rules, as_of=as_of, previous=previous)
-    return _Beside(frames, bank, cash, bookings)
+    judged: Judged, sources: Sources, *, taken: Collection[str], **terms: Any
+) -> Judged:
+    """With the rows of what is no set: groups of the books, what is held, and the bank."""
+    cash = judge_cash(sources, taken=taken, **terms)
+    bank = judge_bank(sources, **terms)
+    bookings = judge_bookings(sources, bank=bank, **terms)
+    judged = replace(judged, cash=cash, bank=bank, bookings=bookings)
+    frames, reopens = judged.frames, {**judged.reopens}
+    for result in (cash, bank, bookings):
+        if result is None:
+            continue
+        frames = with_found(frames, result.found, **terms)
+        reopens |= result.reopens
+    frames = replace(frames, matches=with_bookings(frames.matches, bookings=bookings))
+    return replace(judged, frames=frames, reopens=reopens)
 
 
 def prepared(sources: Sources, *, rules: Rules) -> Sources:

@@ -262,7 +262,7 @@ def _without_derived(columns: Mapping[str, Words]) -> dict[str, Words]:
 
 def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.Table]:
     """The items of groups: entries by themselves, lines under the name of their group."""
-    findings = cash.findings
+    findings = cash.found
     for items in cash_items(cash, ledger=ledger):
         at, size = items["group"], len(items)
         if not size:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import bank_frames
-from recon.matching.bank.bookings import banked_frame, booking_parts, fates_of_bookings
-from recon.matching.bank.result import fates_of_bank
+from recon.matching.bank.bookings import banked_frame
+from recon.matching.breaks.found_rows import fates_of_found
 from recon.matching.breaks.movements import Fate, movements
 from recon.matching.breaks.places import (
     PLACE_NAMES,
@@ -28,12 +28,7 @@ from recon.matching.breaks.result_rows import (
 from recon.matching.breaks.write_offs import refuse_beyond_sums
 from recon.matching.cash.fees_charged import listed_fees
 from recon.matching.cash.holdings import gateway_holds
-from recon.matching.cash.result import (
-    cash_parts,
-    fates_of_cash,
-    listed_frame,
-    placed_cash,
-)
+from recon.matching.cash.result import listed_frame, placed_cash
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Broken, Judged, judge, prepared
 from recon.matching.frames.arrays import stacked
@@ -184,8 +179,7 @@ def proof_of(
     parts = [
         *judged.others.bookings,
         *(() if sources.is_part else judged.broken.bookings),
-        *cash_parts(judged.cash),
-        *booking_parts(judged.bookings),
+        *judged.bookable,
     ]
     journals = propose(
         breaks,
@@ -228,12 +222,15 @@ def _in_one(own: pd.DataFrame, others: pd.DataFrame, *, by: Sequence[str]) -> pd
 
 def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
     """What became of every id: of one that the books and the bank have, a break by either."""
-    booked = fates_of_bookings(judged.bookings)
-    known = {**booked, **fates, **fates_of_cash(judged.cash)}
+    cash, bank, booked = (
+        {} if result is None else fates_of_found(result.found)
+        for result in (judged.cash, judged.bank, judged.bookings)
+    )
+    known = {**booked, **fates, **cash}
     broken = {
         identity: fate
         for every in (booked, known)
         for identity, fate in every.items()
         if fate.state == SetState.BREAK
     }
-    return {**known, **fates_of_bank(judged.bank), **broken}
+    return {**known, **bank, **broken}

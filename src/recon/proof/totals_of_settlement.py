@@ -229,7 +229,7 @@ def _gaps(lines: pd.DataFrame, *, ledger: pd.DataFrame) -> dict[str, Sums]:
 
 def _effects(frames: Frames, *, cash: CashResult) -> dict[str, Sums]:
     """By kind, what the result shows: effects of its breaks, and of what is not a break."""
-    of_groups = cash.findings.take(slice(len(cash.books.groups)))
+    of_groups = cash.found.take(slice(len(cash.books.groups)))
     effects: dict[str, Sums] = {kind: {} for kind in BASES}
     kinds = dict(of_groups.rows("id", "what"))
     legs = frames.effects

@@ -17,23 +17,22 @@ from recon.matching.bank.expected import Payout, bank_of
 from recon.matching.bank.pairing import Finding
 from recon.matching.bank.result import BankResult
 from recon.matching.frames.arrays import texts
-from recon.matching.frames.coding import by_word
 from recon.matching.frames.grouping import instants_of
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import (
     GROUPED,
-    booked,
+    booked_forward,
     closing_entries,
     entry_versions,
     is_base_type,
     marked_as,
 )
-from recon.model.words import REVERSAL_SUFFIX, EntryType, SetState
+from recon.model.words import EntryType, SetState
 
 Holder = tuple[str, str, str]
 """Merchant, account, currency."""
 BALANCE = "bank"
-"""First word of the key of what is left, and of an entry that nobody expects."""
+"""First word of the key of what is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +145,9 @@ def _of_findings(bank: BankResult) -> Iterator[ArrivedGroup]:
     for found in bank.ids.values():
         if not found.payouts and found.account[1]:
             (entry,) = found.receipts
-            key = f"{BALANCE}:{entry.iban}:{entry.year}:{entry.statement_no}:{entry.entry_no}"
             items = [(entry.value_on, entry.amount)]
-            yield ArrivedGroup((*found.account, entry.currency), key, entry.bank, (), found, items)
+            holder = (*found.account, entry.currency)
+            yield ArrivedGroup(holder, entry.key, entry.bank, (), found, items)
 
 
 def _items(
@@ -171,13 +170,12 @@ def _items(
 def _entries(ledger: pd.DataFrame, *, rules: Rules) -> Iterator[BookedEntry]:
     mine = is_base_type(ledger["entry_type"], EntryType.BANK) & (entry_versions(ledger) == NEW)
     rows = np.flatnonzero(mine)
-    currency, amount, _ = booked(ledger)
-    back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
+    currency, forward = booked_forward(ledger)
     names = ("merchant_id", "account_id", "entry_id", "order_no", "reference_no")
     cells = [texts(ledger[name])[rows].tolist() for name in names]
     at = instants_of(ledger["booked_at"])[rows].tolist()
     money = texts(currency)[rows].tolist()
-    signed = np.where(back.astype(np.bool_), -amount, amount)[rows].tolist()
+    signed = forward[rows].tolist()
     zone = rules.business_calendar.zone
     for (merchant, account, entry_id, *words), unit, instant, moved in zip(
         zip(*cells, strict=True), money, at, signed, strict=True

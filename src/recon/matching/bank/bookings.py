@@ -5,9 +5,9 @@ waits while what is young on either side may explain it. A break stands on the b
 pay-out has already, as a flag; where it has none it is BANK_NOT_BOOKED.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,14 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.bank.arrived_groups import ArrivedGroup, arrived_groups, compared_entries
-from recon.matching.bank.result import BankResult, appended, first_seen, flags_in_order
-from recon.matching.breaks.movements import Fate
-from recon.matching.breaks.result import BREAK_COLUMNS, EFFECT_COLUMNS, PENDING_COLUMNS
-from recon.matching.breaks.result_rows import (
-    OPEN_SORTED_BY,
-    SORTED_BY,
-    Frames,
-    business_date,
-    id_of_text,
-)
+from recon.matching.bank.result import BankResult
+from recon.matching.breaks.found_rows import flags_in_order, found_of, next_id
+from recon.matching.breaks.result_rows import NO_AMOUNT
 from recon.matching.cash.cash_findings import uneven_since
-from recon.matching.causes.proposed_journals import OF_BANK, BookingPart
-from recon.matching.frames.arrays import text_column
+from recon.matching.causes.proposed_journals import OF_BANK
+from recon.matching.frames.arrays import Arrays, text_column
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.judging.severity import due, graver, microseconds, money_at_risk, severity_of
+from recon.matching.judging.severity import due, microseconds
 from recon.model.business_date import Grace, midnight
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Flag, SetState
@@ -70,7 +63,9 @@ class Bookings:
     every: tuple[Booking, ...]
     compared: frozenset[tuple[str, str, str]]
     """Merchant, account and number of the entries that are held against statements."""
-    reopens: Mapping[str, str] = field(default_factory=dict)
+    reopens: Mapping[str, str]
+    found: Arrays
+    """FOUND; a group that agrees is told with its entries."""
 
     def broken(self) -> Iterator[Booking]:
         """Those that are breaks."""
@@ -92,22 +87,14 @@ def judge_bookings(
     closed = previous.closed if previous is not None else frozenset()
     every, reopens = [], {}
     for group in groups:
-        identity, last = _identity(group, closed=closed)
+        identity, last = next_id((*group.holder[:2], group.key), closed=closed)
         one = _judged(group, identity=identity, bank=bank, rules=rules, as_of=as_of)
         every.append(one)
         if last and one.state is SetState.BREAK:
             reopens[identity] = last
     ordered = sorted(every, key=lambda one: (one.group.holder, one.group.key))
-    return Bookings((*ordered,), compared_entries(groups), reopens)
-
-
-def _identity(group: ArrivedGroup, *, closed: frozenset[str]) -> tuple[str, str]:
-    """Its id, and the closed one that it opens again."""
-    number, own, last = 1, "", ""
-    while not own or own in closed:
-        last, own = own, id_of_text("\x1f".join((*group.holder[:2], group.key, str(number))))
-        number += 1
-    return own, last
+    found = found_of(map(_row, ordered))
+    return Bookings((*ordered,), compared_entries(groups), reopens, found)
 
 
 def _judged(
@@ -153,25 +140,6 @@ def _ends(starts: list[int], *, rules: Rules) -> list[int]:
     return ends
 
 
-def fates_of_bookings(bookings: Bookings | None) -> dict[str, Fate]:
-    """What became of every id, for the roll-forward."""
-    if bookings is None:
-        return {}
-    return {
-        one.identity: Fate(one.state, ";".join(one.flags), hosted=False) for one in bookings.every
-    }
-
-
-def booking_parts(bookings: Bookings | None) -> list[BookingPart]:
-    """What is to be booked of each break."""
-    if bookings is None:
-        return []
-    return [
-        BookingPart(one.identity, one.group.holder[2], "bank", one.effect)
-        for one in bookings.broken()
-    ]
-
-
 def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:
     """BANKED_COLUMNS under the name of the file; none where nothing was compared."""
     if bookings is None:
@@ -205,48 +173,11 @@ def _cells(one: Booking) -> dict[str, Any]:
 
 LEG = OF_BANK
 """Of effects: what arrived at the bank less what is booked of it."""
-_CODE = BreakCode.BANK_NOT_BOOKED
-_JOINED = ("flags", "exposure", "severity", "reason")
-Row = dict[str, Any]
 
 
-def with_bookings(
-    frames: Frames,
-    bookings: Bookings | None,
-    *,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-) -> Frames:
-    """The frames with what the books lack; of what is a break already it is a flag.
-
-    Args:
-        frames: of everything else.
-        bookings: of the bank.
-        rules: severity and calendar.
-        as_of: the instant that is judged.
-        previous: since when a break is known.
-    """
-    if bookings is None:
-        return frames
-    seen, today = first_seen(previous), business_date(as_of, rules=rules)
-    broken = [*bookings.broken()]
-    rows = [_break_row(one, rules=rules, today=today, seen=seen) for one in broken]
-    waiting = [_pending_row(one) for one in bookings.every if one.state is SetState.PENDING]
-    effects = [_effect_row(one) for one in broken]
-    by_effect = ["merchant_id", "account_id", "break_id", "leg", "currency"]
-    return Frames(
-        breaks=_joined(frames.breaks, rows),
-        effects=appended(frames.effects, effects, names=EFFECT_COLUMNS, by=by_effect),
-        matches=_told(frames.matches, bookings=bookings),
-        pending=appended(frames.pending, waiting, names=PENDING_COLUMNS, by=OPEN_SORTED_BY),
-        unverified=frames.unverified,
-    )
-
-
-def _told(matches: pd.DataFrame, *, bookings: Bookings) -> pd.DataFrame:
+def with_bookings(matches: pd.DataFrame, *, bookings: Bookings | None) -> pd.DataFrame:
     """The matches, which say of each entry whether it is held against the bank."""
-    if not bookings.compared:
+    if bookings is None or not bookings.compared:
         return matches
     names = ("merchant_id", "account_id", "entry_id", "rule", "flags")
     flags = [
@@ -260,81 +191,33 @@ def _told(matches: pd.DataFrame, *, bookings: Bookings) -> pd.DataFrame:
     return matches.assign(flags=pd.Series(flags, index=matches.index, dtype=matches["flags"].dtype))
 
 
-def _named(one: Booking) -> Row:
+def _row(one: Booking) -> dict[str, Any]:
+    """A group as a row of the result."""
     merchant, account, currency = one.group.holder
+    broken = one.state is SetState.BREAK
     return {
+        "id": one.identity,
         "merchant_id": merchant,
         "account_id": account,
         "currency": currency,
-        **dict.fromkeys(("order_no", "transaction_id"), ""),
-        **dict.fromkeys(("state_orders", "state_gateway"), "none"),
-        **dict.fromkeys(("order_amount", "gateway_amount", "ledger_amount")),
-    }
-
-
-def _break_row(one: Booking, *, rules: Rules, today: date, seen: dict[str, str]) -> Row:
-    age = rules.business_calendar.business_days_between(date.fromisoformat(one.since), end=today)
-    exposure, currency = abs(one.effect), one.group.holder[2]
-    risk = money_at_risk(exposure, effects=(one.effect,))
-    severity = severity_of((_CODE,), at_risk=risk, currency=currency, age_days=age, rules=rules)
-    return {
-        **_named(one),
-        "break_id": one.identity,
-        "code": _CODE.value,
+        "state": one.state.value,
+        "code": BreakCode.BANK_NOT_BOOKED.value if broken else "",
         "flags": flags_in_order(one.flags),
-        "effect_orders": 0,
-        "effect_ledger": one.effect,
-        "exposure": exposure,
-        "owed_to": "none",
-        "age_days": age,
-        "first_seen": seen.get(one.identity) or today.isoformat(),
-        "severity": severity.value,
-        "cause": "",
-        "reason": booking_reason(one),
-        "bank_amount": one.group.arrived,
-        "effect_bank": None,
-        "about": " ".join(one.group.batches),
-    }
-
-
-def _effect_row(one: Booking) -> Row:
-    cells = {name: _named(one)[name] for name in ("merchant_id", "account_id", "currency")}
-    return {**cells, "break_id": one.identity, "leg": LEG, "amount": one.effect}
-
-
-def _pending_row(one: Booking) -> Row:
-    side = "bank" if abs(one.group.arrived) < abs(one.group.booked) else "ledger"
-    return {
-        **_named(one),
         "entry_id": one.group.key,
-        "flags": flags_in_order(one.flags),
+        "leg": LEG,
+        "effect": one.effect,
         # What waits is counted from its own file: neither gateway nor orders differ by it.
-        **dict.fromkeys(("effect_orders", "effect_ledger")),
-        "expected_side": side,
-        "due_at": datetime.fromtimestamp(one.due_at / 1_000_000, tz=UTC),
+        "effect_orders": 0 if broken else NO_AMOUNT,
+        "effect_ledger": one.effect if broken else NO_AMOUNT,
+        "bank_amount": one.group.arrived,
+        "exposure": abs(one.effect),
+        "since": one.since,
+        "due_at": one.due_at,
+        "expected_side": "bank" if abs(one.group.arrived) < abs(one.group.booked) else "ledger",
+        "reason": booking_reason(one) if broken else "",
+        "about": " ".join(one.group.batches) if broken else "",
+        "part": "bank",
     }
-
-
-def _joined(breaks: pd.DataFrame, rows: Sequence[Row]) -> pd.DataFrame:
-    """The breaks with those of the books; what is a break already bears it as a flag."""
-    known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
-    cells = {name: breaks[name].tolist() for name in _JOINED}
-    for row in rows:
-        at = known.get(row["break_id"])
-        if at is None:
-            continue
-        words = {*cells["flags"][at].split(";"), *row["flags"].split(";"), row["code"]}
-        cells["flags"][at] = flags_in_order(words - {""})
-        cells["exposure"][at] = max(cells["exposure"][at], row["exposure"])
-        cells["severity"][at] = graver(cells["severity"][at], row["severity"])
-        cells["reason"][at] = f"{cells['reason'][at]} {row['reason']}"
-    columns = {
-        name: pd.Series(values, index=breaks.index, dtype=breaks[name].dtype)
-        for name, values in cells.items()
-    }
-    alone = [row for row in rows if row["break_id"] not in known]
-    by = [*SORTED_BY, "code", "break_id"]
-    return appended(breaks.assign(**columns), alone, names=BREAK_COLUMNS, by=by)
 
 
 def booking_reason(one: Booking) -> str:

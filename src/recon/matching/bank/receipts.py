@@ -63,6 +63,11 @@ class Receipt:
         """In which order entries stand, whatever file and row they came from."""
         return (self.value_on, self.booked_on, self.bank, self.statement_no, self.entry_no)
 
+    @property
+    def key(self) -> str:
+        """What it is called where nobody expects it."""
+        return f"bank:{self.iban}:{self.year}:{self.statement_no}:{self.entry_no}"
+
     def worth(self, currency: str) -> int | None:
         """The amount in a currency, None where the entry does not say it."""
         if self.currency == currency:

@@ -3,7 +3,7 @@
 A break of a pay-out has the id that the books give it, so that one pay-out is one break.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from types import SimpleNamespace
@@ -16,27 +16,15 @@ from recon.matching.bank.expected import expected_payouts
 from recon.matching.bank.pairing import Finding, Paired, named_receipts, pair
 from recon.matching.bank.receipts import Receipt, receipts_of
 from recon.matching.bank.statements import Cover, JudgedStatements, judge_statements
-from recon.matching.breaks.movements import Fate
-from recon.matching.breaks.result import (
-    AMOUNT_COLUMNS,
-    BREAK_COLUMNS,
-    EFFECT_COLUMNS,
-    MATCH_COLUMNS,
-    PENDING_COLUMNS,
-)
-from recon.matching.breaks.result_rows import (
-    OPEN_SORTED_BY,
-    SORTED_BY,
-    Frames,
-    business_date,
-    id_of_text,
-)
+from recon.matching.breaks.found_rows import found_of, next_id
+from recon.matching.breaks.result_rows import NO_AMOUNT, business_date
 from recon.matching.causes.reasons import in_words, sentences_of
 from recon.matching.codes import CODES
+from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
-from recon.matching.frames.sorting import in_order
+from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
-from recon.matching.judging.severity import graver, money_at_risk, severity_of
+from recon.matching.judging.severity import microseconds
 from recon.matching.sides.settlement_side import paid_out
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Flag, SetState
@@ -137,6 +125,8 @@ class BankResult:
     """Those of `ids` that this reconciliation shows; a night shows what is of its account."""
     night: NightOfBank | None = None
     reopens: Mapping[str, str] = field(default_factory=dict)
+    found: Arrays = field(default_factory=lambda: found_of(()))
+    """FOUND of those that are shown."""
 
 
 def judge_bank(
@@ -160,18 +150,21 @@ def judge_bank(
     paired = pair(payouts, named, covers=covers, rules=rules, day=day.isoformat())
     result = BankResult(judged, paired, receipts, unserved, source.notes, night=night)
     ids, reopens = _ids(result, previous=previous)
-    if night is None:
-        return replace(result, ids=ids, shown=ids, reopens=reopens)
+    mine = "" if night is None else "/".join(night.account)
     own = {
-        one: found for one, found in ids.items() if shown_by(found, rules=rules) == night.account
+        one: found
+        for one, found in ids.items()
+        if night is None or shown_by(found, rules=rules) == night.account
     }
-    mine = "/".join(night.account)
+    books = sources.ledger is not None
+    rows = (_row(one, found, night=night, rules=rules, books=books) for one, found in own.items())
     return replace(
         result,
         ids=ids,
         shown=own,
         reopens={one: before for one, before in reopens.items() if one in own},
-        unserved=tuple(account for account in unserved if account == mine),
+        unserved=tuple(account for account in unserved if account == mine or night is None),
+        found=found_of(rows),
     )
 
 
@@ -208,64 +201,49 @@ def shown_by(found: Finding, *, rules: Rules) -> tuple[str, str]:
     return merchant, account
 
 
-def with_bank(
-    frames: Frames,
-    result: BankResult | None,
-    *,
-    rules: Rules,
-    as_of: datetime,
-    previous: Previous | None,
-    books: bool,
-) -> Frames:
-    """The frames with the rows of the bank; of a pay-out that is a break already it is one break.
-
-    Args:
-        frames: of everything else.
-        result: of the bank.
-        rules: severity and calendar.
-        as_of: the instant that is judged.
-        previous: since when a break is known.
-        books: whether a ledger was compared.
-    """
-    if result is None:
-        return frames
-    broken = {one: found for one, found in result.shown.items() if found.state is SetState.BREAK}
-    terms: Row = {"rules": rules, "as_of": as_of, "seen": first_seen(previous), "books": books}
-    fresh = [_break_row(one, found, **terms) for one, found in broken.items()]
-    breaks = _joined_breaks(frames.breaks, fresh)
-    effects = [_effect_row(one, found) for one, found in broken.items() if found.effect]
-    calm = [
-        _match_row(one, found)
-        for one, found in result.shown.items()
-        if found.state is SetState.MATCHED and _is_recent(found, night=result.night)
-    ]
-    waiting = [
-        _pending_row(one, found, rules=rules)
-        for one, found in result.shown.items()
-        if found.state is SetState.PENDING
-    ]
-    by_effect = ["merchant_id", "account_id", "break_id", "leg", "currency"]
-    return Frames(
-        breaks=breaks,
-        effects=appended(frames.effects, effects, names=EFFECT_COLUMNS, by=by_effect),
-        matches=appended(frames.matches, calm, names=MATCH_COLUMNS, by=OPEN_SORTED_BY),
-        pending=appended(frames.pending, waiting, names=PENDING_COLUMNS, by=OPEN_SORTED_BY),
-        unverified=frames.unverified,
-    )
-
-
-def fates_of_bank(result: BankResult | None) -> dict[str, Fate]:
-    """What became of every id of the bank, for the roll-forward."""
-    if result is None:
-        return {}
+def _row(
+    one: str, found: Finding, *, night: NightOfBank | None, rules: Rules, books: bool
+) -> dict[str, Any]:
+    """A finding as a row of the result; `books`: whether a ledger was compared."""
+    broken = found.state is SetState.BREAK
+    merchant, account = found.account
+    since, due_at, is_shown = "", NO_INSTANT, True
+    if found.payouts:
+        first = found.payouts[0]
+        merchant, account, since = first.merchant_id, first.account_id, first.settled_on
+        if found.state is SetState.PENDING:
+            closes = rules.business_calendar.closes_at(date.fromisoformat(first.due_on))
+            due_at = microseconds(closes)
+        last = max(paid.settled_on for paid in found.payouts)
+        is_shown = night is None or last >= night.shown_since
+    elif broken:
+        since = found.receipts[0].booked_on
+    whole = abs(found.payouts[0].paid) if found.payouts else 0
+    if any(paid.currency != found.currency for paid in found.payouts):
+        whole = abs(found.bank_amount)  # in the currency of the break
     return {
-        one: Fate(found.state, ";".join(sorted(found.flags)), hosted=False)
-        for one, found in result.shown.items()
+        "id": one,
+        "merchant_id": merchant,
+        "account_id": account,
+        "currency": found.currency,
+        "state": found.state.value,
+        "code": found.code.value if broken and found.code else "",
+        "flags": ";".join(sorted(found.flags)),
+        "rule": LEG if is_shown else "",
+        "leg": LEG,
+        "effect": found.effect,
+        "effect_orders": 0 if broken else NO_AMOUNT,
+        "effect_ledger": 0 if broken and books else NO_AMOUNT,
+        "effect_bank": found.effect,
+        "bank_amount": found.bank_amount,
+        "exposure": whole if found.code in WHOLE_AMOUNT else abs(found.effect) or whole,
+        "owed_to": "merchant" if found.effect < 0 else "none",
+        "since": since,
+        "due_at": due_at,
+        "expected_side": LEG,
+        "reason": reason_of(found) if broken else "",
+        "about": about_of(found) if broken else "",
     }
-
-
-def _is_recent(found: Finding, *, night: NightOfBank | None) -> bool:
-    return night is None or max(one.settled_on for one in found.payouts) >= night.shown_since
 
 
 def _ids(
@@ -276,11 +254,8 @@ def _ids(
     ids: dict[str, Finding] = {}
     reopens: dict[str, str] = {}
     for place, found in _keyed(result.paired):
-        number, own, last = 1, "", ""
         # Where a bank numbers all its statements alike, two entries of a year may bear one name.
-        while not own or own in closed or own in ids:
-            last, own = own, id_of_text("\x1f".join((*place, str(number))))
-            number += 1
+        own, last = next_id(place, closed=closed, taken=ids)
         ids[own] = found
         if last and found.state is SetState.BREAK:
             reopens[own] = last
@@ -293,161 +268,4 @@ def _keyed(paired: Paired) -> Iterator[tuple[tuple[str, str, str], Finding]]:
         yield (first.merchant_id, first.account_id, first.key), found
     for found in paired.unknown:
         (one,) = found.receipts
-        key = f"bank:{one.iban}:{one.year}:{one.statement_no}:{one.entry_no}"
-        yield (*found.account, key), found
-
-
-def _account(found: Finding) -> Row:
-    merchant, account = found.account
-    if found.payouts:
-        merchant, account = found.payouts[0].merchant_id, found.payouts[0].account_id
-    return {"merchant_id": merchant, "account_id": account}
-
-
-def _break_row(
-    one: str,
-    found: Finding,
-    *,
-    rules: Rules,
-    as_of: datetime,
-    seen: Mapping[str, str],
-    books: bool,
-) -> Row:
-    code = found.code
-    assert code is not None  # noqa: S101 - every break has one
-    today = business_date(as_of, rules=rules)
-    exchanged = any(one.currency != found.currency for one in found.payouts)
-    whole = abs(found.payouts[0].paid) if found.payouts else 0
-    whole = abs(found.bank_amount) if exchanged else whole  # in the currency of the break
-    exposure = whole if code in WHOLE_AMOUNT else abs(found.effect) or whole
-    since = found.payouts[0].settled_on if found.payouts else found.receipts[0].booked_on
-    age = rules.business_calendar.business_days_between(date.fromisoformat(since), end=today)
-    risk = money_at_risk(exposure, effects=(found.effect,))
-    severity = severity_of(
-        (code,), at_risk=risk, currency=found.currency, age_days=age, rules=rules
-    )
-    return {
-        **_shown(one, found),
-        "code": code.value,
-        "effect_orders": 0,
-        "effect_ledger": 0 if books else None,
-        "exposure": exposure,
-        "owed_to": "merchant" if found.effect < 0 else _NO_STATE,
-        "age_days": age,
-        "first_seen": seen.get(one) or today.isoformat(),
-        "severity": severity.value,
-        "cause": "",
-        "reason": reason_of(found),
-        "bank_amount": found.bank_amount,
-        "effect_bank": found.effect,
-        "about": about_of(found),
-    }
-
-
-def first_seen(previous: Previous | None) -> dict[str, str]:
-    """Break -> the day on which an earlier night saw it first."""
-    if previous is None:
-        return {}
-    known = zip(
-        *(previous.breaks[name].tolist() for name in ("break_id", "first_seen")), strict=True
-    )
-    days = {**previous.away, **dict(known)}
-    return {one: str(day)[:10] for one, day in days.items()}
-
-
-def _shown(one: str, found: Finding) -> Row:
-    """What rows of all kinds have of a finding; the sides that are no bank stay blank."""
-    return {
-        "break_id": one,
-        "match_id": one,
-        **_account(found),
-        "flags": ";".join(sorted(found.flags)),
-        "order_no": "",
-        "transaction_id": "",
-        "entry_id": "",
-        "rule": LEG,
-        "state_orders": _NO_STATE,
-        "state_gateway": _NO_STATE,
-        "currency": found.currency,
-        **dict.fromkeys(("order_amount", "gateway_amount", "ledger_amount")),
-    }
-
-
-def _match_row(one: str, found: Finding) -> Row:
-    return {**_shown(one, found), "effect_orders": None, "effect_ledger": None}
-
-
-def _pending_row(one: str, found: Finding, *, rules: Rules) -> Row:
-    due = date.fromisoformat(found.payouts[0].due_on)
-    row = _match_row(one, found)
-    return {**row, "expected_side": LEG, "due_at": rules.business_calendar.closes_at(due)}
-
-
-def _effect_row(one: str, found: Finding) -> Row:
-    told = {"break_id": one, **_account(found), "leg": LEG, "currency": found.currency}
-    return {**told, "amount": found.effect}
-
-
-_JOINED = (*("flags", "bank_amount", "effect_bank", "exposure", "severity", "owed_to", "reason"),)
-"""What a break of the books takes over from the one that the bank shows of its pay-out."""
-
-
-def _joined_breaks(breaks: pd.DataFrame, fresh: Sequence[Row]) -> pd.DataFrame:
-    """The breaks with those of the bank; a pay-out that is one by the books stays one.
-
-    It is as grave as the graver of the two, and owed to whom either of them says.
-    """
-    known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
-    both = [row for row in fresh if row["break_id"] in known]
-    # Whole columns: each cell that is written into a frame copies its column.
-    cells = {name: breaks[name].tolist() for name in _JOINED}
-    for row in both:
-        at = known[row["break_id"]]
-        flags = {*cells["flags"][at].split(";"), *row["flags"].split(";"), row["code"]}
-        cells["flags"][at] = flags_in_order(flags - {""})
-        cells["bank_amount"][at] = row["bank_amount"]
-        cells["effect_bank"][at] = row["effect_bank"]
-        cells["exposure"][at] = max(cells["exposure"][at], row["exposure"])
-        cells["severity"][at] = graver(cells["severity"][at], row["severity"])
-        if cells["owed_to"][at] == _NO_STATE:
-            cells["owed_to"][at] = row["owed_to"]
-        cells["reason"][at] = f"{cells['reason'][at]} {row['reason']}"
-    if both:
-        columns = {
-            name: pd.Series(values, index=breaks.index, dtype=breaks[name].dtype)
-            for name, values in cells.items()
-        }
-        breaks = breaks.assign(**columns)
-    alone = [row for row in fresh if row["break_id"] not in known]
-    return appended(breaks, alone, names=BREAK_COLUMNS, by=[*SORTED_BY, "code", "break_id"])
-
-
-def flags_in_order(flags: Iterable[str]) -> str:
-    """Codes as the contract lists them, then words."""
-    codes = [code.value for code in BreakCode]
-    words = sorted(
-        flags, key=lambda one: (one not in codes, codes.index(one) if one in codes else 0, one)
-    )
-    return ";".join(words)
-
-
-def appended(
-    frame: pd.DataFrame, rows: Sequence[Row], *, names: tuple[str, ...], by: list[str]
-) -> pd.DataFrame:
-    """A frame of the result with more rows, in its order."""
-    if not rows:
-        return frame
-    more = pd.DataFrame(
-        {name: _column(name, [row[name] for row in rows], like=frame[name]) for name in names}
-    )
-    if not len(frame):
-        return in_order(more, by=by)
-    return in_order(pd.concat([frame, more], ignore_index=True), by=by)
-
-
-def _column(name: str, cells: list[Any], *, like: "pd.Series[Any]") -> "pd.Series[Any]":
-    kind: Any = like.dtype
-    if name in AMOUNT_COLUMNS:
-        cells = [pd.NA if one is None else one for one in cells]
-    column: pd.Series[Any] = pd.Series(cells, dtype=kind)
-    return column
+        yield (*found.account, one.key), found

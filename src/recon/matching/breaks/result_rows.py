@@ -446,7 +446,8 @@ def breaks_of(
     findings = [outcomes.judgements[n].codes for n in outcomes.patterns[numbers]]
     exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
     age = _ages(joined.sets, numbers=numbers, as_of=as_of, rules=rules)
-    seen = _first_seen(broken["identity"], as_of=as_of, rules=rules, previous=previous)
+    known_since, today = first_seen(previous), business_date(as_of, rules=rules).isoformat()
+    seen = [known_since.get(own, today) for own in broken["identity"].tolist()]
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
     known = [
@@ -539,16 +540,9 @@ def business_date(as_of: datetime, *, rules: Rules) -> date:
     return rules.business_calendar.business_date_of(as_of - timedelta(microseconds=1))
 
 
-def _first_seen(
-    ids: Column, *, as_of: datetime, rules: Rules, previous: Previous | None
-) -> list[str]:
-    """The date an earlier run first showed the break, else the business date of this one."""
-    today = business_date(as_of, rules=rules).isoformat()
-    known: dict[str, str] = {}
-    if previous is not None:
-        seen = previous.breaks["first_seen"]
-        known = dict(previous.away) | {
-            str(key): str(day)[:10]
-            for key, day in zip(previous.breaks["break_id"], seen, strict=True)
-        }
-    return [known.get(key, today) for key in ids.tolist()]
+def first_seen(previous: Previous | None) -> dict[str, str]:
+    """Break -> the date on which an earlier night saw it first."""
+    if previous is None:
+        return {}
+    seen = zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True)
+    return {**previous.away, **{str(own): str(day)[:10] for own, day in seen}}

@@ -15,20 +15,20 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.cash.before_books import set_apart
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
-from recon.matching.frames.coding import by_word, combined
+from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, instants_of, total
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
 from recon.matching.frames.versions import NEW
 from recon.matching.sides.ledger_side import (
     JUDGED,
-    booked,
+    booked_forward,
     closing_entries,
     entry_versions,
     is_base_type,
 )
 from recon.matching.sides.settlement_side import lines_of_rows, pay_outs
-from recon.model.words import REVERSAL_SUFFIX, EntryType
+from recon.model.words import EntryType
 
 FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"
 """Kinds of groups; the first word of their keys."""
@@ -155,9 +155,7 @@ def _parts_of_books(ledger: pd.DataFrame, *, lines: pd.DataFrame, rules: Rules) 
         mine &= ~ledger[JUDGED].to_numpy(dtype=np.bool_)
     mine &= entry_versions(ledger) == NEW
     batches = {*zip(*(texts(lines[name]) for name in (*ACCOUNT_CURRENCY, "batch_id")), strict=True)}
-    currency, amount, _ = booked(ledger)
-    back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
-    signed = np.where(back.astype(np.bool_), amount, -amount)
+    currency, forward = booked_forward(ledger)
     at, parts = instants_of(ledger["booked_at"]), []
     for kind, base in BASES.items():
         rows = np.flatnonzero(mine & is_base_type(ledger["entry_type"], base))
@@ -175,7 +173,7 @@ def _parts_of_books(ledger: pd.DataFrame, *, lines: pd.DataFrame, rules: Rules) 
             "row": rows,
             "at": at[rows],
         }
-        columns |= {"amount": signed[rows], "entry_id": texts_at(rows, of=ledger["entry_id"])}
+        columns |= {"amount": -forward[rows], "entry_id": texts_at(rows, of=ledger["entry_id"])}
         parts.append(Arrays(columns, size=len(rows)))
     return parts
 

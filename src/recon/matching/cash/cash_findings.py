@@ -4,9 +4,10 @@ A group whose sides differ waits only while what is young on either side may exp
 """
 
 import calendar
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,17 @@ from recon.matching.cash.batches import (
 )
 from recon.matching.cash.before_books import BEFORE_BOOKS
 from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, UNASSIGNED, BookGroups
+from recon.matching.causes.reasons import in_words, sentences_of
+from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, Column, filled
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
 from recon.matching.judging.severity import due, is_ahead, microseconds
 from recon.model.business_date import AHEAD_MAX, Grace, midnight
+from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
 
-CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
+_CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
     FEES: (BreakCode.FEE_NOT_BOOKED, BreakCode.FEE_BOOKED_DIFFERS),
     RESERVES: (BreakCode.RESERVE_NOT_BOOKED, BreakCode.RESERVE_BOOKED_DIFFERS),
     PAYOUTS: (BreakCode.PAYOUT_NOT_BOOKED, BreakCode.PAYOUT_AMOUNT_MISMATCH),
@@ -195,7 +199,7 @@ def _codes(groups: Arrays, *, over: Ints) -> Column:
     """What each group is called where it is a break."""
     codes = filled("", size=len(groups))
     nothing = (groups["booked"] == 0) & (over == 0)
-    for kind, (absent, other) in CODES.items():
+    for kind, (absent, other) in _CODES.items():
         mine = groups["kind"] == kind
         codes[mine] = np.where(nothing, absent.value, other.value)[mine]
     alone = (groups["kind"] == PAYOUTS) & (groups["settled_items"] == 0)
@@ -347,3 +351,45 @@ def uneven_since(moves: Iterable[tuple[str, int]]) -> str:
             first = day
         left += amount
     return first
+
+
+_NAMES = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
+
+
+def reason_of(row: Mapping[str, Any]) -> str:
+    """The sentence of a break of cash (see cash_findings.FINDING_COLUMNS)."""
+    is_over = Flag.OVER_RELEASED.value in row["flags"].split(";")
+    facts = SimpleNamespace(**row, over_released=is_over)
+    sentence = next(one for one in SENTENCES[BreakCode(row["code"])] if one.holds(facts))
+    return in_words(sentence, facts=facts, words=_WORDS)
+
+
+def _known(amount: int) -> int:
+    return 0 if amount == NO_AMOUNT else int(amount)
+
+
+def _money(amount: int, *, facts: SimpleNamespace) -> str:
+    return f"{format_minor_units(amount, currency=facts.currency)} {facts.currency}"
+
+
+def group_of(what: str, *, name: str) -> str:
+    """Of which group of the books a finding is, in words."""
+    words = _NAMES[what]
+    return f"{words} of {name}" if name else f"all {words} since the opening"
+
+
+_WORDS: Mapping[str, Callable[[SimpleNamespace], str]] = {
+    "group": lambda facts: group_of(facts.what, name=facts.name),
+    "name": lambda facts: str(facts.name),
+    "since": lambda facts: str(facts.since),
+    # What was charged, kept or paid out, below 0 where it was given back; then how far apart.
+    "settled": lambda facts: _money(-_known(facts.settled), facts=facts),
+    "booked": lambda facts: _money(-_known(facts.booked), facts=facts),
+    "effect": lambda facts: _money(abs(_known(facts.effect)), facts=facts),
+    "exposure": lambda facts: _money(abs(_known(facts.exposure)), facts=facts),
+}
+SENTENCES = sentences_of(
+    {code: row.say_of_cash for code, row in CODES.items()},
+    facts={"what": str, "over_released": bool},
+    sayable=_WORDS,
+)

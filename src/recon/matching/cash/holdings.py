@@ -3,21 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from recon.matching.cash.batches import ITEM, OPENING, RESERVE
 from recon.matching.cash.before_books import BEFORE_BOOKS
 from recon.matching.cash.book_groups import FEES
 from recon.matching.cash.result import CashResult
-from recon.matching.frames.coding import by_word
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, added, sums
 from recon.matching.frames.versions import NEW
-from recon.matching.sides.ledger_side import booked, entry_versions, is_base_type
+from recon.matching.sides.ledger_side import booked_forward, entry_versions, is_base_type
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
-from recon.model.words import REVERSAL_SUFFIX, EntryType
+from recon.model.words import EntryType
 
 _HELD_BACK = frozenset({OPENING, ITEM})
 """What paid-out batches left; what the gateway owed before the first line is the oldest of it."""
@@ -84,9 +82,7 @@ def _booked(ledger: pd.DataFrame | None) -> Mapping[Place, int] | None:
     if ledger is None:
         return None
     mine = is_base_type(ledger["entry_type"], EntryType.FEE) & (entry_versions(ledger) == NEW)
-    currency, amount, _ = booked(ledger)
-    back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
-    signed = np.where(back.astype(np.bool_), -amount, amount)
+    currency, forward = booked_forward(ledger)
     columns = {name: ledger[name].to_numpy()[mine] for name in ACCOUNT_CURRENCY[:2]}
-    columns |= {"currency": currency.to_numpy()[mine], "amount": signed[mine]}
+    columns |= {"currency": currency.to_numpy()[mine], "amount": forward[mine]}
     return sums(pd.DataFrame(columns))

@@ -199,6 +199,13 @@ def booked(ledger: pd.DataFrame) -> Booked:
     return Booked(booked_currency(ledger), amount, net)
 
 
+def booked_forward(ledger: pd.DataFrame) -> tuple["pd.Series[str]", Ints]:
+    """Currency and amount of each entry, of one that takes another back below 0."""
+    currency, amount, _ = booked(ledger)
+    back = by_word(ledger["entry_type"], of=lambda word: word.endswith(REVERSAL_SUFFIX))
+    return currency, np.where(back.astype(np.bool_), -amount, amount)
+
+
 def booked_currency(ledger: pd.DataFrame) -> "pd.Series[str]":
     """The currency of the transaction of each entry where it is stated, else that of the books."""
     currency = ledger["currency"].reset_index(drop=True)

@@ -1,7 +1,8 @@
 """One part of a comparison, done by any process: read, judged, written.
 
-It is told the folder of the night, its hashes, the rules and a stretch of order numbers; no row and
-no secret travels. It is a pure function: done again, anywhere, it comes to the same.
+It is told the folder of the night, its hashes, the rules and a stretch of order numbers, no row and
+no secret; back come figures and breaks. It is a pure function: done again, anywhere, it comes to
+the same.
 """
 
 import os
