@@ -1,16 +1,24 @@
-"""The whole result: ids, effects per account, exposure, severity, order of rows, verdicts."""
+"""What the engine makes of single sets."""
 
+import csv
+import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recon.cli import main
 from recon.config.rules import Rules
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.codes import PRECEDENCE
+from recon.matching.frames.sources import SettledDays
 from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.words import BreakCode, Verdict
+from recon.proof.engine import reconcile
 
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
 
@@ -192,3 +200,133 @@ def test_tolerance_is_the_smaller_bound_rounded_down() -> None:
     currency = pd.Series(["EUR", "EUR", "JPY"], dtype="str")
 
     assert tolerance_of(base, currency=currency, rules=rules).tolist() == [2, 10**12, 0]
+
+
+WORTH = {"EUR": "60.00", "USD": "70.00", "JPY": "8000", "KWD": "9.000"}
+"""Currency -> what each side of a payment says in it; none is a sum or difference of others."""
+NOTHING = {"EUR": "0.00", "USD": "0.00", "JPY": "0", "KWD": "0.000"}
+HEADERS = {
+    "orders": "merchant_id,account_id,order_no,currency,amount,status,ordered_at",
+    "gateway": "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,"
+    "query_result,reference_no,transaction_date",
+    "ledger": "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,"
+    "transaction_id",
+    "settlement": "batch_id,merchant_id,account_id,settled_on,entry_type,order_no,transaction_id,"
+    "reference_no,currency,gross,fee,net",
+}
+AT = "2026-11-02T10:00:00Z"
+
+
+def test_no_figure_is_a_difference_across_currencies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever sides of a payment disagree, the whole of the order is at risk, in its currency."""
+    rows: dict[str, list[str]] = {name: [header] for name, header in HEADERS.items()}
+    for number, sides in enumerate(itertools.product(WORTH, repeat=4)):
+        if len({*sides}) == 1:
+            continue
+        (o, g, b, s), key = sides, f"K{number}"
+        worth = WORTH[s]
+        rows["orders"].append(f"M,A,{key},{o},{WORTH[o]},paid,{AT}")
+        rows["gateway"].append(f"M,A,{key},T{number},{g},{WORTH[g]},3000,1,,{AT}")
+        rows["ledger"].append(f"L{number},M,A,{key},capture,{b},{WORTH[b]},{AT},T{number}")
+        rows["settlement"].append(
+            f"B-{s},M,A,2026-11-03,capture,{key},T{number},,{s},{worth},{NOTHING[s]},{worth}"
+        )
+    for name, lines in rows.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.chdir(tmp_path)
+    files = [word for name in HEADERS for word in (f"--{name}", f"{name}.csv")]
+
+    assert main(["reconcile", *files, "--as-of", "2026-11-20", "--out", "out"]) == 3
+    with (tmp_path / "out" / "breaks.csv").open(newline="") as file:
+        breaks = [row for row in csv.DictReader(file) if row["order_no"]]
+    assert len(breaks) == len(WORTH) ** 4 - len(WORTH)
+    wrong = [row for row in breaks if row["exposure"] != WORTH[row["currency"]]]
+    assert wrong == []
+
+
+def test_what_the_ledger_lacks_of_a_part_capture_in_doubt_is_the_part(
+    new_case: Callable[[], Any],
+) -> None:
+    """The gateway shows 100.00 EUR as paid, of which our capture in doubt is 40.00 EUR."""
+    case = new_case().ruled(gateway={"amount_means": "authorised"}).ledger()
+
+    (row,) = (
+        case.order()
+        .payment()
+        .move("capture", "in_doubt", amount=4000)
+        .run()
+        .breaks.to_dict("records")
+    )
+
+    assert (row["code"], row["exposure"]) == ("MISSING_IN_LEDGER", 4000)
+    assert row["reason"] == "Gateway captured 40.00 EUR, the ledger has no capture of it."
+
+
+PAID_AT = datetime(2026, 11, 11, 12, tzinfo=UTC)
+"""A Wednesday: settled by Monday the 16th at noon."""
+
+
+def compared(case: Any, **days: Any) -> Reconciliation:
+    """The case as a night compares it, its files telling of some days."""
+    told = SettledDays(**{"first": "2026-11-10", **days})
+    sources = replace(case.sources(), settled=told)
+    return reconcile(sources, rules=case.rules, as_of=case.as_of)
+
+
+def unsettled(case: Any) -> Any:
+    """One payment that is settled, and one that is not; its batch may take its time."""
+    case.ruled(grace={"settlement": "3bd", "held_back": "60bd"})
+    case.order().payment().entry().line(settled_on="2026-11-10")
+    case.order(order_no="B").payment(order_no="B", transaction_id="TB", transaction_date=PAID_AT)
+    return case.entry(order_no="B")
+
+
+@pytest.mark.parametrize(
+    ("last", "state"),
+    [("2026-11-10", "pending"), ("2026-11-15", "pending"), ("2026-11-16", "broken")],
+)
+def test_a_payment_is_unsettled_only_where_files_prove_the_day_it_was_due(
+    case: Any, last: str, state: str
+) -> None:
+    """Before, it is looked for again the next day, however long its grace has been over."""
+    result = compared(unsettled(case), last=last)
+    assert list(result.breaks["code"]) == ["SETTLEMENT_MISSING"] * (state == "broken")
+    assert list(result.pending["order_no"]) == [""] + ["B"] * (state == "pending")
+    assert all(due > case.as_of for due in result.pending["due_at"])
+
+
+def test_a_payment_from_before_the_first_day_owes_nothing(case: Any) -> None:
+    """The first day is that of all files ever read, not of the lines in the window."""
+    result = compared(unsettled(case), first="2026-11-12", last="2026-11-19")
+    assert list(result.breaks["code"]) == []
+    assert list(result.pending["entry_id"]) == ["held:EUR:B1"]
+
+
+def test_a_batch_that_does_not_add_up_is_held_back_and_proven(case: Any) -> None:
+    """What a batch leaves is a finding about the gateway, whichever night its file came in."""
+    case.order().payment().entry().line().line("payout", order_no="", transaction_id="", gross=1)
+    result = compared(case, last="2026-11-19")
+    assert [one.passed for one in result.control_totals if one.id == "T11"] == [True]
+    assert list(result.breaks["code"]) == ["HELD_BACK", "PAYOUT_NOT_BOOKED"]
+
+
+def test_a_missing_file_is_told_as_the_end_of_the_proof(case: Any) -> None:
+    """What is not covered names the file and the last day that is."""
+    result = compared(unsettled(case), last="2026-11-10", waits_for="S11.csv")
+    assert "settlement due after 2026-11-10: S11.csv is missing" in result.not_covered
+
+
+def test_fees_and_payouts_of_the_account_are_in_the_batch_and_of_no_payment(case: Any) -> None:
+    """A monthly fee, a reserve, and a payout of ours are no receipts; the pay-out counts them."""
+    alone = {"order_no": "", "transaction_id": ""}
+    case.order().payment().entry().line()
+    case.line("fee", gross=0, fee=500, **alone).line("reserve", gross=-1000, **alone)
+    case.line("payout", gross=-2000, own_reference="P1", **alone)
+    case.line("payout", gross=6500, **alone)
+    result = compared(case, last="2026-11-19")
+    codes = ["FEE_NOT_BOOKED", "PAYOUT_NOT_BOOKED", "RESERVE_NOT_BOOKED"]
+    assert list(result.breaks["code"]) == codes
+    assert list(result.breaks["gateway_amount"]) == [-500, -6500, -1000]
+    assert [one.passed for one in result.control_totals if not one.passed] == []

@@ -1,7 +1,13 @@
+"""What banks say of pay-outs, as rows of the result."""
+
 from collections.abc import Callable
 
+import pandas as pd
 import pytest
 
+from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.bank_sources import NightOfBank
+from recon.matching.frames.sources import SETTLEMENT_COLUMNS, frame_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.words import BreakCode
 from tests.recon.matching.bank.cases import Case, of_bank, t17
@@ -328,3 +334,157 @@ def test_a_payout_that_we_asked_for_is_a_line_of_its_batch() -> None:
     (row,) = case.come_to().bank["paid"].to_dict("records")
 
     assert (row["gross"], row["fees"], row["amount"]) == (7_000, 20, 7_000)
+
+
+GATEWAY = "Gateway"
+
+
+def flags_of(result: Reconciliation) -> list[str]:
+    """Words beside what matched by the bank."""
+    rows = result.matches[result.matches["rule"].eq("bank")]
+    return rows["flags"].tolist()
+
+
+def test_an_entry_behind_the_due_day_is_no_sum_of_a_day() -> None:
+    """Two pay-outs together are only looked for up to the day by which they are due."""
+    case = Case().paid("BATCH-01", 500).paid("BATCH-02", 700)
+    result = case.came("", 1_200, on="2026-11-20", counterparty=GATEWAY).come_to()
+    assert [code for code, *_ in of_bank(result)] == [
+        *("BANK_RECEIPT_UNKNOWN", "PAYOUT_NOT_AT_BANK", "PAYOUT_NOT_AT_BANK")
+    ]
+    assert set(t17(result)) == {0}
+
+
+def test_an_entry_from_before_the_pay_out_is_not_it() -> None:
+    """Equal amounts count from one bank day before the batch was settled."""
+    result = Case().paid("BATCH-01", 500).came("", 500, on="2026-11-06", counterparty=GATEWAY)
+    assert of_bank(result.come_to()) == [
+        ("BANK_RECEIPT_UNKNOWN", 500, 500),
+        ("PAYOUT_NOT_AT_BANK", 0, -500),
+    ]
+    nearer = Case().paid("BATCH-01", 500).came("", 500, on="2026-11-09", counterparty=GATEWAY)
+    assert of_bank(nearer.come_to()) == []
+
+
+def test_two_entries_of_one_sum_decide_nothing() -> None:
+    """Exactly one entry may stand for the pay-outs of a day."""
+    case = Case().paid("BATCH-01", 500).paid("BATCH-02", 700)
+    case.came("", 1_200, counterparty=GATEWAY).came("", 1_200, counterparty=GATEWAY)
+    codes = [code for code, *_ in of_bank(case.come_to())]
+    assert codes.count("BANK_RECEIPT_UNKNOWN") == 2
+    assert codes.count("PAYOUT_NOT_AT_BANK") == 2
+
+
+def test_charges_explain_a_difference_exactly_or_not_at_all() -> None:
+    """What the bank took is 20; 30 are missing."""
+    result = Case().paid("BATCH-01", 800).came("BATCH-01", 770, charges=-20).come_to()
+    assert of_bank(result) == [("BANK_AMOUNT_DIFFERS", 770, -30)]
+
+
+def test_a_due_day_on_which_no_bank_works_moves_behind_it() -> None:
+    """A day after Friday is Monday: what comes then is not late."""
+    case = Case(rules={"grace": {"payout_to_bank": "24h"}})
+    case.paid("BATCH-01", 500, on="2026-11-27").came("BATCH-01", 500, on="2026-11-30")
+    assert flags_of(case.come_to()) == [""]
+    later = Case(rules={"grace": {"payout_to_bank": "24h"}})
+    later.paid("BATCH-01", 500, on="2026-11-26").came("BATCH-01", 500, on="2026-11-30")
+    assert flags_of(later.come_to()) == ["late"]
+
+
+def test_who_is_owed_follows_the_sign() -> None:
+    """Too little is owed to the merchant, too much to nobody."""
+    case = Case().paid("BATCH-01", 500).came("BATCH-01", 400)
+    breaks = case.paid("BATCH-02", 500).came("BATCH-02", 600).come_to().breaks
+    mine = breaks[breaks["effect_bank"].notna()]
+    assert dict(zip(mine["effect_bank"].tolist(), mine["owed_to"].tolist(), strict=True)) == {
+        -100: "merchant",
+        100: "none",
+    }
+
+
+def test_a_pay_out_that_went_back_is_at_risk_as_a_whole() -> None:
+    """Also where a part of it came once more."""
+    case = Case().paid("BATCH-01", 1_000).came("BATCH-01", 1_000)
+    case.came("BATCH-01", -1_000, on="2026-11-16").came("BATCH-01", 300, on="2026-11-18")
+    breaks = case.come_to().breaks
+    (row,) = breaks[breaks["effect_bank"].notna()].to_dict("records")
+    assert (row["code"], row["effect_bank"], row["exposure"]) == ("PAYOUT_RETURNED", -700, 1_000)
+
+
+def test_an_entry_of_several_batches_that_differs_is_one_break_on_the_first() -> None:
+    """The others of the entry bear its code as a flag, and no effect of their own."""
+    case = Case().paid("BATCH-01", 500).paid("BATCH-02", 700)
+    result = case.came("BATCH-01/BATCH-02", 1_150).come_to()
+    assert of_bank(result) == [("BANK_AMOUNT_DIFFERS", 1_150, -50)]
+    assert result.bank is not None
+    paid = {row["batch_id"]: row for row in result.bank["paid"].to_dict("records")}
+    assert {name: row["code"] for name, row in paid.items()} == dict.fromkeys(
+        ("BATCH-01", "BATCH-02"), "BANK_AMOUNT_DIFFERS"
+    )
+    assert len({row["result_id"] for row in paid.values()}) == 1
+    assert set(t17(result)) == {0}
+
+
+def test_what_never_came_and_what_is_unclear_is_at_risk_as_a_whole() -> None:
+    """The pay-out itself, however little the two entries differ by together."""
+    case = Case().paid("BATCH-01", 500).paid("BATCH-02", 500)
+    case.paid("BATCH-03", 800).came("", 500, counterparty=GATEWAY)
+    breaks = case.come_to().breaks
+    mine = breaks[breaks["effect_bank"].notna()]
+    rows = zip(*(mine[name].tolist() for name in ("code", "exposure")), strict=True)
+    assert sorted(rows) == [
+        *[("AMBIGUOUS_MATCH", 500)] * 2,
+        ("PAYOUT_NOT_AT_BANK", 800),
+    ]
+
+
+def test_what_is_not_booked_at_the_bank_yet_is_shown_and_never_counted() -> None:
+    """A pending entry neither brings a pay-out nor is a receipt that nobody expects."""
+    case = Case().paid("BATCH-01", 500).came("BATCH-01", 500, status="pending", part=1)
+    result = case.come_to()
+    assert [code for code, *_ in of_bank(result)] == ["PAYOUT_NOT_AT_BANK"]
+    assert set(t17(result)) == {0}
+
+
+def both(known_to: str = "") -> dict[str, Case]:
+    """The same bank in the nights of M/A and M/B."""
+    cases = {}
+    for account in ("A", "B"):
+        case = Case().also("M/B").paid("BATCH-A1", 500).paid("BATCH-B1", 700, account_id="B")
+        case.came("BATCH-A1", 450).came("BATCH-B1", 700).came("", 90, counterparty="Gateway")
+        case.paid("BATCH-B2", 310, account_id="B", on="2026-11-12")
+        case.came("", 310, on="2026-11-13", counterparty="Gateway")
+        payouts = frame_of(
+            [one for one in case.lines if one["entry_type"] == "payout"], columns=SETTLEMENT_COLUMNS
+        )
+        known = {"main": known_to} if known_to else {}
+        case.night = NightOfBank(("M", account), ("main",), payouts, known, "2026-11-01")
+        case.lines = [one for one in case.lines if one["account_id"] == account]
+        cases[account] = case
+    return cases
+
+
+def test_each_night_shows_what_is_of_its_account() -> None:
+    """No pay-out of B is a break of A; what nobody expects is told by the first account alone."""
+    results = {account: case.come_to() for account, case in both().items()}
+    assert of_bank(results["A"]) == [
+        ("BANK_AMOUNT_DIFFERS", 450, -50),
+        ("BANK_RECEIPT_UNKNOWN", 90, 90),
+    ]
+    assert of_bank(results["B"]) == []
+    batches = pd.concat([one.matches for one in results.values()])
+    assert len(batches[batches["rule"].eq("bank")]) == 2
+
+
+@pytest.mark.parametrize("account", ["A", "B"])
+def test_t17_holds_for_the_whole_bank_in_each_night(account: str) -> None:
+    """Effects that another night shows are a part of the difference."""
+    assert set(t17(both()[account].come_to())) == {0}
+
+
+def test_what_names_nothing_waits_until_all_pay_outs_are_known() -> None:
+    """While B's settlement files are behind, an entry of an unknown batch may be B's."""
+    result = both(known_to="2026-11-11")["A"].come_to()
+    assert of_bank(result) == [("BANK_AMOUNT_DIFFERS", 450, -50)]
+    assert set(t17(result)) == {0}
+    assert any("name no batch" in one for one in result.not_covered)

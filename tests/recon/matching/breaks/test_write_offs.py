@@ -1,3 +1,5 @@
+"""What the books wrote off, and sums that would not be exact."""
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,6 +10,7 @@ from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.breaks.write_offs import NAME, booked_write_offs
 from recon.matching.frames.sources import AgreedWriteOffs, Previous
+from recon.model.errors import SourceUnreadableError
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.engine import reconcile
 
@@ -147,3 +150,15 @@ def test_rows_that_repeat_or_contradict_each_other_are_not_counted_twice(case: A
     found = booked_write_offs(twice.sources().ledger)
 
     assert found[["entry_id", "amount"]].values.tolist() == [["W", 200]]
+
+
+def test_a_night_whose_sums_would_wrap_is_refused(case: Any) -> None:
+    """Payments that come to 2^64 more than their order would pass for the right sum."""
+    part, rest = divmod(2**64, 200)
+    case.order().payment()
+    for number in range(200):
+        amount = part + (rest if number == 0 else 0)
+        case.payment(transaction_id=f"X{number}", amount=amount)
+
+    with pytest.raises(SourceUnreadableError, match=r"the gateway .* in amount"):
+        case.run()

@@ -1,9 +1,10 @@
-"""Sentences of the contract of fees, reserves and held-back money that no month of a truth has."""
+"""What stands in groups of the books, and what the gateway holds."""
 
 from typing import Any
 
 import pytest
 
+from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
 from recon.model.words import SourceKind
 
 OLD = {"settled_on": "2026-10-05"}
@@ -156,3 +157,114 @@ def test_a_line_or_an_entry_dated_long_after_the_night_waits_for_nothing(
     assert codes["HELD_BACK"] == "date_ahead"
     assert {flags for code, flags in codes.items() if code.startswith("FEE_")} == {"date_ahead"}
     assert case.run().pending.empty
+
+
+ALONE = {"order_no": "", "transaction_id": ""}
+
+
+def _differing(case: Any) -> Any:
+    """A settled payment of order A1 with a fee of 10.00, of which the books have 7.00."""
+    case.order().payment().entry().line(fee=1000, transaction_id="")
+    case.line("payout", gross=9000, **ALONE).entry("payout", reference_no="B1", amount=9000)
+    return case.entry("fee", amount=700)
+
+
+def _codes(result: Any) -> list[str]:
+    assert not [total for total in result.control_totals if not total.passed]
+    return sorted(result.breaks["code"])
+
+
+@pytest.mark.parametrize("amount", [300, 301])
+def test_a_stray_adjustment_under_the_key_of_a_group_has_an_id_of_its_own(
+    case: Any, amount: int
+) -> None:
+    """An adjustment that closes nothing stands alone, and no two breaks share an id."""
+    _differing(case).entry("adjustment", order_no="fees:EUR", amount=amount)
+    result = case.run()
+    stray = [] if amount == 300 else ["FEE_BOOKED_DIFFERS", "LEDGER_ONLY"]
+    assert _codes(result) == stray
+    assert result.breaks["break_id"].is_unique
+
+
+@pytest.mark.parametrize(("name", "closes"), [("A1", False), ("fees:EUR:A1", True)])
+def test_an_order_names_no_group_of_fees(case: Any, name: str, *, closes: bool) -> None:
+    """Only the key of a group or a batch is its name: an order's own adjustment stays with it."""
+    _differing(case).ruled(ledger={"fees_per": "payment"})
+    result = case.entry("adjustment", order_no=name, amount=300).run()
+    assert ("FEE_BOOKED_DIFFERS" not in _codes(result)) == closes
+    assert ("LEDGER_AMOUNT_MISMATCH" not in _codes(result)) == closes
+
+
+@pytest.mark.parametrize("word", ["2026-13", "0000-10", "9999-12", "２０２６-10"])  # noqa: RUF001
+def test_a_reference_that_is_no_month_is_none(case: Any, word: str) -> None:
+    """A fee whose reference only looks like a month is of the month that it is booked in."""
+    _differing(case).ruled(ledger={"fees_per": "month"})
+    result = case.entry("fee", amount=300, reference_no=word).run()
+    assert _codes(result) == []
+
+
+def test_a_batch_paid_out_in_another_currency_is_not_judged_as_held(case: Any) -> None:
+    """One break says so; what its lines come to is listed and no second break."""
+    case.order().payment().entry().line()
+    case.line("payout", currency="USD", gross=11000, **ALONE)
+    result = case.entry("payout", currency="USD", reference_no="B1", amount=11000).run()
+    assert _codes(result) == ["CURRENCY_MISMATCH"]
+    assert "held:EUR:B1" not in set(result.pending["entry_id"])
+    listed = result.held.set_index("currency")["amount"].to_dict()
+    assert listed == {"EUR": 10000, "USD": -11000}
+
+
+def _held(case: Any) -> Any:
+    """B1 keeps 20.00 and a reserve of 10.00, B2 is not paid out, B3 came to less than nothing."""
+    case.order().payment().entry().line(fee=300).line("reserve", gross=-1000, **ALONE)
+    case.line("payout", gross=6700, **ALONE)
+    case.line("adjustment", gross=500, batch_id="B2", settled_on="2026-11-19", **ALONE)
+    case.line("adjustment", gross=-2300, batch_id="B3", settled_on="2026-11-18", **ALONE)
+    return case.line("payout", gross=0, batch_id="B3", settled_on="2026-11-18", **ALONE)
+
+
+def test_payable_held_back_and_reserve_have_their_oldest_day(case: Any) -> None:
+    """Payable counts open batches and what is held; a debt takes off it and is of no age."""
+    result = _held(case).line("payout", gross=50, batch_id="B4", settled_on="2026-11-17", **ALONE)
+    result.line("adjustment", gross=450, batch_id="B4", settled_on="2026-11-17", **ALONE)
+    assert result.run().gateway_holds.holdings == (
+        Holding(
+            *("M", "1", "EUR"),
+            payable=HeldPart(500 + 100, "2026-11-17"),
+            held_back=HeldPart(100, "2026-11-17"),
+            reserve=HeldPart(1000, "2026-10-01"),
+        ),
+    )
+
+
+@pytest.mark.parametrize("what", ["payable", "reserve"])
+def test_page_one_ties_to_the_total_that_proves_it(case: Any, what: str) -> None:
+    """What is shown is the right side of T18."""
+    case.ruled(settlement={"EUR": {"opening_payable": 70, "opening_reserve": 150}})
+    result = _held(case).run()
+    (total,) = [each for each in result.control_totals if each.name.startswith(f"{what}:")]
+    part = getattr(result.gateway_holds.holdings[0], what)
+    assert part.amount == total.right != 0
+
+
+def test_fees_are_those_of_lines_and_of_entries_less_their_reversals(case: Any) -> None:
+    """An entry that is there twice counts once; another currency stands by itself."""
+    _held(case).entry("fee", amount=500, **ALONE, entry_id="F1")
+    case.entry("fee", amount=500, **ALONE, entry_id="F1")
+    case.entry("fee_reversal", amount=150, **ALONE)
+    case.entry("fee", amount=7, currency="USD", **ALONE)
+    fees = case.run().gateway_holds.fees
+    assert fees == (FeesTaken("M", "1", "EUR", 300, 350), FeesTaken("M", "1", "USD", 0, 7))
+    assert [row.difference for row in fees] == [-50, -7]
+
+
+def test_sums_over_accounts_keep_the_oldest_day() -> None:
+    """Page one has one line a currency."""
+    rows = [
+        Holding("M", account, "EUR", payable=HeldPart(amount, since))
+        for account, amount, since in (("1", 5, "2026-11-02"), ("2", 7, "2026-11-01"))
+    ]
+    fees = [FeesTaken("M", "1", "EUR", 3, None), FeesTaken("M", "2", "EUR", 4, None)]
+    ((held, taken),) = GatewayHolds(tuple(rows), tuple(fees)).by_currency().values()
+    assert held.payable == HeldPart(12, "2026-11-01")
+    assert (taken.charged, taken.booked, taken.difference) == (7, None, None)

@@ -1,0 +1,154 @@
+"""Rows in order, names among others, and one digest, whatever columns hold."""
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recon.matching.frames import sorting
+from recon.matching.frames.arrays import text_column
+from recon.matching.frames.digest import are_distinct, digest_of, numbers_of
+from recon.matching.frames.names import MANY_MORE, is_among
+from recon.matching.frames.sorting import LEADING, in_order, many_in_order
+from tests.arrow_memory import counted
+
+BY = [*LEADING, "transaction_id", "currency"]
+WORDS = st.sampled_from(["", "1", "10", "2", "A", "a", "Ä", "é", "😀", "\uffee"])
+
+
+@settings(max_examples=80)
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS, WORDS), max_size=12))
+def test_the_order_is_that_of_a_stable_sort(rows: list[tuple[str, ...]]) -> None:
+    """Accounts, names and ties of any letters; rows that are equal in all keep their order."""
+    frame = pd.DataFrame(rows, columns=BY, dtype="str").assign(at=range(len(rows)))
+
+    expected = frame.sort_values(BY, kind="stable").reset_index(drop=True)
+
+    pd.testing.assert_frame_equal(in_order(frame, by=BY), expected)
+
+
+@settings(max_examples=80)
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS, WORDS), max_size=12))
+def test_many_rows_are_in_order_and_few_stay_as_they_are(rows: list[tuple[str, ...]]) -> None:
+    """As a stable sort has them; a frame in order is given back itself."""
+    frame = pd.DataFrame(rows, columns=BY, dtype="str").assign(at=range(len(rows)))
+    expected = frame.sort_values(BY, kind="stable").reset_index(drop=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "PIECE_ROWS", 1)
+        ordered = many_in_order(frame, by=BY)
+
+        pd.testing.assert_frame_equal(ordered, expected)
+        assert many_in_order(ordered, by=BY) is ordered
+    assert many_in_order(frame, by=BY) is frame
+
+
+NAMES = st.lists(st.sampled_from(["", "a", "b", "ä", "ab"]), max_size=4)
+MANY = 500_000
+
+
+@given(column=NAMES, others=NAMES, copies=st.sampled_from([1, MANY_MORE * 5]))
+def test_each_name_is_looked_for_among_the_others(
+    column: list[str], others: list[str], copies: int
+) -> None:
+    """As Python says it, in the index of the column."""
+    index = pd.RangeIndex(7, 7 + len(column))
+    texts = pd.Series(column, index=index, dtype="str")
+
+    among = is_among(texts, text_column(others * copies))
+
+    assert among.index.equals(index)
+    assert among.tolist() == [name in others for name in column]
+
+
+@pytest.fixture
+def pool() -> Iterator[pa.MemoryPool]:
+    """Counts what Arrow takes."""
+    with counted() as counting:
+        yield counting
+
+
+def test_few_names_among_very_many_take_no_table_of_all(pool: pa.MemoryPool) -> None:
+    """Five million orders stood in one of 360 MB to say which of a few were among them."""
+    many = text_column([f"order-{number:09}" for number in range(MANY)])
+    before = pool.bytes_allocated()
+
+    assert is_among(text_column(["order-000000007", "other"]), many).tolist() == [True, False]
+
+    assert pool.max_memory() - before < 10 * MANY
+
+
+def breaks(**columns: list[int | None]) -> pd.DataFrame:
+    """Two breaks with these columns more, amounts in minor units."""
+    frame = pd.DataFrame({"break_id": ["b1", "b2"], "effect_ledger": pd.array([5, None], "Int64")})
+    for name, values in columns.items():
+        frame[name] = pd.array(values, "Int64")
+    return frame
+
+
+def test_what_a_column_says_is_in_the_digest() -> None:
+    """Each amount of a bank counts, and a zero is no blank."""
+    amounts = [digest_of([breaks(bank_amount=[None, each])]) for each in (0, 1, None)]
+    other = digest_of([breaks(effect_bank=[None, 1])])
+
+    assert len({*amounts, other}) == 4
+
+
+def test_a_column_counts_though_it_is_blank() -> None:
+    """None may be missing."""
+    assert digest_of([breaks(exposure=[None, None])]) != digest_of([breaks()])
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [["a", "", None, "né"]],
+        [["a", ""], [], [None, "né"]],
+        [[], ["a"], ["", None, "né"], []],
+    ],
+)
+def test_texts_are_hashed_as_they_always_were(chunks: list[list[str | None]]) -> None:
+    """Blanks told from texts, then all texts with a mark between, however the column lies."""
+    column = pa.chunked_array(chunks, pa.large_string())
+    frame = pd.DataFrame(
+        {"word": column.to_pandas(types_mapper=lambda _: pd.StringDtype(na_value=np.nan))}
+    )
+    content = b"['word']4" + bytes([0, 0, 1, 0]) + "a\x1f\x1f\x1fné".encode()
+
+    assert digest_of([frame]) == hashlib.sha256(content).hexdigest()
+
+
+def test_a_column_without_rows_has_no_text() -> None:
+    """Nothing is hashed of it."""
+    frame = pd.DataFrame({"word": pd.array([], dtype=pd.StringDtype(na_value=np.nan))})
+
+    assert digest_of([frame]) == hashlib.sha256(b"['word']0").hexdigest()
+
+
+NEAR = ["", "a", "ab", "ba", "a" * 8, "a" * 9, "a" * 16, "a" * 17, "é", "ä", "b" + "a" * 16, "A"]
+
+
+def in_two_pieces(texts: list[str | None]) -> "pd.Series[str]":
+    """Texts as a in_two_pieces in two pieces, the second of them cut out of a longer one."""
+    half = len(texts) // 2
+    longer = pa.array(["cut off", *texts[half:]], pa.large_string())
+    pieces = [pa.array(texts[:half], pa.large_string()), longer.slice(1)]
+    return pd.Series(pd.array(pa.chunked_array(pieces, pa.large_string()), dtype="str"))
+
+
+def test_texts_that_nearly_agree_are_told_apart() -> None:
+    """One byte more, less or elsewhere is another text; a blank beside them is no text."""
+    assert are_distinct(in_two_pieces([*NEAR]))
+    assert not are_distinct(in_two_pieces([*NEAR, "a" * 17]))
+
+
+def test_a_text_has_one_number_wherever_it_stands() -> None:
+    """Beside other texts, and in another process: it is stated here."""
+    numbers = numbers_of(in_two_pieces(["x", "", "x", ""]))
+
+    assert numbers.tolist() == [7869353157402288317, 1760245841805064774] * 2
