@@ -10,7 +10,7 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, judge_bookings, with_bookings
 from recon.matching.bank.result import BankResult, judge_bank
-from recon.matching.breaks.found_rows import parts_of_found, with_found
+from recon.matching.breaks.found_rows import with_found
 from recon.matching.breaks.movements import Fate, Ids, fates_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
@@ -28,7 +28,7 @@ from recon.matching.breaks.result_rows import (
     unverified_of,
 )
 from recon.matching.cash.result import CashResult, judge_cash, with_groups_marked
-from recon.matching.causes.proposed_journals import BookingPart, parts_of
+from recon.matching.causes.proposed_journals import BookingPart, parts_of, parts_of_found
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import (
     BREAKS_MIN,
@@ -124,8 +124,8 @@ def judge(
     breaks = with_reasons(breaks, joined=joined, sources=sources, outcomes=outcomes)
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
     calendar = rules.business_calendar
-    told = sum(len(each.breaks) for each in buckets) + len(breaks)
-    is_asked = sources.is_part or told >= BREAKS_MIN
+    count = sum(len(each.breaks) for each in buckets) + len(breaks)
+    is_asked = sources.is_part or count >= BREAKS_MIN
     broken = Broken(
         with_facts(breaks, joined=joined, outcomes=outcomes, sources=sources, calendar=calendar),
         effects_of(joined, outcomes=outcomes, break_sets=break_sets),

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
-from recon.matching.breaks.result_rows import first_identities, identity_of, not_compared_rows
+from recon.matching.breaks.result_rows import first_identities, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
 from recon.matching.frames.coding import is_word, pieces
-from recon.matching.frames.digest import are_distinct
+from recon.matching.frames.digest import are_distinct, identity_of
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY

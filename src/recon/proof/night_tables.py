@@ -20,7 +20,6 @@ from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.matching.bank.expected import bank_of
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.breaks.result_rows import identity_of
 from recon.matching.frames.arrays import text_column, text_type
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
@@ -29,7 +28,7 @@ from recon.matching.frames.bank_sources import (
     NightOfBank,
     RefusedBankFile,
 )
-from recon.matching.frames.digest import Columns
+from recon.matching.frames.digest import Columns, identity_of
 from recon.matching.frames.same_words import said_once, same_word
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,

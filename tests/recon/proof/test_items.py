@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recon.matching.breaks.result_rows import id_of_text
+from recon.matching.frames.digest import id_of_text
 
 Change = Callable[[Any], Any]
 

@@ -4,7 +4,7 @@ Whoever judges such a thing tells it once, as a row of FOUND; breaks, effects, m
 unverified rows, fates and ids of all of them are made here.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -30,11 +30,10 @@ from recon.matching.breaks.result_rows import (
     business_date,
     first_seen,
     frame_of_rows,
-    id_of_text,
     instants,
 )
-from recon.matching.causes.proposed_journals import BookingPart
 from recon.matching.frames.arrays import Arrays, Column, filled
+from recon.matching.frames.digest import id_of_text
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous
@@ -70,12 +69,12 @@ _CALM: Mapping[str, tuple[SetState, tuple[str, ...]]] = {
 
 def found_of(rows: Iterable[Mapping[str, Any]]) -> Arrays:
     """A few rows as columns of FOUND; what a row does not tell is blank."""
-    told = [{**_BLANK, **row} for row in rows]
+    whole = [{**_BLANK, **row} for row in rows]
     columns: dict[str, Column] = {}
     for name in FOUND:
         kind: Any = np.int64 if name in _NUMBERS else object
-        columns[name] = np.array([row[name] for row in told], dtype=kind)
-    return Arrays(columns, size=len(told))
+        columns[name] = np.array([row[name] for row in whole], dtype=kind)
+    return Arrays(columns, size=len(whole))
 
 
 def next_id(
@@ -92,15 +91,6 @@ def fates_of_found(rows: Arrays) -> dict[str, Fate]:
     """What became of every id, for the roll-forward."""
     cells = rows.rows("id", "state", "flags")
     return {own: Fate(state, flags, hosted=False) for own, state, flags in cells}
-
-
-def parts_of_found(rows: Arrays) -> Iterator[BookingPart]:
-    """What is to be booked of each that is a break."""
-    for own, currency, part, effect, state in rows.rows(
-        "id", "currency", "part", "effect", "state"
-    ):
-        if state == SetState.BREAK and part and effect not in {0, NO_AMOUNT}:
-            yield BookingPart(own, currency, part, effect)
 
 
 def with_found(
@@ -186,11 +176,11 @@ def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
     if both.any():
         # Whole columns: each cell that is written into a frame copies its column.
         cells = {name: breaks[name].tolist() for name in _JOINED}
-        told = rows.take(both)
+        joined = rows.take(both)
         for at, code, row in zip(
-            (known[one] for one in told["id"].tolist()),
-            told["code"].tolist(),
-            (dict(zip(_JOINED, row, strict=True)) for row in told.rows(*_JOINED)),
+            (known[one] for one in joined["id"].tolist()),
+            joined["code"].tolist(),
+            (dict(zip(_JOINED, row, strict=True)) for row in joined.rows(*_JOINED)),
             strict=True,
         ):
             flags = {*cells["flags"][at].split(";"), *row["flags"].split(";"), code}

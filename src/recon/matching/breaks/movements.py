@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from recon.matching.breaks.result import MOVEMENT_COLUMNS, Reconciliation
-from recon.matching.breaks.result_rows import id_of_text
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, among, frame_of_cells
+from recon.matching.frames.digest import id_of_text
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Previous
 from recon.matching.frames.total_rows import ACCOUNT, counted, paired, sums

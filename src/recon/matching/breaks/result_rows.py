@@ -1,16 +1,12 @@
 """From judged sets to the rows of matches, pending, breaks and unverified."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import (
@@ -31,7 +27,7 @@ from recon.matching.frames.arrays import (
     text_column,
     texts,
 )
-from recon.matching.frames.coding import pieces
+from recon.matching.frames.digest import id_of_text, identity_of
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sorting import order_of
 from recon.matching.frames.sources import INSTANT, Previous, Sources
@@ -59,17 +55,8 @@ from recon.matching.sides.ledger_side import booked, not_compared
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.words import Flag, SetState
 
-ID_DIGITS = 16
-"""Hexadecimal digits of a break_id and a match_id."""
 NO_AMOUNT = int(np.iinfo(np.int64).min)
 """A side that is absent, in columns of amounts that become blank cells."""
-
-HEXADECIMAL = np.array([f"{byte:02x}" for byte in range(256)], dtype="S2")
-"""The two digits of a byte."""
-TEXT, BYTES = pa.large_string(), pa.large_binary()
-ROWS_AT_ONCE = 8_192
-"""Texts that become bytes of Python together: those of a million would each take a new place."""
-_FIRST, _BETWEEN = pa.scalar("1", TEXT), pa.scalar("\x1f", TEXT)
 
 SORTED_BY = ["merchant_id", "account_id", "order_no", "transaction_id"]
 
@@ -250,39 +237,6 @@ def first_identities(sets: Arrays) -> "pd.Series[str]":
 
 
 _KEY = ("merchant_id", "account_id", "key")
-
-
-def identity_of(
-    merchant: "pd.Series[str]", account: "pd.Series[str]", key: "pd.Series[str]"
-) -> "pd.Series[str]":
-    """The id of each set from its columns, the first of its key: `id_of_text` of a million."""
-    columns = (merchant, account, key)
-    first = np.empty((len(key), ID_DIGITS // 2), np.uint8)
-    for start in range(0, len(key), ROWS_AT_ONCE):
-        at = slice(start, start + ROWS_AT_ONCE)
-        parts = [pa.concat_arrays(pieces(column.iloc[at])) for column in columns]
-        joined = pc.binary_join_element_wise(*parts, _FIRST, _BETWEEN)
-        first[at] = _first_bytes(joined)
-    starts = np.arange(0, ID_DIGITS * len(first) + 1, ID_DIGITS)
-    ids = pa.LargeStringArray.from_buffers(
-        len(first), pa.py_buffer(starts), pa.py_buffer(HEXADECIMAL[first])
-    )
-    return text_column(ids)
-
-
-def _first_bytes(texts: pa.Array) -> "npt.NDArray[np.uint8]":
-    """The first bytes of the digest of each text."""
-    unused, digests = hashlib.sha256(), bytearray()
-    for text in texts.cast(BYTES).to_pylist():
-        digest = unused.copy()  # in 0.6 of the time of a new one
-        digest.update(text)
-        digests += digest.digest()
-    return np.frombuffer(digests, np.uint8).reshape(-1, unused.digest_size)[:, : ID_DIGITS // 2]
-
-
-def id_of_text(text: str) -> str:
-    """The id of a text that names a set."""
-    return hashlib.sha256(text.encode()).hexdigest()[:ID_DIGITS]
 
 
 def name_entries(joined: Joined) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import pandas as pd
 
-from recon.matching.breaks.result_rows import id_of_text, identities
+from recon.matching.breaks.result_rows import identities
 from recon.matching.frames.arrays import text_column
+from recon.matching.frames.digest import id_of_text
 from recon.matching.frames.grouping import Ints, amounts_of
 from recon.matching.frames.sources import AgreedWriteOffs, Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, ITEMS, compared_rows, paired, sums

@@ -15,12 +15,13 @@ import pandas as pd
 
 from recon.config.rules import JournalAccounts, Rules
 from recon.matching.breaks.result import EFFECT_COLUMNS, JOURNAL_COLUMNS
+from recon.matching.breaks.result_rows import NO_AMOUNT
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, frame_of_cells, records
 from recon.matching.frames.sources import Exported, Sources
 from recon.matching.frames.total_rows import compared_sums
 from recon.matching.sets.joined_sets import Joined
-from recon.model.words import BreakCode, ControlTotal, EntryType
+from recon.model.words import BreakCode, ControlTotal, EntryType, SetState
 
 PARTS = ("sales", "refunds", "chargebacks", "payouts", "fees", "reserves", "bank")
 """Accounts of the rules, each for one kind of entry."""
@@ -84,6 +85,15 @@ def _every_part(
 
 def _of(items: Arrays, *, wanted: Mapping[int, str]) -> Arrays:
     return items.take(np.isin(items["set"], [*wanted]))
+
+
+def parts_of_found(rows: Arrays) -> Iterator[BookingPart]:
+    """What is to be booked of each break of what is no set (see found_rows.FOUND)."""
+    for own, currency, part, effect, state in rows.rows(
+        "id", "currency", "part", "effect", "state"
+    ):
+        if state == SetState.BREAK and part and effect not in {0, NO_AMOUNT}:
+            yield BookingPart(own, currency, part, effect)
 
 
 BOOKED = frozenset(code for code, row in CODES.items() if row.journal == "books")

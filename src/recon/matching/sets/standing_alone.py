@@ -17,9 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.config.rules import Rules
-from recon.matching.breaks.result_rows import identity_of
 from recon.matching.frames.coding import NO_KEY, by_word, coded, is_word
-from recon.matching.frames.digest import Words, are_among, numbers_of, shared_numbers
+from recon.matching.frames.digest import (
+    Words,
+    are_among,
+    identity_of,
+    numbers_of,
+    shared_numbers,
+)
 from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
 from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources

@@ -375,6 +375,14 @@ def test_two_entries_of_one_sum_decide_nothing() -> None:
     assert codes.count("PAYOUT_NOT_AT_BANK") == 2
 
 
+def test_two_entries_of_one_name_are_two_new_breaks() -> None:
+    """A bank that numbers its statements alike: neither opens the other again."""
+    case = Case().came("", 700, counterparty=GATEWAY, entry_no="E1")
+    result = case.came("", 800, counterparty=GATEWAY, entry_no="E1").come_to()
+    moved = result.movements[["movement", "reopens"]].to_numpy().tolist()
+    assert (len(result.breaks), moved) == (2, [["new", ""]] * 2)
+
+
 def test_charges_explain_a_difference_exactly_or_not_at_all() -> None:
     """What the bank took is 20; 30 are missing."""
     result = Case().paid("BATCH-01", 800).came("BATCH-01", 770, charges=-20).come_to()
