@@ -15,7 +15,6 @@ from recon.matching.breaks.movements import Fate, Ids, fates_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
     BREAKS_SORTED_BY,
-    EFFECTS_SORTED_BY,
     Frames,
     breaks_of,
     effects_of,
@@ -31,7 +30,7 @@ from recon.matching.cash.result import CashResult, judge_cash, with_groups_marke
 from recon.matching.causes.proposed_journals import BookingPart, parts_of, parts_of_found
 from recon.matching.causes.reasons import with_reasons
 from recon.matching.causes.shared_causes import (
-    BREAKS_MIN,
+    ALIKE_MIN,
     Breaks,
     Evidence,
     added_evidence,
@@ -51,7 +50,6 @@ from recon.matching.sides.gateway_side import with_refunds_settled
 from recon.matching.sides.instruction_side import with_each_instruction_once
 from recon.matching.sides.ledger_side import JUDGED
 from recon.matching.sides.payouts import judged_entries
-from recon.model.business_date import BusinessCalendar
 from recon.model.words import SetState
 
 
@@ -60,7 +58,7 @@ class Broken:
     """The breaks of sets of one bucket, or of several, with all that is said over all buckets."""
 
     breaks: Breaks
-    """In the order of a result; BREAK_COLUMNS and, until causes are told, facts."""
+    """BREAK_COLUMNS and, until causes are told, facts."""
     effects: pd.DataFrame
     fates: Mapping[str, Fate]
     """See movements.fates_of."""
@@ -125,17 +123,25 @@ def judge(
     break_sets = dict(zip(breaks["set"].tolist(), breaks["break_id"].tolist(), strict=True))
     calendar = rules.business_calendar
     count = sum(len(each.breaks) for each in buckets) + len(breaks)
-    is_asked = sources.is_part or count >= BREAKS_MIN
+    is_asked = sources.is_part or count >= ALIKE_MIN
+    if is_asked:
+        breaks = with_facts(
+            breaks, joined=joined, outcomes=outcomes, sources=sources, calendar=calendar
+        )
     broken = Broken(
-        with_facts(breaks, joined=joined, outcomes=outcomes, sources=sources, calendar=calendar),
+        breaks,
         effects_of(joined, outcomes=outcomes, break_sets=break_sets),
         fates_of(rows, hosts=outcomes.host, previous=previous),
         (*parts_of(joined, break_sets=break_sets),),
         evidence_of(joined, sources=sources, calendar=calendar) if is_asked else None,
     )
-    others, every = _together(buckets, like=broken), broken.breaks
-    if not sources.is_part:
-        every = _explained(_together([broken, *buckets], like=broken), calendar=calendar)
+    others, every = _together(buckets, like=broken), breaks
+    if buckets:
+        every = in_order(pd.concat([every, others.breaks]), by=BREAKS_SORTED_BY)
+    if is_asked and not sources.is_part:
+        evidence = [each.evidence for each in (broken, *buckets) if each.evidence is not None]
+        every = with_causes(every, evidence=added_evidence(evidence), calendar=calendar)
+        every = with_suggestions(every)
     own = every["break_id"].isin([*break_sets.values()])
     ledger = sources.ledger
     ledger = frame_of([], columns=LEDGER_COLUMNS) if ledger is None else ledger
@@ -156,26 +162,20 @@ def judge(
 
 
 def _together(buckets: Sequence[Broken], *, like: Broken) -> Broken:
-    """The breaks of some buckets as those of one; `like`: of which columns."""
+    """The breaks of some buckets as those of one, without evidence; `like`: of which columns."""
+    if not buckets:
+        return Broken(like.breaks.iloc[:0], like.effects.iloc[:0], {}, (), evidence=None)
     breaks, effects = (
         pd.concat([getattr(like, name).iloc[:0], *(getattr(each, name) for each in buckets)])
         for name in ("breaks", "effects")
     )
-    evidence = [each.evidence for each in buckets if each.evidence is not None]
     return Broken(
-        in_order(breaks, by=BREAKS_SORTED_BY),
-        in_order(effects, by=EFFECTS_SORTED_BY),
+        breaks,
+        effects,
         {name: fate for each in buckets for name, fate in each.fates.items()},
         tuple(part for each in buckets for part in each.bookings),
-        added_evidence(evidence) if evidence else None,
+        evidence=None,
     )
-
-
-def _explained(broken: Broken, *, calendar: BusinessCalendar) -> Breaks:
-    breaks = broken.breaks
-    if broken.evidence is not None:
-        breaks = with_causes(breaks, evidence=broken.evidence, calendar=calendar)
-    return with_suggestions(breaks)
 
 
 def _with_cash_and_banks(

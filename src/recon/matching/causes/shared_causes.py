@@ -10,7 +10,7 @@ might be the other side of a break that has none.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
 from itertools import combinations, permutations
@@ -34,6 +34,8 @@ from recon.model.words import BreakCode, GatewayState
 
 BREAKS_MIN = 3
 """Fewer breaks are looked at one by one."""
+ALIKE_MIN = 2
+"""One break alone has neither a cause to share nor another side to guess at."""
 SHARE_MIN = 0.8
 """A cause holds for at least this share of what it could have held for."""
 SCALES = (10, 100, 1000)
@@ -84,6 +86,9 @@ class Evidence(NamedTuple):
     A file is that of the set's first order.
     """
 
+    times: "Mapping[tuple[str, ...], pd.Series[int]]"
+    """Source, clock, merchant and account -> sets by minute since 1970: both times of `pairs`.
+    There are as many as minutes, so no row of them has a text."""
     amounts: pd.DataFrame
     """file, currency, off (see `_off`), of sets with an amount on either side."""
     files: pd.DataFrame
@@ -93,8 +98,6 @@ class Evidence(NamedTuple):
     of the payment."""
     pairs: pd.DataFrame
     """source, merchant_id, account_id, steps: so far ahead of the gateway is the source's time."""
-    times: pd.DataFrame
-    """source, clock, merchant_id, account_id, minute since 1970: both times of these pairs."""
 
 
 def evidence_of(joined: Joined, *, sources: Sources, calendar: BusinessCalendar) -> Evidence:
@@ -103,7 +106,8 @@ def evidence_of(joined: Joined, *, sources: Sources, calendar: BusinessCalendar)
     both, ordered = (sets["order_captured"] > 0) & (sets["gateway_captured"] > 0), "order_captured"
     paid = sets[PAID_AT]
     amounts = {"file": file, "currency": sets["currency"], "off": _off(joined)}
-    days, pairs, times = [], [], []
+    days, pairs = [], []
+    times: dict[tuple[str, ...], pd.Series[int]] = {}
     for source, clock in DATED.items():
         known = (sets[SIDES[source]] != 0) & (paid != NO_INSTANT)
         day = business_days(paid, calendar=calendar)
@@ -111,26 +115,36 @@ def evidence_of(joined: Joined, *, sources: Sources, calendar: BusinessCalendar)
         known = (sets[clock] != NO_INSTANT) & (paid != NO_INSTANT)
         steps = _steps(source, ours=sets[clock], paid=paid)
         pairs.append(_counted(joined, rows=known, source=source, steps=steps))
-        for name in (clock, PAID_AT):
-            minute = sets[name] // MINUTE_MICROSECONDS
-            counts = _counted(joined, rows=known, source=source, minute=minute)
-            times.append(counts.assign(clock=name))
+        for number in np.unique(sets["account"][known]).tolist():
+            mine = known & (sets["account"] == number)
+            for name in (clock, PAID_AT):
+                minutes = pd.Series(sets[name][mine] // MINUTE_MICROSECONDS)
+                key = (source, name, *joined.numbers.accounts[number])
+                times[key] = minutes.value_counts(sort=False)
     return Evidence(
+        times,
         _sets(pd.DataFrame(amounts)[both]),
         _sets(pd.DataFrame({"file": file})[sets[ordered] > 0]),
-        *(pd.concat(parts, ignore_index=True) for parts in (days, pairs, times)),
+        *(pd.concat(parts, ignore_index=True) for parts in (days, pairs)),
     )
 
 
-def added_evidence(parts: Iterable[Evidence]) -> Evidence:
+def added_evidence(parts: Sequence[Evidence]) -> Evidence:
     """The evidence of several buckets together."""
-    together = (pd.concat(tables, ignore_index=True) for tables in zip(*parts, strict=True))
+    if len(parts) == 1:
+        return parts[0]
+    times: dict[tuple[str, ...], list[pd.Series[int]]] = {}
+    for key, counts in (each for part in parts for each in part.times.items()):
+        times.setdefault(key, []).append(counts)
     return Evidence(
-        *(
-            table.groupby([*table.columns.drop("sets")], as_index=False)["sets"].sum()
-            for table in together
-        )
+        {key: pd.concat(each).groupby(level=0).sum() for key, each in times.items()},
+        *(_added([getattr(part, name) for part in parts]) for name in Evidence._fields[1:]),
     )
+
+
+def _added(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    whole = pd.concat(tables, ignore_index=True)
+    return whole.groupby([*whole.columns.drop("sets")])["sets"].sum().reset_index()
 
 
 def _counted(joined: Joined, *, rows: Bools, source: str, **columns: Any) -> pd.DataFrame:
@@ -239,15 +253,8 @@ def _zone_shifts(breaks: Breaks, evidence: Evidence, calendar: BusinessCalendar)
                 shifts.setdefault((merchant, account), {})[source] = int(steps)
     for place, of_account in sorted(shifts.items()):
         inside = alone[alone[ACCOUNT].eq([*place]).all(axis=1)]
-        times = evidence.times[evidence.times[ACCOUNT].eq([*place]).all(axis=1)]
         rows_of = {
-            source: _kept_apart(
-                inside,
-                times[times["source"].eq(source)],
-                clocks=ALONE[source],
-                steps=steps,
-                calendar=calendar,
-            )
+            source: _kept_apart(inside, evidence, source=source, steps=steps, calendar=calendar)
             for source, steps in of_account.items()
         }
         yield from _told(rows_of, shifts=of_account, account=place[1])
@@ -279,24 +286,22 @@ def _told(rows_of: Mapping[str, pd.Index], *, shifts: Mapping[str, int], account
 
 
 def _kept_apart(
-    breaks: Breaks,
-    times: pd.DataFrame,
-    *,
-    clocks: Mapping[BreakCode, str],
-    steps: int,
-    calendar: BusinessCalendar,
+    breaks: Breaks, evidence: Evidence, *, source: str, steps: int, calendar: BusinessCalendar
 ) -> pd.Index:
-    """The breaks of one account that the shift of one source explains (`times`: of its pairs).
+    """The breaks of one account that the shift of one source explains.
 
     They are at an end of a business date beside which nearly no record has its other side.
     """
     found = breaks.index[:0]
-    for code, clock in clocks.items():
+    for code, clock in ALONE[source].items():
         shift = (steps if clock == PAID_AT else -steps) * STEP_MICROSECONDS
-        of_code, beside = breaks[breaks["code"].eq(code)], times[times["clock"].eq(clock)]
+        of_code = breaks[breaks["code"].eq(code)]
+        if of_code.empty:
+            continue
+        beside = evidence.times[source, clock, *of_code[ACCOUNT].iloc[0]]
         edges = _edges(of_code[clock].to_numpy(), shift=shift, calendar=calendar)
-        minutes = beside["minute"].to_numpy() * MINUTE_MICROSECONDS
-        others = beside["sets"].groupby(_edges(minutes, shift=shift, calendar=calendar)).sum()
+        minutes = beside.index.to_numpy() * MINUTE_MICROSECONDS
+        others = beside.groupby(_edges(minutes, shift=shift, calendar=calendar)).sum()
         for edge in np.unique(edges[edges != NO_EDGE]).tolist():
             apart = edges == edge
             if apart.sum() >= SHARE_MIN * (apart.sum() + others.get(edge, 0)):
