@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -14,7 +14,6 @@ from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
-from recon.files.reader.files import TableRead
 from recon.files.typing.table_schema import schema_of
 from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation
@@ -29,7 +28,6 @@ from recon.matching.frames.sources import (
     ORDER_COLUMNS,
     SETTLEMENT_COLUMNS,
     TEXT,
-    Previous,
     Sources,
 )
 from recon.matching.sides.instruction_side import with_each_instruction_once
@@ -61,7 +59,6 @@ from recon.steps.compare.carried import (
     with_carried,
     with_carried_bank,
 )
-from recon.steps.compare.more_totals import with_totals
 from recon.steps.compare.result_files import (
     FEE_CLAIMS,
     WORKBOOK,
@@ -73,16 +70,15 @@ from recon.steps.compare.result_files import (
     stage,
     staged_folder,
 )
-from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13
+from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13, with_totals
 from recon.steps.compare.shown_breaks import grave_breaks
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
 
+NO_ACCOUNT = ("", "")
+"""Of totals: the files may hold several."""
 SEVERAL = "several"
 """Stands for the merchant or account where the files hold more than one."""
-
-_INSTANTS = frozenset({"sent_at", "outcome_at", "in_doubt_since"})
-_COUNTS = frozenset({"amount", "attempt"})
 
 
 def plain_figures(
@@ -139,24 +135,21 @@ def _only(sources: Sources, name: str) -> str:
 
 def _instructions(frame: pd.DataFrame | None) -> pd.DataFrame:
     """INSTRUCTION_SHEET_COLUMNS; what a file cannot say stays blank."""
-    rows = 0 if frame is None else len(frame)
-    known = set() if frame is None else set(frame.columns)
+    rows = pd.DataFrame() if frame is None else frame.reset_index(drop=True)
     return pd.DataFrame(
         {
-            name: frame[name].reset_index(drop=True)
-            if frame is not None and name in known
-            else _blank(name, rows=rows)
+            name: rows[name] if name in rows else _blank(name, size=len(rows))
             for name in INSTRUCTION_SHEET_COLUMNS
         }
     )
 
 
-def _blank(name: str, *, rows: int) -> "pd.Series[Any]":
-    if name in _INSTANTS:
-        return pd.Series([pd.NaT] * rows, dtype=INSTANT)
-    if name in _COUNTS:
-        return pd.Series([0] * rows, dtype=MINOR_UNITS)
-    return pd.Series([""] * rows, dtype=TEXT)
+def _blank(name: str, *, size: int) -> "pd.Series[Any]":
+    if name in {"sent_at", "outcome_at", "in_doubt_since"}:
+        return pd.Series([pd.NaT] * size, dtype=INSTANT)
+    if name in {"amount", "attempt"}:
+        return pd.Series([0] * size, dtype=MINOR_UNITS)
+    return pd.Series([""] * size, dtype=TEXT)
 
 
 def _attention(frame: pd.DataFrame | None, *, as_of: datetime) -> tuple[Attention, ...]:
@@ -197,20 +190,19 @@ def ignored_columns(tables: Tables) -> tuple[str, ...]:
     )
 
 
+_COLUMNS = {
+    SourceKind.ORDERS: ORDER_COLUMNS,
+    SourceKind.GATEWAY: GATEWAY_COLUMNS,
+    SourceKind.LEDGER: LEDGER_COLUMNS,
+    SourceKind.INSTRUCTIONS: INSTRUCTION_COLUMNS,
+    SourceKind.SETTLEMENT: SETTLEMENT_COLUMNS,
+}
+"""Of a table of a run, under the name that it has in a request and in its sources."""
 WriteWorkbook = Callable[[NightFigures, Path], Path]
 ReadTotals = Callable[..., SheetTotals]
 """What the sheets of a workbook come to, as read back from the file.
 
 `beside`: name -> where a file lies that the workbook names and that has not its name yet."""
-
-
-class Engine(Protocol):
-    """`recon.proof.engine.reconcile`."""
-
-    def __call__(
-        self, sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None = None
-    ) -> Reconciliation:
-        """Compare the sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +236,6 @@ def reconcile_files(
     clock: Clock,
     write_workbook: WriteWorkbook,
     sheet_totals: ReadTotals | None = None,
-    reconcile: Engine | None = None,
 ) -> Reconciliation:
     """Read the files, compare them, write every result into the output folder.
 
@@ -259,24 +250,24 @@ def reconcile_files(
         OutputError: the results cannot be written; an earlier run's files are kept.
     """
     _refuse_unfit(request)
+    # pandas and the engine take a while to load; a wrong argument should be told at once.
+    from recon.proof.engine import reconcile
+
     # The columns of a run are large and live as long as it: Arrow's own pool gives their pages back
     # and takes them again (a million orders: 3 to 4 s of the system's time, here under 1 s).
     pa.set_memory_pool(pa.system_memory_pool())
-    rules = _rules_of(request)
+    rules = load_rules(
+        config_dir=request.config_dir, rules_file=request.rules_file, fees_file=request.fees_file
+    )
     with output_folder(request.out):
         earlier = EarlierRun() if request.previous is None else read_earlier_run(request.previous)
         read, sources = _read(request, earlier=earlier, rules=rules)
         as_of = rules.business_calendar.closes_at(request.as_of)
-        engine = _engine() if reconcile is None else reconcile
-        compared = engine(sources, rules=rules, as_of=as_of, previous=earlier.previous)
+        compared = reconcile(sources, rules=rules, as_of=as_of, previous=earlier.previous)
         books = books_of(sources, rules=rules)
-        result = with_totals(
-            compared,
-            totals=(
-                *books_totals(books, sides=compared.sides, account=("", "")),
-                *lines_totals(read.given, earlier=earlier, compared=sources.settlement),
-            ),
-        )
+        lines = lines_totals(read.given, earlier=earlier, compared=sources.settlement)
+        in_file = books_totals(books, sides=compared.sides, account=NO_ACCOUNT)
+        result = with_totals(compared, totals=(*in_file, *lines))
         there = frozenset(request.out.iterdir())
         notes = _notes(request, read=read, result=compared, sources=sources, rules=rules)
         run = _Run(request, clock, rules, sources, books, notes, read)
@@ -386,7 +377,7 @@ def _unlike(
     if sheet_totals is None:
         return ()
     totals = t13(
-        account=("", ""),
+        account=NO_ACCOUNT,
         expected=expected,
         totals=sheet_totals(
             workbook, beside={target.name: path for path, target in staged.items()}
@@ -395,21 +386,9 @@ def _unlike(
     return () if all(total.passed for total in totals) else totals
 
 
-def _engine() -> Engine:
-    # pandas and the engine take a while to load; a wrong argument should be told at once.
-    from recon.proof.engine import reconcile
-
-    return reconcile
-
-
-def _rules_of(request: PlainFilesRequest) -> Rules:
-    return load_rules(
-        config_dir=request.config_dir, rules_file=request.rules_file, fees_file=request.fees_file
-    )
-
-
 def _refuse_unfit(request: PlainFilesRequest) -> None:
-    for kind, paths in (*_named(request), (SourceKind.BANK, request.bank)):
+    for kind in (*_COLUMNS, SourceKind.BANK):
+        paths: tuple[Path, ...] = getattr(request, kind.value)
         if not paths and kind in {SourceKind.ORDERS, SourceKind.GATEWAY}:
             msg = f"name at least one file of {kind}"
             raise UsageError(msg)
@@ -417,16 +396,6 @@ def _refuse_unfit(request: PlainFilesRequest) -> None:
             if path in paths[:index]:
                 msg = f"{path} is named twice as {kind}; its rows would count twice"
                 raise UsageError(msg)
-
-
-def _named(request: PlainFilesRequest) -> tuple[tuple[SourceKind, tuple[Path, ...]], ...]:
-    return (
-        (SourceKind.ORDERS, request.orders),
-        (SourceKind.GATEWAY, request.gateway),
-        (SourceKind.LEDGER, request.ledger),
-        (SourceKind.INSTRUCTIONS, request.instructions),
-        (SourceKind.SETTLEMENT, request.settlement),
-    )
 
 
 def _read(
@@ -440,9 +409,9 @@ def _read(
             plain_table(
                 path, schema=schema_of(kind), rules=rules, layout=layouts.of(path, kind=kind)
             )
-            for path in paths
+            for path in getattr(request, kind.value)
         )
-        for kind, paths in _named(request)
+        for kind in _COLUMNS
     }
     refuse_known(given[SourceKind.SETTLEMENT], earlier=earlier)
     tables = with_carried(given, earlier=earlier)
@@ -462,25 +431,17 @@ def _read(
 
 def _sources(tables: Tables) -> Sources:
     read = [table for several in tables.values() for table in several]
+    frames: dict[str, Any] = {
+        kind.value: pd.concat([table.frame for table in several], ignore_index=True)[[*columns]]
+        if (several := tables[kind])
+        else None
+        for kind, columns in _COLUMNS.items()
+    }
     return Sources(
-        orders=_frame(tables[SourceKind.ORDERS], columns=ORDER_COLUMNS),
-        gateway=_frame(tables[SourceKind.GATEWAY], columns=GATEWAY_COLUMNS),
-        ledger=_frame_if_any(tables[SourceKind.LEDGER], columns=LEDGER_COLUMNS),
-        instructions=_frame_if_any(tables[SourceKind.INSTRUCTIONS], columns=INSTRUCTION_COLUMNS),
-        settlement=_frame_if_any(tables[SourceKind.SETTLEMENT], columns=SETTLEMENT_COLUMNS),
+        **frames,
         rejects=tuple(reject for table in read for reject in table.facts.rejects),
         files=tuple(table.facts.source_file for table in read),
     )
-
-
-def _frame(tables: tuple[TableRead, ...], *, columns: Mapping[str, str]) -> pd.DataFrame:
-    return pd.concat([table.frame for table in tables], ignore_index=True)[list(columns)]
-
-
-def _frame_if_any(
-    tables: tuple[TableRead, ...], *, columns: Mapping[str, str]
-) -> pd.DataFrame | None:
-    return _frame(tables, columns=columns) if tables else None
 
 
 def _notes(

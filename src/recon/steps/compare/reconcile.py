@@ -1,17 +1,20 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recon.archive.step_folder import Sealed
-from recon.matching.breaks.movements import BreakEnd, ends_of
+from recon.matching.breaks.movements import COMES_IN, BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.total_rows import paired
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.uptime import give_back
-from recon.model.words import SetState, Verdict
-from recon.proof.books_bridge import books_of
+from recon.model.words import ControlTotal, SetState, Verdict
+from recon.proof.books_bridge import books_of, books_totals
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_parts import WORDS_MAX
 from recon.proof.night_tables import result_tables
@@ -19,10 +22,9 @@ from recon.proof.verdict import allowance
 from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts
 from recon.steps.compare.inputs import frozen_inputs, previous_of
 from recon.steps.compare.kept_sources import with_rows
-from recon.steps.compare.more_totals import carried_forward, with_books, with_totals
 from recon.steps.compare.part_files import remove_files
 from recon.steps.compare.rules_change import moved_since_signed
-from recon.steps.compare.sealed_results import (
+from recon.steps.compare.sealed_inputs import (
     BegunInputs,
     begin_compared,
     end_compared,
@@ -30,6 +32,7 @@ from recon.steps.compare.sealed_results import (
 )
 from recon.steps.compare.second_proof import with_sql
 from recon.steps.compare.selection import selected_sources
+from recon.steps.compare.sheets_proven import with_totals
 from recon.steps.files.incomplete import (
     NO_ANSWER,
     NO_PARTS,
@@ -51,6 +54,7 @@ from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
+CARRIED = "breaks open on the night before, as stored = carried forward"
 PARTS = 5
 """Of the work, each told when it is done: loaded, compared, books, written, in SQL."""
 WORST_FIRST = tuple(Verdict)
@@ -139,11 +143,12 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
         )
     give_back()
     account, predecessor = run.account, inputs.previous_run_id
-    result = with_books(compared, books=books, account=account)
-    del compared
+    # T0 in money: what the ledger file holds comes, step by step, to what was compared.
+    in_file = books_totals(books, sides=compared.sides, account=account)
     with environment.store.reading() as connection:
-        carried = carried_forward(connection, result, before=predecessor, account=account)
-        result = with_totals(result, totals=carried)
+        carried = carried_forward(connection, compared, before=predecessor, account=account)
+        result = with_totals(compared, totals=(*in_file, *carried))
+    del compared
     way.more()
     # Of a night in parts no rules moved, or it would not be in parts.
     moved: tuple[str, ...] = ()
@@ -214,6 +219,31 @@ def _figures(result: Reconciliation) -> dict[str, int | str]:
         "unverified": result.rows_of("unverified"),
         "totals_failed": sum(not total.passed for total in result.control_totals),
     }
+
+
+def carried_forward(
+    connection: Connection, result: Reconciliation, *, before: str, account: tuple[str, str]
+) -> Iterator[ControlTotal]:
+    """T7: what the night before stored as open is what this one carries forward.
+
+    Args:
+        connection: the store.
+        result: of this night.
+        before: the run that it carries forward, "" for none.
+        account: merchant and account.
+    """
+    if not before:
+        return
+    moved = result.movements[~result.movements["movement"].isin(COMES_IN)]
+    summary = results.load_summary(connection, before)
+    stored = summary.rows["break"] if summary else 0
+    yield ControlTotal("T7", CARRIED, *account, "", "count", stored, len(moved))
+    at_risk = summary.exposure if summary else {}
+    left = {(*account, currency): amount for currency, amount in at_risk.items()}
+    right: Counter[tuple[str, str, str]] = Counter()
+    for currency, amount in zip(moved["currency_before"], moved["exposure_before"], strict=True):
+        right[*account, str(currency)] += int(amount)
+    yield from paired("T7", CARRIED, left=left, right=dict(right), measure="amount")
 
 
 def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Event:

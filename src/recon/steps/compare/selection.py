@@ -46,7 +46,6 @@ from recon.proof.night_tables import (
     input_tables,
     table_of,
 )
-from recon.steps.compare.coded_rows import coded
 from recon.steps.compare.inputs import instructions_of
 from recon.steps.compare.selected_entries import (
     arrived_ledger,
@@ -168,6 +167,17 @@ def _table(
         batches = lines.batches(columns=schema.names, telling=telling)
         tables = (coded(table, schema=schema) for table in batches)
     return pa.concat_tables(tables).unify_dictionaries()
+
+
+def coded(table: pa.Table, *, schema: pa.Schema) -> pa.Table:
+    """Rows with the columns of a schema, its words by number."""
+    columns = [
+        table[field.name].cast(pa.string()).dictionary_encode().cast(field.type)
+        if pa.types.is_dictionary(field.type)
+        else table[field.name]
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema).combine_chunks()
 
 
 _Orders = Callable[..., pa.Table]

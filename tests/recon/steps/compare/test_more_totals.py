@@ -1,6 +1,7 @@
 """What the ledger file holds comes to what is compared, and nothing leaves in silence."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from python_calamine import CalamineWorkbook
 
 from recon.model.words import Verdict
 from recon.proof import books_bridge
-from recon.steps.compare import more_totals, reconcile
+from recon.steps.compare import reconcile
 from recon.steps.ground.kept_results import KeptResult
 from recon.store.nights import runs
 from reports.handed import workbooks
@@ -128,9 +129,27 @@ def test_a_break_that_the_night_before_stored_is_carried_forward(merchant: Any) 
         came_in = result.movements["movement"].isin(["new"])
         spoilt = replace(result, movements=result.movements[came_in])
         told = [
-            [one.passed for one in more_totals.carried_forward(connection, each, **of)]
+            [one.passed for one in reconcile.carried_forward(connection, each, **of)]
             for each in (result, spoilt)
         ]
-    stored = [one for one in result.control_totals if one.name == more_totals.CARRIED]
+    stored = [one for one in result.control_totals if one.name == reconcile.CARRIED]
     assert {one.measure for one in stored} == {"count", "amount"}
     assert [{*one} for one in told] == [{True}, {False}]
+
+
+def test_a_healed_night_is_not_held_by_the_run_that_it_replaces(merchant: Any) -> None:
+    """The night after a night that is not proven says so; that night, run again, does not."""
+    merchant.night(workbooks=workbooks())
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        (first,) = runs.finished(connection)
+        runs.note_result(connection, first.run_id, values={"verdict": "NOT PROVEN"})
+    merchant.wait(hours=24)
+    merchant.night(date="2026-11-21", workbooks=workbooks())
+    held = text_of(merchant)
+    merchant.now += timedelta(hours=1)
+    merchant.night(workbooks=workbooks())
+    healed = text_of(merchant)
+
+    assert "Refunds are held: the night of 2026-11-20 is NOT PROVEN." in held
+    assert "Refunds are held" not in healed
+    assert "holds refunds" not in healed

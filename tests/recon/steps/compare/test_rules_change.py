@@ -3,6 +3,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from recon.config.rules import Rules
@@ -13,11 +14,11 @@ from recon.proof.engine import reconcile
 from recon.steps.care.verify import Reading, verify
 from recon.steps.compare import in_parts
 from recon.steps.compare.reconcile import with_known_rules
-from recon.steps.compare.rules_change import changed_rules
+from recon.steps.compare.rules_change import changed_rules, compared
 from recon.steps.compare.what_if import difference, note_answer, what_if
 from recon.steps.ground.identity import identify
 from recon.store.nights import input_rows, runs
-from tests.planted import planted
+from tests.planted import RULES, planted
 from tests.recon.steps.ground.test_sealed_totals import edit
 from tests.recon.steps.signing import sign_seen
 
@@ -214,7 +215,66 @@ def test_a_night_under_new_rules_is_never_reconciled() -> None:
 
 
 def judged_as(verdict: Verdict) -> Reconciliation:
-    """A result of nothing with this verdict."""
-    nothing = planted(size=1, broken=0, seed=1, settled=False).sources
-    as_of = datetime(2026, 11, 21, tzinfo=UTC)
-    return replace(reconcile(nothing, rules=Rules.of({}, source="x"), as_of=as_of), verdict=verdict)
+    """A result with this verdict."""
+    return replace(judged(), verdict=verdict)
+
+
+CENT_MORE, LATER = {"cents": 1}, datetime(2026, 11, 10, 13, tzinfo=UTC)
+RULE_MOVED = {**CENT_MORE, "rules": {"tolerance": {"EUR": {"absolute_minor_units": 5}}}}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "state", "why"),
+    [
+        pytest.param({}, {}, "", set(), id="nothing"),
+        pytest.param(
+            {},
+            CENT_MORE,
+            "",
+            {
+                "gateway",
+                "our instructions or the evidence changed, no side did",
+                "the first night has no such order",
+            },
+            id="side",
+        ),
+        pytest.param(CENT_MORE, RULE_MOVED, "", {"the rules changed, no side did"}, id="rules"),
+        pytest.param(
+            {"as_of": datetime(2026, 10, 1, 13, tzinfo=UTC)},
+            {"as_of": LATER},
+            "pending",
+            {"its grace ran out, no side changed"},
+            id="time",
+        ),
+    ],
+)
+def test_what_moved_a_set_is_named(first: Any, second: Any, state: str, why: set[str]) -> None:
+    """The side that moved, the rules, or time alone: what was within its grace is late."""
+    changes, alike = compared(judged(**first), judged(**second))
+
+    told = {one.why.partition(": ")[0] for one in changes if state in {"", one.before}}
+    assert told == why
+    assert len(changes) + alike >= 60
+
+
+def judged(
+    *, cents: int = 0, rules: Any = None, as_of: datetime = datetime(2026, 11, 21, tzinfo=UTC)
+) -> Reconciliation:
+    """Some orders with breaks among them, the gateway so many cents above what was planted."""
+    sources = planted(size=60, broken=45, seed=5, settled=False).sources
+    answered = sources.gateway.assign(amount=sources.gateway["amount"] + cents)
+    named = Rules.of({**RULES, **(rules or {})}, source="x")
+    return reconcile(replace(sources, gateway=answered), rules=named, as_of=as_of)
+
+
+def test_breaks_of_no_order_are_told_apart_by_what_they_are_of() -> None:
+    """One of two batches is no longer wrong: the other one stays, and one change is named."""
+    result = judged()
+    one = result.breaks.iloc[[0]].assign(order_no="", transaction_id="", break_id="b1", about="S1")
+    two = one.assign(break_id="b2", about="S2")
+    both = replace(result, breaks=pd.concat([result.breaks, one, two]))
+    left = replace(result, breaks=pd.concat([result.breaks, two]))
+
+    (change,), _ = compared(both, left)
+
+    assert (change.key[2], change.after) == ("S1", "absent")

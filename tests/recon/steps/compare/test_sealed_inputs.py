@@ -1,3 +1,7 @@
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -5,12 +9,13 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Manifest, sealed_step
 from recon.model.nights import Mode
 from recon.model.words import Verdict
+from recon.sandbox import SandboxOptions
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.rebuild import run_named
 from recon.steps.ground.kept_books import write_books
 from recon.steps.ground.night_folder import bind
 from tests.recon.steps.care.test_verify_folder import checked, run_folder
-from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.conftest import ON_POSTGRESQL, Merchant, opened
 from tests.recon.steps.night.test_sealed_proof import entries
 from tests.recon.steps.night.test_sealed_settle import archive_of, capture
 
@@ -122,3 +127,34 @@ def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant:
 
     assert compared_entries(merchant) == 2
     assert checked(merchant).problems == ()
+
+
+@pytest.fixture
+def on_postgresql(tmp_path: Path, migrated_postgresql_url: str) -> Iterator[Merchant]:
+    """The same merchant on PostgreSQL."""
+    folder = tmp_path / "postgresql"
+    folder.mkdir()
+    options = SandboxOptions(orders=300)
+    with opened(folder, options=options, database_url=migrated_postgresql_url) as merchant:
+        yield merchant
+
+
+@pytest.mark.postgresql
+@pytest.mark.skipif(ON_POSTGRESQL, reason="compares PostgreSQL with SQLite")
+def test_sqlite_and_postgresql_give_folders_of_the_same_content(
+    merchant: Merchant, on_postgresql: Merchant
+) -> None:
+    """The same night on either database says the same in each file, by the digest of its rows."""
+    told = []
+    for each in (merchant, on_postgresql):
+        capture(each)
+        each.night(mode=Mode.DRY_RUN)
+        beside = each.folder / "reports" / "archive"
+        root = beside if beside.is_dir() else Path(each.sqlite_path).parent / "archive"
+        folder = next(root.glob("nights/*/*/*/*"))
+        told.append({name: entry.content for name, entry in entries(folder).items()})
+        shutil.rmtree(root)
+    sqlite, postgresql = told
+
+    assert len(sqlite) > 25
+    assert {name for name in sqlite if sqlite[name] != postgresql[name]} == set()

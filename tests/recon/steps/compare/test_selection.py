@@ -16,8 +16,7 @@ from recon.model.words import KeyAnswer, SourceFile, SourceKind
 from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.kept_sources import with_rows
-from recon.steps.compare.sealed_inputs import seal_inputs
-from recon.steps.compare.sealed_results import begin_compared
+from recon.steps.compare.sealed_inputs import begin_compared, seal_inputs
 from recon.steps.compare.selection import selected_lines, selected_sources
 from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground import kept_answers

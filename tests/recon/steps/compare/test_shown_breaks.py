@@ -34,23 +34,12 @@ def test_the_gravest_and_largest_breaks_come_first_with_amounts_written_out() ->
     assert rows[0]["effect on ledger"] == ""
 
 
-def test_a_break_of_no_order_is_shown_by_what_it_is_of() -> None:
-    """A batch, a group of the books or an entry of a statement."""
-    (row,) = rows_of_breaks(
-        breaks({"about": "S1", "severity": "LOW", "currency": "EUR", "exposure": 1})
-    )
-
-    assert row["order"] == "S1"
-
-
-def test_only_the_first_are_written_where_no_more_are_shown() -> None:
-    """A terminal and the UI show the first hundred; the workbook has all."""
-    frame = breaks(*({"severity": "LOW", "currency": "EUR", "exposure": n} for n in range(150)))
+def test_only_the_first_are_shown_and_what_has_no_order_by_what_it_is_of() -> None:
+    """A terminal and the UI show the first hundred; a batch, group or entry names itself."""
+    own = {"about": "S1", "severity": "LOW", "currency": "EUR"}
+    frame = breaks(*({**own, "exposure": n} for n in range(150)))
 
     assert len(rows_of_breaks(frame)) == 150
     assert len(rows_of_breaks(frame, at_most=BREAKS_SHOWN_MAX)) == 100
-
-
-def test_a_night_without_breaks_has_an_empty_table() -> None:
-    """No breaks, no rows."""
-    assert rows_of_breaks(pd.DataFrame(columns=list(BREAK_COLUMNS))) == []
+    assert rows_of_breaks(frame)[0]["order"] == "S1"
+    assert rows_of_breaks(frame.iloc[:0]) == []

@@ -70,15 +70,6 @@ def test_an_order_filed_under_another_account_is_proven_to_be_one_of_its_own(mer
     assert verdict is not Verdict.NOT_PROVEN
 
 
-def test_without_a_second_account_the_payment_is_missing(merchant: Any) -> None:
-    """Where no other account is declared nobody is asked, and the order has no payment."""
-    paid = _payment_of_other(merchant)
-    merchant.drop("orders.csv", _filed_here(paid))
-    merchant.night()
-
-    assert _breaks(merchant) == [("100042001", paid["order_no"], "MISSING_AT_GATEWAY")]
-
-
 def test_the_same_number_in_both_accounts_is_two_orders(merchant: Any) -> None:
     """An order number that the other account uses for its own order and payment stays its own."""
     paid = _payment_of_other(merchant)

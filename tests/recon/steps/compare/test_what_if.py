@@ -141,9 +141,18 @@ def test_simulated_nights_are_those_that_would_have_been(begun: Any) -> None:
 
 
 def test_what_other_rules_would_never_have_raised_is_named(shop: Any) -> None:
-    """A tolerance takes one break of three nights away; its answer had been work for nothing."""
-    plain, found = asked(shop), asked(shop, TOLERANT)
+    """A tolerance takes one break of three nights away; its answer had been work for nothing.
+
+    Nothing is moved, stored or signed: database and folders are the same bytes after it.
+    """
+    files = {p: p.read_bytes() for p in (*shop.folder.rglob("*.parquet"), shop.sqlite_path)}
+    effects = shop.effects()
+    found = asked(shop, TOLERANT)
     (one,) = found.never_raised
+
+    assert {p: p.read_bytes() for p in files} == files
+    assert {*shop.folder.rglob("*.parquet")} <= {*files}
+    assert shop.effects() == effects
 
     assert [str(rule) for rule in found.rules] == [
         f"tolerance.EUR.absolute_minor_units not set -> {OFF_BY}"
@@ -154,7 +163,10 @@ def test_what_other_rules_would_never_have_raised_is_named(shop: Any) -> None:
     ] * 3
     assert (one.code, one.exposure, str(one.business_date)) == ("AMOUNT_OVER", OFF_BY, "2026-11-20")
     assert one.answered_by == "Jo Hill"
-    assert found.digest != plain.digest
+    assert found.digest != asked(shop).digest
+    # Other breaks stay open; on days without an order file a night stays incomplete.
+    verdicts = [Verdict.BREAKS_OPEN, Verdict.INCOMPLETE, Verdict.INCOMPLETE]
+    assert [night.verdict for night in found.nights] == verdicts
 
 
 def unanswered_night(merchant: Any) -> None:
@@ -190,20 +202,6 @@ def test_what_only_the_candidate_rules_do_not_verify_is_judged_otherwise(begun: 
     assert sentences[0].endswith("; 3 judged otherwise")
 
 
-def test_nothing_is_moved_stored_or_signed(shop: Any) -> None:
-    """Database and folders are the same bytes after it."""
-    files = {p: p.read_bytes() for p in shop.folder.rglob("*.parquet")}
-    effects = shop.effects()
-    with shop.sqlite_path.open("rb") as database:
-        before = database.read()
-
-    asked(shop, TOLERANT)
-
-    assert {p: p.read_bytes() for p in shop.folder.rglob("*.parquet")} == files
-    assert shop.sqlite_path.read_bytes() == before
-    assert shop.effects() == effects
-
-
 def test_rules_that_decide_what_a_night_reads_are_named(shop: Any) -> None:
     """A longer window would have read other orders: its change is in no figure, and told."""
     found = asked(shop, "[window]\norders_days = 60\n")
@@ -224,14 +222,6 @@ def test_days_without_a_night_are_refused(shop: Any, first: date, last: date, sa
     """No day, too many, and days on which nothing ran."""
     with pytest.raises(UsageError, match=said):
         asked(shop, first=first, last=last)
-
-
-def test_verdicts_come_with_the_nights(shop: Any) -> None:
-    """Other breaks stay open; on days without an order file a night stays incomplete."""
-    found = asked(shop, TOLERANT)
-
-    verdicts = [Verdict.BREAKS_OPEN, Verdict.INCOMPLETE, Verdict.INCOMPLETE]
-    assert [night.verdict for night in found.nights] == verdicts
 
 
 def test_the_command_tells_it_and_writes_a_workbook(

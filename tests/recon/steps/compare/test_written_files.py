@@ -17,7 +17,7 @@ from recon.model.words import Verdict
 from recon.steps.compare import reconcile as reconcile_step
 from recon.steps.compare.handed_night import HandedNight, opened_night
 from recon.steps.compare.kept_sources import sources_of_night
-from recon.steps.compare.sealed_results import Tables
+from recon.steps.compare.sealed_inputs import Tables
 from recon.steps.ground.night_folder import INPUTS
 from recon.store.nights.runs import Run
 from tests.planted import Planted, planted
