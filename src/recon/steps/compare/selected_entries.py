@@ -35,7 +35,6 @@ from recon.steps.ground.window import (
     ledger_start,
     left_out,
 )
-from recon.store import Connection
 from recon.store.nights import journal_rows
 from recon.store.nights.runs import Run
 
@@ -52,21 +51,19 @@ _IN_MONEY = (*_PLACE, "order_no", "transaction_id", "entry_type", "currency", "a
 
 
 def chosen_entries(
-    connection: Connection,
-    run: Run,
+    books: KeptBooks,
     *,
     sources: Sources,
     moves: pd.DataFrame,
     asked: "pd.Series[str]",
-    environment: Environment,
+    rules: Rules,
 ) -> Rows:
     """Those of the window, and pay-outs that are told here."""
-    rules, days = environment.settings.rules, sources.settled
-    since = ledger_start(run, rules=rules)
+    days, since = sources.settled, ledger_start(books.run, rules=rules)
     begins = None
     if days is not None:
         begins = midnight(date.fromisoformat(days.first), zone=rules.business_calendar.zone)
-    read = partial(_frames, connection, run, environment=environment)
+    read = partial(_frames, books)
     parts = in_window_by_parts(
         read(columns=OF_WINDOW), since=since, asked=asked, settled_from=begins
     )
@@ -114,14 +111,11 @@ def _with_payouts(
     return np.concatenate([left, chosen[~np.isin(chosen, left)]])
 
 
-def _frames(
-    connection: Connection, run: Run, *, columns: Sequence[str], environment: Environment
-) -> Iterator[pd.DataFrame]:
+def _frames(books: KeptBooks, *, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
     """Entries of the account with the number of each row, some at a time."""
-    batches = KeptBooks(connection, run, environment).batches(columns)
-    for at, table in _placed(batches):
+    for at, table in _placed(books.batches(columns)):
         frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
-        yield frame[_is_of(run, frame)]
+        yield frame[_is_of(books.run, frame)]
 
 
 def _numbers(frame: pd.DataFrame) -> Rows:
@@ -151,25 +145,21 @@ def ledger_table(
 
 
 def arrived_ledger(
-    connection: Connection,
-    run: Run,
+    books: KeptBooks,
     *,
     rows: Rows,
     before: BeforeOpening,
     is_settled: bool,
     refused: Sequence[Reject],
-    environment: Environment,
 ) -> ArrivedBooks:
     """What became of all entries that the run read.
 
     Args:
-        connection: the store.
-        run: whose books they are.
+        books: all of them.
         rows: the entries of the window.
         before: orders of the opening balance, of which no entry is compared.
         is_settled: see `BeforeOpening.entries`.
         refused: rejected rows of any account.
-        environment: where the archive is.
 
     Raises:
         ArchiveError: the books cannot be read.
@@ -177,36 +167,31 @@ def arrived_ledger(
     kept = np.sort(rows)
     every = ours = recent = compared = BookRows(0, {})
     # Refused entries count on both sides: here as the database adds them up.
-    in_file = Counter(journal_rows.rejected_sums(connection, run.run_id))
-    batches = KeptBooks(connection, run, environment).batches(_IN_MONEY)
-    for at, table in _placed(batches):
+    in_file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
+    for at, table in _placed(books.batches(_IN_MONEY)):
         frame = frame_of_table(table)
         in_file.update(sums_of_entries(table))
         every = every.with_more(frame)
-        ours = ours.with_more(frame[_is_of(run, frame)])
+        ours = ours.with_more(frame[_is_of(books.run, frame)])
         of_window = frame.iloc[_within(kept, at=at, size=len(table))]
         recent = recent.with_more(of_window)
         compared = compared.with_more(before.entries(of_window, is_settled=is_settled))
     return ArrivedBooks(FileMoney(in_file, rejected_sums(refused)), every, ours, recent, compared)
 
 
-def older_entries(
-    connection: Connection, run: Run, *, rows: Rows, environment: Environment
-) -> tuple[LeftOut, ...]:
+def older_entries(books: KeptBooks, *, rows: Rows) -> tuple[LeftOut, ...]:
     """The entries that are older than the window and asked about by nobody.
 
     One that bears the number of an entry that is compared is none.
 
     Args:
-        connection: the store.
-        run: whose books they are.
-        rows: the entries that are compared.
-        environment: where the archive is.
+        books: all entries.
+        rows: those that are compared.
 
     Raises:
         ArchiveError: the books cannot be read.
     """
-    read, kept = partial(_frames, connection, run, environment=environment), np.sort(rows)
+    read, kept = partial(_frames, books), np.sort(rows)
     known = _ids_of_both(read, kept=kept)
     if known is None:
         return ()

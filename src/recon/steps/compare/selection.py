@@ -70,7 +70,7 @@ from recon.steps.files.arrived_rows import (
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.keep_ledger import unread_files
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import LEDGER
+from recon.steps.ground.kept_books import LEDGER, KeptBooks
 from recon.steps.ground.night_folder import (
     BOOKS,
     INPUTS,
@@ -124,37 +124,6 @@ class SelectedLines:
     """Makes the tables of all lines, by their names; of tariffs no row where none tells any."""
 
 
-def selected_lines(
-    connection: Connection,
-    run: Run,
-    *,
-    asked: AskedFor,
-    inputs: Inputs,
-    before: BeforeOpening,
-    rules: Rules,
-    environment: Environment,
-) -> SelectedLines | None:
-    """Its lines; None where no files are declared, or none told of the account."""
-    if not inputs.settlement:
-        return None
-    settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
-    days = settled_days(settled)
-    if days is None:
-        return None
-    lines = lines_of_night(settled, asked=asked, rules=rules)
-    volumes = None
-    if rules.fee_contract is not None and rules.fee_contract.asks_months:
-        priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
-        each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
-        volumes = month_volumes(settled, days=each)
-    paid = before.lines(frame_of_lines(pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))))
-    made = {
-        name: partial(_table, name, lines, before=before, telling=telling)
-        for name, telling in ((SETTLEMENT, ()), (TARIFFS, FACTS))
-    }
-    return SelectedLines(paid, days, volumes, lines.repeats, made)
-
-
 def _table(
     name: str, lines: NightLines, *, before: BeforeOpening, telling: tuple[str, ...]
 ) -> pa.Table:
@@ -180,8 +149,291 @@ def coded(table: pa.Table, *, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema).combine_chunks()
 
 
-_Orders = Callable[..., pa.Table]
-"""See `_own_orders`."""
+_OF_ORDERS = ("account_id", "order_no", "ordered_at")
+_ANSWERS = SCHEMAS[ANSWERS].columns
+_SHARED = tuple(name for name in _ANSWERS.names if name in REPLIES.columns.names)
+
+
+@dataclass(frozen=True, slots=True)
+class RunReading:
+    """A run, how far it reads, and one connection over which it does.
+
+    Its methods raise ArchiveError where what was kept cannot be read.
+    """
+
+    connection: Connection
+    run: Run
+    inputs: Inputs
+    environment: Environment
+
+    @property
+    def _rules(self) -> Rules:
+        return self.environment.settings.rules
+
+    @property
+    def _answered(self) -> ShownAnswers:
+        return ShownAnswers(self.connection, self.run, self.environment)
+
+    @property
+    def _stored(self) -> StoredOrders:
+        storages = storages_of(self.environment)
+        return StoredOrders(self.connection, self.run, storages, self.inputs.last_file)
+
+    @property
+    def _settled(self) -> Settlements:
+        storages = storages_of(self.environment)
+        return Settlements(self.connection, self.run, storages, self.inputs.last_file)
+
+    @property
+    def _books(self) -> KeptBooks:
+        return KeptBooks(self.connection, self.run, self.environment)
+
+    def asked(self) -> pa.Array:
+        """What the gateway was asked for, sorted."""
+        keys = self._answered.asked_keys()
+        return keys.take(pc.sort_indices(keys))
+
+    def lines(self, *, asked: AskedFor, before: BeforeOpening) -> SelectedLines | None:
+        """Settlement lines; None where no files are declared, or none told of the account."""
+        if not self.inputs.settlement:
+            return None
+        settled, contract = self._settled, self._rules.fee_contract
+        days = settled_days(settled)
+        if days is None:
+            return None
+        lines = lines_of_night(settled, asked=asked, rules=self._rules)
+        volumes = None
+        if contract is not None and contract.asks_months:
+            priced = lines.batches(columns=["settled_on"], entry_types=PRICED)
+            each = chain.from_iterable(table["settled_on"].unique().to_pylist() for table in priced)
+            volumes = month_volumes(settled, days=each)
+        paid = before.lines(frame_of_lines(pa.concat_tables(lines.batches(entry_types=[PAY_OUT]))))
+        made = {
+            name: partial(_table, name, lines, before=before, telling=telling)
+            for name, telling in ((SETTLEMENT, ()), (TARIFFS, FACTS))
+        }
+        return SelectedLines(paid, days, volumes, lines.repeats, made)
+
+    def asked_for(self, asked: pa.Array) -> AskedFor:
+        """Orders and payments whose settlement lines count one by one, where there may be any."""
+        if not self.inputs.settlement:
+            return AskedFor.of()
+        table = self._answered.newest(["transaction_id"])
+        return AskedFor(asked, pc.unique(table["transaction_id"]))
+
+    def own_orders(self, asked: pa.Array) -> pa.Table:
+        """The orders of the window, and the older ones that this night asked about."""
+        since = window_start(self.run, rules=self._rules)
+        return self._stored.in_view(since=since, asked=asked)
+
+    def orders(self, asked: pa.Array, *, joined: Sources) -> pa.Table:
+        """These, and those of other accounts that complete one of this; connects anew."""
+        with self.environment.store.reading() as connection:
+            facts_rows.refuse_changed(connection)
+            own = replace(self, connection=connection).own_orders(asked)
+        others = table_of(joined.orders, name="orders")
+        return coded(
+            pa.concat_tables([own, others]) if len(others) else own,
+            schema=SCHEMAS["orders"].columns,
+        )
+
+    def small(
+        self, asked: pa.Array, *, moves: pd.DataFrame, settled: SelectedLines | None
+    ) -> tuple[Sources, Rows | None]:
+        """All sources but rows of those with one an order; the entries, None without books."""
+        run, connection, inputs = self.run, self.connection, self.inputs
+        loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
+        rejected = order_rows.rejects_of_night(connection, run, until=inputs.last_file)
+        waiting: tuple[Quarantined, ...] = ()
+        if inputs.last_reject_end is not None:
+            ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
+            waiting = order_rows.outstanding(connection, run, **ends)
+        files, rejects = of_this_account(
+            loaded, rejected, run=run, siblings=inputs.siblings, waiting=waiting
+        )
+        source = journal_rows.source_of(connection, run.run_id)
+        sources = Sources(
+            orders=frame_of((), columns=ORDER_COLUMNS),
+            gateway=frame_of((), columns=GATEWAY_COLUMNS),
+            ledger=frame_of((), columns=LEDGER_COLUMNS),
+            instructions=moves,
+            rejects=rejects,
+            quarantined=waiting,
+            files=(*files, *((source,) if source else unread_files(rejects))),
+            universe=frame_of((), columns=KEY_COLUMNS),
+            settlement=settled.pay_outs if settled else None,
+            settled=settled.days if settled else None,
+            volumes=settled.volumes if settled else None,
+            bank=self._bank(),
+        )
+        if source is None or journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
+            return replace(sources, ledger=None), None
+        names = text_column(asked.cast(pa.large_string()))
+        entries = chosen_entries(
+            self._books, sources=sources, moves=moves, asked=names, rules=self._rules
+        )
+        return sources, entries
+
+    def joined(self, asked: pa.Array) -> Sources:
+        """Rows of the merchant's other accounts that complete a lonely key, nothing else.
+
+        Keys are lonely that only orders or only payments name; where many are, nothing joins.
+        """
+        nothing = Sources(
+            orders=frame_of((), columns=ORDER_COLUMNS),
+            gateway=frame_of((), columns=GATEWAY_COLUMNS),
+            ledger=None,
+            instructions=None,
+            universe=frame_of((), columns=KEY_COLUMNS),
+        )
+        if not self.inputs.siblings:
+            return nothing
+        ordered = pc.unique(self.own_orders(asked)["order_no"])
+        shown = self._answered.newest(["answer"])
+        is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
+        paid = pc.unique(shown["order_no"].filter(is_found))
+        unpaid = ordered.filter(pc.invert(pc.is_in(ordered, value_set=paid)))
+        unordered = paid.filter(pc.invert(pc.is_in(paid, value_set=ordered)))
+        if not 0 < len(unpaid) + len(unordered) <= SIBLING_KEYS_MAX:
+            return nothing
+        blank = {"amount": 0, "line": 0}
+        rows = ({"order_no": key, **blank} for key in unpaid.to_pylist())
+        found = {**blank, "answer": KeyAnswer.FOUND.value}
+        payments = ({"order_no": key, **found} for key in unordered.to_pylist())
+        lonely = replace(
+            nothing,
+            orders=frame_of(rows, columns=ORDER_COLUMNS),
+            gateway=frame_of(payments, columns=GATEWAY_COLUMNS),
+        )
+        whole = with_siblings(
+            lonely,
+            run=self.run,
+            siblings=self.inputs.siblings,
+            last_file=self.inputs.last_file,
+            environment=self.environment,
+        )
+        return replace(
+            whole,
+            orders=whole.orders.iloc[len(lonely.orders) :],
+            gateway=whole.gateway.iloc[len(lonely.gateway) :],
+        )
+
+    def before_opening(
+        self, asked: pa.Array, *, joined: Sources, moves: pd.DataFrame
+    ) -> BeforeOpening:
+        """The orders of payments from before the opening date of which nobody knows anything."""
+        start = opening(self._rules)
+        if start is None:
+            return NOTHING_BEFORE
+        read = self._answered.newest
+        oldest = pc.min(read(["transaction_date"])["transaction_date"]).as_py()
+        if not (joined.gateway["transaction_date"] < start).any() and (oldest or start) >= start:
+            return NOTHING_BEFORE
+        names = ["order_no", "transaction_id", "answer", "transaction_date"]
+        own = read(names).select(names)
+        shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
+        is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
+        ordered = self.own_orders(asked)["order_no"].cast(pa.large_string())
+        younger = shown.loc[shown["transaction_date"] >= start, "order_no"]
+        known = [text_column(ordered), joined.orders["order_no"], moves["order_no"], younger]
+        gone = {*shown.loc[is_old & ~is_among(shown["order_no"], pd.concat(known)), "order_no"]}
+        payments = {*shown.loc[is_among(shown["order_no"], gone), "transaction_id"]} - {""}
+        return BeforeOpening(frozenset(gone), frozenset(payments))
+
+    def _bank(self) -> BankSource | None:
+        """Statements of the banks that the account is paid out at; None where none ever came.
+
+        Pay-outs are those of every account that these banks serve: an entry may be of another one.
+        """
+        run, until, rules = self.run, self.inputs.last_file, self._rules
+        account = (run.merchant_id, run.account_id)
+        banks = tuple(name for name, bank in rules.bank.items() if account in bank.served)
+        source = (
+            bank_rows.source_of(self.connection, run, banks=banks, until=until) if banks else None
+        )
+        if source is None:
+            return None
+        served = {each for name in banks for each in rules.bank[name].served}
+        settled = bank_rows.settled_to(self.connection, accounts=served, until=until)
+        known = {}
+        for name in banks:
+            beside = rules.bank[name].served - {account}
+            others = [settled[each] for each in beside if each in settled]
+            if others:
+                known[name] = min(others)
+        payouts = bank_rows.payouts_of(
+            self.connection,
+            run,
+            accounts=served,
+            storages=storages_of(self.environment),
+            until=until,
+        )
+        night = NightOfBank(account, banks, payouts, known, settled_since(run, rules=rules))
+        return BankSource(source.entries, source.statements, source.refused, source.notes, night)
+
+    def answers(self, chosen: "Selected") -> pa.Table:
+        """The run's own answers and those of other accounts that join them.
+
+        As columns: frames would hold each text of a large night twice more.
+        """
+        newest = self._answered.newest(_SHARED)
+        columns = [_of_replies(newest, field=field) for field in _ANSWERS]
+        joined = table_of(chosen.joined.gateway, name=ANSWERS)
+        return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
+
+    def with_steps(self, chosen: "Selected", *, sealed: "_SealedOrders | None") -> Sources:
+        """What other tables say of the rows that are compared, and of those that are not."""
+        connection, run, inputs, rules = self.connection, self.run, self.inputs, self._rules
+        loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
+        became = self._steps(chosen, sealed=sealed)
+        settled = settlement_rows.taken(connection, chosen.repeats)
+        give_back()
+        unread = None
+        if inputs.settlement:
+            batches = self._settled.unread_batches(siblings=inputs.siblings)
+            unread = frozenset((run.merchant_id, run.account_id, *each) for each in batches)
+        small = replace(
+            chosen.small,
+            exported=inputs.exported,
+            agreed_write_offs=inputs.agreed_write_offs,
+            merged_rows=with_taken(loaded, taken={**became.taken, **settled}),
+            unread_batches=unread,
+            orders_lack_since=orders_lack_since(
+                connection, run, until=inputs.last_file, calendar=rules.business_calendar
+            ),
+        )
+        orders = {**became.steps, FROM_OTHERS: len(chosen.joined.orders)}
+        payments: tuple[LeftOut, ...] = ()
+        if chosen.before.order_nos:
+            answers = self.answers(chosen)
+            left = frame_of_table(answers.filter(_are_before(answers, chosen=chosen)))
+            net = shown(left, rules=rules).net
+            payments = left_out(PAYMENTS, currency=left["currency"], net=net)
+        if chosen.entries is None:
+            return with_steps(replace(small, opening_balance=payments), orders=orders, books=None)
+        books = arrived_ledger(
+            self._books,
+            rows=chosen.entries,
+            before=chosen.before,
+            is_settled=small.settlement is not None,
+            refused=order_rows.rejects_of_night(connection, run, until=inputs.last_file),
+        )
+        old = older_entries(self._books, rows=chosen.entries)
+        whole = replace(small, opening_balance=(*old, *payments))
+        return with_steps(whole, orders=orders, books=books)
+
+    def _steps(self, chosen: "Selected", *, sealed: "_SealedOrders | None") -> OrderSteps:
+        """What became of the order rows of tonight's files."""
+        since = window_start(self.run, rules=self._rules)
+        tables = [chosen.made["orders"]()] if sealed is None else sealed.orders()
+        older = set[str]()
+        for table in tables:
+            is_older = pc.less(table["ordered_at"], pa.scalar(since, INSTANT))
+            own = pc.and_(is_older, _is_of(self.run, table))
+            older.update(table["order_no"].filter(own).to_pylist())
+        give_back()
+        view = InView(since, sorted(older))
+        return self._stored.steps(view, declared=declared_accounts(self.environment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,37 +496,17 @@ def selected_inputs(
         ArchiveError: what was kept cannot be read.
         HistoryBrokenError: the rows of an order file are not those that the history bound.
     """
-    rules = environment.settings.rules
     with environment.store.reading() as connection:
-        keys = ShownAnswers(connection, run, environment).asked_keys()
-        asked = keys.take(pc.sort_indices(keys))
-        read: _Orders = partial(_own_orders, run, asked=asked, inputs=inputs)
-        joined = _joined(connection, run, inputs=inputs, orders=read, environment=environment)
+        read = RunReading(connection, run, inputs, environment)
+        asked = read.asked()
+        joined = read.joined(asked)
         moves = in_question(
             instructions_of(connection, run, inputs=inputs, environment=environment),
             asked=text_column(asked.cast(pa.large_string())),
         )
-        before = _before_opening(
-            connection, run, orders=read, joined=joined, moves=moves, environment=environment
-        )
-        settled = selected_lines(
-            connection,
-            run,
-            asked=_asked_for(connection, run, asked=asked, inputs=inputs, environment=environment),
-            inputs=inputs,
-            before=before,
-            rules=rules,
-            environment=environment,
-        )
-        small, entries = _small_sources(
-            connection,
-            run,
-            asked=asked,
-            moves=moves,
-            settled=settled,
-            inputs=inputs,
-            environment=environment,
-        )
+        before = read.before_opening(asked, joined=joined, moves=moves)
+        settled = read.lines(asked=read.asked_for(asked), before=before)
+        small, entries = read.small(asked, moves=moves, settled=settled)
     give_back()
     left = asked
     if before.order_nos:
@@ -282,7 +514,7 @@ def selected_inputs(
         left = asked.filter(pc.invert(pc.is_in(asked, value_set=gone)))
     made: dict[str, Callable[[], pa.Table]] = {
         **(settled.made if settled else {}),
-        "orders": partial(_orders, read, joined=joined, environment=environment),
+        "orders": partial(read.orders, asked, joined=joined),
         "universe": partial(_universe, run, asked=left, joined=joined, before=before),
     }
     is_whole = entries is not None and len(entries) == books_rows and not before.order_nos
@@ -297,67 +529,6 @@ def selected_inputs(
         )
     repeats = settled.repeats if settled else NO_ROWS
     return Selected(small, left, joined, entries, is_whole, before, repeats, made)
-
-
-def _small_sources(
-    connection: Connection,
-    run: Run,
-    *,
-    asked: pa.Array,
-    moves: pd.DataFrame,
-    settled: SelectedLines | None,
-    inputs: Inputs,
-    environment: Environment,
-) -> tuple[Sources, Rows | None]:
-    """All sources but the rows of those with a row an order; the entries, None without books."""
-    until = inputs.last_file
-    names = text_column(asked.cast(pa.large_string()))
-    loaded = order_rows.files_of_night(connection, run, until=until)
-    rejected = order_rows.rejects_of_night(connection, run, until=until)
-    waiting = quarantined(connection, run, inputs=inputs)
-    files, rejects = of_this_account(
-        loaded, rejected, run=run, siblings=inputs.siblings, waiting=waiting
-    )
-    source = journal_rows.source_of(connection, run.run_id)
-    sources = Sources(
-        orders=frame_of((), columns=ORDER_COLUMNS),
-        gateway=frame_of((), columns=GATEWAY_COLUMNS),
-        ledger=frame_of((), columns=LEDGER_COLUMNS),
-        instructions=moves,
-        rejects=rejects,
-        quarantined=waiting,
-        files=(*files, *((source,) if source else unread_files(rejects))),
-        universe=frame_of((), columns=KEY_COLUMNS),
-        settlement=settled.pay_outs if settled else None,
-        settled=settled.days if settled else None,
-        volumes=settled.volumes if settled else None,
-        bank=bank_source(connection, run, until=until, environment=environment),
-    )
-    if source is None or journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE):
-        return replace(sources, ledger=None), None
-    entries = chosen_entries(
-        connection, run, sources=sources, moves=moves, asked=names, environment=environment
-    )
-    return sources, entries
-
-
-def unread_batches(
-    connection: Connection, run: Run, *, inputs: Inputs, environment: Environment
-) -> frozenset[tuple[str, str, str, str]] | None:
-    """Batches that nobody can judge, as the run found them; None where no files are declared."""
-    if not inputs.settlement:
-        return None
-    settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
-    batches = settled.unread_batches(siblings=inputs.siblings)
-    return frozenset((run.merchant_id, run.account_id, *each) for each in batches)
-
-
-def quarantined(connection: Connection, run: Run, *, inputs: Inputs) -> tuple[Quarantined, ...]:
-    """Order rows that could not be read and were not delivered since, as the run found them."""
-    if inputs.last_reject_end is None:
-        return ()
-    ends = {"last_file": inputs.last_file, "last_end": inputs.last_reject_end}
-    return order_rows.outstanding(connection, run, **ends)
 
 
 def of_this_account(
@@ -395,133 +566,6 @@ def of_this_account(
     return shared, own
 
 
-def _asked_for(
-    connection: Connection,
-    run: Run,
-    *,
-    asked: pa.Array,
-    inputs: Inputs,
-    environment: Environment,
-) -> AskedFor:
-    """Orders and transactions whose settlement lines count one by one, where there may be any."""
-    if not inputs.settlement:
-        return AskedFor.of()
-    table = ShownAnswers(connection, run, environment).newest(["transaction_id"])
-    return AskedFor(asked, pc.unique(table["transaction_id"]))
-
-
-def _own_orders(
-    run: Run,
-    connection: Connection,
-    *,
-    asked: pa.Array,
-    inputs: Inputs,
-    environment: Environment,
-) -> pa.Table:
-    """The orders of the window, and the older ones that this night asked about."""
-    since = window_start(run, rules=environment.settings.rules)
-    orders = StoredOrders(connection, run, storages_of(environment), inputs.last_file)
-    return orders.in_view(since=since, asked=asked)
-
-
-def _orders(read: _Orders, *, joined: Sources, environment: Environment) -> pa.Table:
-    """These, and those of other accounts that complete one of this."""
-    with environment.store.reading() as connection:
-        facts_rows.refuse_changed(connection)
-        own = read(connection, environment=environment)
-    others = table_of(joined.orders, name="orders")
-    return coded(
-        pa.concat_tables([own, others]) if len(others) else own, schema=SCHEMAS["orders"].columns
-    )
-
-
-def _joined(
-    connection: Connection,
-    run: Run,
-    *,
-    inputs: Inputs,
-    orders: _Orders,
-    environment: Environment,
-) -> Sources:
-    """Rows of the merchant's other accounts that complete a lonely key of this one, nothing else.
-
-    Keys are lonely that only orders or only payments name; where there are many, nothing joins.
-    """
-    nothing = Sources(
-        orders=frame_of((), columns=ORDER_COLUMNS),
-        gateway=frame_of((), columns=GATEWAY_COLUMNS),
-        ledger=None,
-        instructions=None,
-        universe=frame_of((), columns=KEY_COLUMNS),
-    )
-    if not inputs.siblings:
-        return nothing
-    ordered = pc.unique(orders(connection, environment=environment)["order_no"])
-    paid = _paid(connection, run, environment=environment)
-    unpaid = ordered.filter(pc.invert(pc.is_in(ordered, value_set=paid)))
-    unordered = paid.filter(pc.invert(pc.is_in(paid, value_set=ordered)))
-    if not 0 < len(unpaid) + len(unordered) <= SIBLING_KEYS_MAX:
-        return nothing
-    blank = {"amount": 0, "line": 0}
-    rows = ({"order_no": key, **blank} for key in unpaid.to_pylist())
-    payments = (
-        {"order_no": key, **blank, "answer": KeyAnswer.FOUND.value} for key in unordered.to_pylist()
-    )
-    lonely = replace(
-        nothing,
-        orders=frame_of(rows, columns=ORDER_COLUMNS),
-        gateway=frame_of(payments, columns=GATEWAY_COLUMNS),
-    )
-    whole = with_siblings(
-        lonely,
-        run=run,
-        siblings=inputs.siblings,
-        last_file=inputs.last_file,
-        environment=environment,
-    )
-    return replace(
-        whole,
-        orders=whole.orders.iloc[len(lonely.orders) :],
-        gateway=whole.gateway.iloc[len(lonely.gateway) :],
-    )
-
-
-def _paid(connection: Connection, run: Run, *, environment: Environment) -> pa.Array:
-    """The orders of which the gateway showed a payment."""
-    shown = ShownAnswers(connection, run, environment).newest(["answer"])
-    is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
-    return pc.unique(shown["order_no"].filter(is_found))
-
-
-def _before_opening(
-    connection: Connection,
-    run: Run,
-    *,
-    orders: _Orders,
-    joined: Sources,
-    moves: pd.DataFrame,
-    environment: Environment,
-) -> BeforeOpening:
-    """The orders of payments from before the opening date of which nobody knows anything here."""
-    start = opening(environment.settings.rules)
-    if start is None:
-        return NOTHING_BEFORE
-    read = ShownAnswers(connection, run, environment).newest
-    oldest = pc.min(read(["transaction_date"])["transaction_date"]).as_py()
-    if not (joined.gateway["transaction_date"] < start).any() and (oldest or start) >= start:
-        return NOTHING_BEFORE
-    names = ["order_no", "transaction_id", "answer", "transaction_date"]
-    own = read(names).select(names)
-    shown = pd.concat([frame_of_table(own), joined.gateway[names]], ignore_index=True)
-    is_old = shown["answer"].eq(KeyAnswer.FOUND.value) & (shown["transaction_date"] < start)
-    ordered = orders(connection, environment=environment)["order_no"].cast(pa.large_string())
-    younger = shown.loc[shown["transaction_date"] >= start, "order_no"]
-    known = pd.concat([text_column(ordered), joined.orders["order_no"], moves["order_no"], younger])
-    gone = {*shown.loc[is_old & ~is_among(shown["order_no"], known), "order_no"]}
-    payments = {*shown.loc[is_among(shown["order_no"], gone), "transaction_id"]} - {""}
-    return BeforeOpening(frozenset(gone), frozenset(payments))
-
-
 def _universe(run: Run, *, asked: pa.Array, joined: Sources, before: BeforeOpening) -> pa.Table:
     words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     names, size = SCHEMAS["universe"].columns.names, len(asked)
@@ -532,42 +576,6 @@ def _universe(run: Run, *, asked: pa.Array, joined: Sources, before: BeforeOpeni
     return coded(own, schema=SCHEMAS["universe"].columns)
 
 
-def bank_source(
-    connection: Connection, run: Run, *, until: int, environment: Environment
-) -> BankSource | None:
-    """The statements of the banks that the account is paid out at; None where none ever came.
-
-    Pay-outs are those of every account that these banks serve: an entry may be of another one.
-    """
-    rules = environment.settings.rules
-    account = run.account
-    banks = tuple(name for name, bank in rules.bank.items() if account in bank.served)
-    if not banks:
-        return None
-    source = bank_rows.source_of(connection, run, banks=banks, until=until)
-    if source is None:
-        return None
-    served = {each for name in banks for each in rules.bank[name].served}
-    settled = bank_rows.settled_to(connection, accounts=served, until=until)
-    known = {}
-    for name in banks:
-        beside = rules.bank[name].served - {account}
-        others = [settled[each] for each in beside if each in settled]
-        if others:
-            known[name] = min(others)
-    payouts = bank_rows.payouts_of(
-        connection, run, accounts=served, storages=storages_of(environment), until=until
-    )
-    since = settled_since(run, rules=rules)
-    night = NightOfBank(account, banks, payouts, known, since)
-    return BankSource(source.entries, source.statements, source.refused, source.notes, night)
-
-
-_OF_ORDERS = ("account_id", "order_no", "ordered_at")
-_ANSWERS = SCHEMAS[ANSWERS].columns
-_SHARED = tuple(name for name in _ANSWERS.names if name in REPLIES.columns.names)
-
-
 @dataclass(frozen=True, slots=True)
 class SelectedSources:
     """What a night compares."""
@@ -575,8 +583,7 @@ class SelectedSources:
     small: Sources
     """Every field of it, with frames of no row for what its tables have."""
     chosen: Selected
-    run: Run
-    environment: Environment
+    read: RunReading
     unchanged: frozenset[str]
     """Tables that say what was sealed before money moved; nobody has to make them."""
 
@@ -585,39 +592,14 @@ class SelectedSources:
         return self.chosen.tables(answers=self._answers, without=self.unchanged)
 
     def _answers(self) -> pa.Table:
-        with self.environment.store.reading() as connection:
-            table = _answers(connection, self.run, chosen=self.chosen, environment=self.environment)
+        with self.read.environment.store.reading() as connection:
+            table = replace(self.read, connection=connection).answers(self.chosen)
         return table.filter(pc.invert(_are_before(table, chosen=self.chosen)))
-
-
-def _answers(
-    connection: Connection, run: Run, *, chosen: Selected, environment: Environment
-) -> pa.Table:
-    """The run's own answers and those of other accounts that join them.
-
-    As columns: frames would hold each text of a large night twice more.
-    """
-    newest = ShownAnswers(connection, run, environment).newest(_SHARED)
-    columns = [_of_replies(newest, field=field) for field in _ANSWERS]
-    joined = table_of(chosen.joined.gateway, name=ANSWERS)
-    return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
 
 
 def _are_before(answers: pa.Table, *, chosen: Selected) -> pa.ChunkedArray:
     """Which are of orders of the opening balance."""
     return pc.is_in(answers["order_no"], value_set=pa.array(chosen.before.order_nos, pa.string()))
-
-
-def _payments_before(
-    connection: Connection, run: Run, *, chosen: Selected, environment: Environment
-) -> tuple[LeftOut, ...]:
-    """What is left out of the answers."""
-    if not chosen.before.order_nos:
-        return ()
-    answers = _answers(connection, run, chosen=chosen, environment=environment)
-    left = frame_of_table(answers.filter(_are_before(answers, chosen=chosen)))
-    net = shown(left, rules=environment.settings.rules).net
-    return left_out(PAYMENTS, currency=left["currency"], net=net)
 
 
 def _of_replies(replies: pa.Table, *, field: pa.Field) -> pa.ChunkedArray:
@@ -644,78 +626,11 @@ def selected_sources(run: Run, *, inputs: Inputs, environment: Environment) -> S
     chosen = selected_inputs(run, inputs=inputs, books_rows=rows, environment=environment)
     known = _SealedOrders.of(night, run=run, chosen=chosen, inputs=inputs)
     with environment.store.reading() as connection:
-        small = _with_steps(
-            connection, run, chosen=chosen, inputs=inputs, sealed=known, environment=environment
-        )
+        read = RunReading(connection, run, inputs, environment)
+        small = read.with_steps(chosen, sealed=known)
     unchanged = {"orders", "universe"} if known is not None and known.is_all else set()
     unchanged |= {LEDGER} if chosen.is_ledger_whole else set()
-    return SelectedSources(small, chosen, run, environment, frozenset(unchanged))
-
-
-def _with_steps(
-    connection: Connection,
-    run: Run,
-    *,
-    chosen: Selected,
-    inputs: Inputs,
-    sealed: "_SealedOrders | None",
-    environment: Environment,
-) -> Sources:
-    """What tables of other rows say of the rows that are compared, and of those that are not."""
-    until = inputs.last_file
-    loaded = order_rows.files_of_night(connection, run, until=until)
-    became = _steps(
-        connection, run, chosen=chosen, until=until, sealed=sealed, environment=environment
-    )
-    settled = settlement_rows.taken(connection, chosen.repeats)
-    give_back()
-    small = replace(
-        chosen.small,
-        exported=inputs.exported,
-        agreed_write_offs=inputs.agreed_write_offs,
-        merged_rows=with_taken(loaded, taken={**became.taken, **settled}),
-        unread_batches=unread_batches(connection, run, inputs=inputs, environment=environment),
-        orders_lack_since=orders_lack_since(
-            connection, run, until=until, calendar=environment.settings.rules.business_calendar
-        ),
-    )
-    orders = {**became.steps, FROM_OTHERS: len(chosen.joined.orders)}
-    payments = _payments_before(connection, run, chosen=chosen, environment=environment)
-    if chosen.entries is None:
-        return with_steps(replace(small, opening_balance=payments), orders=orders, books=None)
-    books = arrived_ledger(
-        connection,
-        run,
-        rows=chosen.entries,
-        before=chosen.before,
-        is_settled=small.settlement is not None,
-        refused=order_rows.rejects_of_night(connection, run, until=until),
-        environment=environment,
-    )
-    old = older_entries(connection, run, rows=chosen.entries, environment=environment)
-    return with_steps(replace(small, opening_balance=(*old, *payments)), orders=orders, books=books)
-
-
-def _steps(
-    connection: Connection,
-    run: Run,
-    *,
-    chosen: Selected,
-    until: int,
-    sealed: "_SealedOrders | None",
-    environment: Environment,
-) -> OrderSteps:
-    """What became of the order rows of tonight's files."""
-    since = window_start(run, rules=environment.settings.rules)
-    tables = [chosen.made["orders"]()] if sealed is None else sealed.orders()
-    older = set[str]()
-    for table in tables:
-        is_older = pc.less(table["ordered_at"], pa.scalar(since, INSTANT))
-        own = pc.and_(is_older, _is_of(run, table))
-        older.update(table["order_no"].filter(own).to_pylist())
-    give_back()
-    orders = StoredOrders(connection, run, storages_of(environment), until)
-    return orders.steps(InView(since, sorted(older)), declared=declared_accounts(environment))
+    return SelectedSources(small, chosen, read, frozenset(unchanged))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
 from recon.steps.compare.kept_sources import with_rows
 from recon.steps.compare.sealed_inputs import begin_compared, seal_inputs
-from recon.steps.compare.selection import selected_lines, selected_sources
+from recon.steps.compare.selection import RunReading, selected_sources
 from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground import kept_answers
 from recon.steps.ground.environment import Environment
@@ -248,17 +248,10 @@ def test_lines_take_the_room_of_their_file_and_of_no_frame(
 
 def tables_made(run: Run, environment: Environment) -> None:
     """As a night does, one table after the other."""
-    inputs, rules = frozen_inputs(run, environment=environment), environment.settings.rules
+    inputs = frozen_inputs(run, environment=environment)
     with environment.store.reading() as connection:
-        chosen = selected_lines(
-            connection,
-            run,
-            asked=AskedFor.of(),
-            inputs=inputs,
-            before=NOTHING_BEFORE,
-            rules=rules,
-            environment=environment,
-        )
+        read = RunReading(connection, run, inputs, environment)
+        chosen = read.lines(asked=AskedFor.of(), before=NOTHING_BEFORE)
     assert chosen is not None
     assert len(chosen.pay_outs) == 1
     for name in (SETTLEMENT, TARIFFS):
