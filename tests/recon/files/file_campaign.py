@@ -1,17 +1,163 @@
-"""Bent files by the thousand: written, read in the reading process, judged, and what they took."""
+"""Bent files by the thousand: written, read in the reading process, judged, and what they took.
 
-from collections.abc import Callable, Sequence
+Many are read by one fork, which a campaign of 100,000 can pay for. Each is read by the night's own
+functions, by the real task, under the real bounds, and what it took is measured for itself; only
+the fork is shared. That is weaker than a night, which forks for each file, so every tenth batch is
+read as a night reads it, and so is each file of a batch that broke.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from recon.files.reader.door import MIB
+import pytest
+
+from recon.files.reader import door, file_reader, files
+from recon.files.reader.door import MIB, SMALL_BYTES, Read
 from recon.model.errors import ReaderBrokenError
-from tests.recon.files.read_apart import FILES_A_FORK, each_apart
 
+FILES_A_FORK = 25
+ALONE_EVERY = 10
+"""Batches; one of so many is read with a fork for each file."""
+PEAK_BYTES_MAX = 512 * MIB
+MILLISECONDS_MAX = 20_000
+FORGET_PEAK = "5"
+"""What the kernel is told so that the peak of a process begins anew."""
 REFUSED = "refused"
 """What a judge says of a file that is refused whole though a stricter reader reads it."""
 WRITTEN_AT_ONCE = 20 * FILES_A_FORK
+
+
+class Took(NamedTuple):
+    """What the reader of one file took."""
+
+    peak_bytes: int
+    milliseconds: int
+    """Of the processor."""
+    alone: bool
+    """In a fork of its own."""
+
+    @property
+    def too_much(self) -> str:
+        """Which bound of a file below 10 MB it passed, or ""."""
+        if self.peak_bytes > PEAK_BYTES_MAX:
+            return f"took {self.peak_bytes // MIB} MiB"
+        if self.milliseconds > MILLISECONDS_MAX:
+            return f"took {self.milliseconds} ms"
+        return ""
+
+
+class _NotedError(Exception):
+    """The reader was asked, and nothing is read yet."""
+
+
+class _Noting:
+    """In place of the night's reader: notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.tasks: list[door.Task] = []
+
+    @contextmanager
+    def read(self, file: Path, work: Callable[..., Any], /, **arguments: Any) -> Iterator[Read]:
+        assert file.stat().st_size < SMALL_BYTES
+        self.tasks.append(door.Task(work, arguments, ""))
+        raise _NotedError
+        yield
+
+
+class _LaidAside(NamedTuple):
+    """In place of the night's reader: gives what a fork laid aside for one file."""
+
+    folder: Path
+    number: int
+
+    @contextmanager
+    def read(self, file: Path, work: Callable[..., Any], /, **_: Any) -> Iterator[Read]:
+        rows, facts = _beside(self.folder, self.number)
+        with rows.open("rb") as row_file, facts.open("rb") as fact_file:
+            try:
+                yield Read(door.read_facts(fact_file, of=work), row_file)
+            except door.BrokenParcelError:
+                msg = f"{file.name} broke its reader, which gave back what no reader writes"
+                raise ReaderBrokenError(msg) from None
+
+
+def each_apart(reads: Sequence[Callable[[], Any]], *, folder: Path) -> Iterator[tuple[Any, Took]]:
+    """What each call of a reader of the night gives, and what its file took.
+
+    Args:
+        reads: Each reads one file below 10 MB; called twice.
+        folder: Where a fork may lay rows aside.
+    """
+    for number, first in enumerate(range(0, len(reads), FILES_A_FORK)):
+        batch = reads[first : first + FILES_A_FORK]
+        together = number % ALONE_EVERY != ALONE_EVERY - 1
+        ends = _in_one_fork(batch, folder=folder) if together else None
+        for at, read in enumerate(batch):
+            code, peak_bytes, milliseconds = ends[at] if ends else (door.GAVE_UP, 0, 0)
+            if code:
+                yield _alone(read)
+                continue
+            with pytest.MonkeyPatch.context() as patch:
+                laid = _LaidAside(folder, at)
+                patch.setattr(files, "file_reader", lambda laid=laid: laid)
+                yield read(), Took(peak_bytes, milliseconds, alone=False)
+
+
+def _alone(read: Callable[[], Any]) -> tuple[Any, Took]:
+    """As a night reads a file."""
+    value = read()
+    ended = file_reader().ended
+    assert ended is not None
+    return value, Took(ended.peak_bytes, ended.milliseconds, alone=True)
+
+
+def _in_one_fork(
+    reads: Sequence[Callable[[], object]], *, folder: Path
+) -> list[tuple[int, int, int]] | None:
+    """How each task ended, its peak and its milliseconds; nothing when one broke the fork."""
+    noting = _Noting()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "file_reader", lambda: noting)
+        for read in reads:
+            with pytest.raises(_NotedError):
+                read()
+    first = noting.tasks[0].arguments
+    path = first["source"].path if "source" in first else first["path"]
+    try:
+        with file_reader().read(path, one_after_the_other, tasks=noting.tasks, folder=folder) as r:
+            ends: list[tuple[int, int, int]] = r.facts
+            return ends
+    except ReaderBrokenError:
+        return None
+
+
+def one_after_the_other(
+    rows: IO[bytes],  # noqa: ARG001 - each file has its own
+    *,
+    tasks: Sequence[door.Task],
+    folder: Path,
+) -> list[tuple[int, int, int]]:
+    """A task of a fork: several files; how each ended, its peak in bytes and its milliseconds."""
+    return [_measured(task, folder=folder, number=number) for number, task in enumerate(tasks)]
+
+
+def _measured(task: door.Task, *, folder: Path, number: int) -> tuple[int, int, int]:
+    Path("/proc/self/clear_refs").write_text(FORGET_PEAK)
+    began = time.process_time_ns()
+    rows, facts = _beside(folder, number)
+    with rows.open("w+b") as row_file, facts.open("w+b") as fact_file:
+        code = door._answer(task, rows=row_file, facts=fact_file)
+    lines = Path("/proc/self/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+    return code, peak * 1024, (time.process_time_ns() - began) // 1_000_000
+
+
+def _beside(folder: Path, number: int) -> tuple[Path, Path]:
+    return folder / f"{number}.rows", folder / f"{number}.facts"
 
 
 class Bent(NamedTuple):

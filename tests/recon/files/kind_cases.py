@@ -1,6 +1,7 @@
 """Files of every kind in every format, right and wrong, each made from its own number alone."""
 
 import io
+import json
 import random
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -12,10 +13,8 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.recon.files.strict_book import MAIN, SHEET
 from tests.recon.files.strict_kinds import KINDS
-from tests.recon.files.strict_reader import Cells
-from tests.recon.files.test_file_fuzz import BYTES, ODD, as_csv, as_jsonl, as_xml, bent
+from tests.recon.files.strict_reader import MAIN, SHEET, Cells
 
 FORMATS = ("csv", "csv", "jsonl", "xml", "xlsx", "xlsx", "parquet", "parquet")
 AT = "2026-01-05T10:00:{n:02}Z"
@@ -58,6 +57,33 @@ RIGHT = {
         (*OWN, "refund", "R-{n}", "A-{n}", "T-{n}", "JPY", "{n}1", "", "", "", ""),
     ],
 }
+ODD = (
+    *(
+        "",
+        " ",
+        "x",
+        "NaN",
+        "inf",
+        "1e3",
+        "1_000.00",
+        "\uff11\uff10.00",
+        "-1.00",
+        "+1.00",
+        "10,00",
+        "1.5",
+    ),
+    *("10.001", "007.00", "9" * 16, "0", "12.", ".5", "0x1F", "TRUE", "null", '"', '""', 'a"b'),
+    *("a\nb", "a\r\nb", "JPY", "KWD", "EUX", "eur", "XAU", "A\u200b", "\u0410-1", "é", "\ufeff"),
+    *("2026-02-30", "2026-01-05", "2026-01-05 10:00", "2026-01-05T24:00:00Z", "20260105"),
+    *("2026-01-05T10:00:60Z", "0001-01-01T00:00:00Z", "2026-01-05T10:00:00+25:00", "9999-12-31"),
+    *("2026-01-05T10:00:00.1234567Z", "2026-01-05T10:00:00,5Z", "\u00a010.00", "\x1c10.00", "\x85"),
+    *("paid ", "PAID", "bezahlt", "refunded", "a,b", "a;b", "a\tb", "=1+1", "\x00", "\x0b", "﹒"),
+    *("A" * 50, "A" * 51, "#1", "a/b:c", "{}", "[]", "&amp;", "<b>", "]]>", "A-1\u2028"),
+)
+NUMBERS = ("10.5", "10", "1e2", "-1", "1E400", "0.10", "12345678901234567", "10.00", "-0", "1.0e0")
+BYTES = b"\x00\n\r\",;'\xff\xc3\xef\xbb\xbf {}[]:<>/&=-.0129eEAaZ\x1a\x80"
+
+
 FURTHER = (
     *("capture", "refund", "cancel", "review", "payout", "adjustment", "write_off", "USD", "-5.00"),
     *("-0.00", "--1.00", "5.00", "0.00", "0", "5", "-5", "10.000", "1", "-1", "2026-01-05T10:00Z"),
@@ -105,6 +131,93 @@ def _row(chance: random.Random, number: int, *, right: Sequence[Sequence[str]]) 
     for _ in range(chance.choice((0, 0, 0, 1, 1, 2))):
         cells[chance.randrange(len(cells))] = chance.choice((*ODD, *FURTHER, *FURTHER))
     return cells
+
+
+def as_csv(chance: random.Random, rows: list[list[str]], *, names: Sequence[str]) -> str:
+    """The rows as CSV, now and then with a cell too many or too few."""
+    end = chance.choice(("\n", "\n", "\r\n"))
+    quoted = chance.random()
+    lines = [",".join(_header(chance, names))]
+    for cells in rows:
+        if chance.random() < 0.05:
+            cells.append("extra") if chance.random() < 0.5 else cells.pop()
+        lines.append(",".join(_quoted(chance, cell, share=quoted) for cell in cells))
+        if chance.random() < 0.05:
+            lines.append("")
+    return (
+        chance.choice(("", "", "\ufeff")) + end.join(lines) + (end if chance.random() < 0.9 else "")
+    )
+
+
+def _header(chance: random.Random, names: Sequence[str]) -> list[str]:
+    header = list(names)
+    if chance.random() < 0.03:
+        header[chance.randrange(len(header))] = chance.choice(("", "status", "Amount", " amount "))
+    return header
+
+
+def _quoted(chance: random.Random, cell: str, *, share: float) -> str:
+    if chance.random() < 0.03:
+        return cell
+    needs = any(mark in cell for mark in ',"\r\n')
+    return (
+        f'"{cell.replace(chr(34), chr(34) * 2)}"' if needs or chance.random() < share / 4 else cell
+    )
+
+
+def as_jsonl(chance: random.Random, rows: list[list[str]], *, names: Sequence[str]) -> str:
+    """The rows as JSON lines, now and then with a value that is no text."""
+    lines = []
+    for cells in rows:
+        pairs = [
+            f"{json.dumps(name)}:{json.dumps(cell)}"
+            for name, cell in zip(names, cells, strict=True)
+        ]
+        if chance.random() < 0.3:
+            place = chance.randrange(len(pairs))
+            value = chance.choice((*NUMBERS, "null", "true", "NaN", "[1]", '{"a":1}', '"\\ud800"'))
+            pairs[place] = f"{json.dumps(names[place])}:{value}"
+        if chance.random() < 0.05:
+            pairs.append(chance.choice(pairs))
+        lines.append("{" + ",".join(pairs) + "}")
+    return "\n".join(lines) + "\n" * chance.choice((0, 1, 2))
+
+
+def as_xml(chance: random.Random, rows: list[list[str]], *, names: Sequence[str]) -> str:
+    """The rows as XML, now and then with what no record should hold."""
+    head = chance.choice(("", '<?xml version="1.0" encoding="utf-8"?>\n', "<!-- c -->"))
+    doctype = '<!DOCTYPE o [<!ENTITY e "10.00">]>' if chance.random() < 0.03 else ""
+    records = []
+    for cells in rows:
+        leaves = [
+            f"<{name}>{_cell(chance, cell)}</{name}>"
+            for name, cell in zip(names, cells, strict=True)
+        ]
+        if chance.random() < 0.1:
+            leaves.insert(
+                chance.randrange(len(leaves)), chance.choice((leaves[0], "text", "<?p?>", "<x/>"))
+            )
+        records.append(f"<order>{''.join(leaves)}</order>")
+    return f"{head}{doctype}<orders>{'  '.join(records)}</orders>"
+
+
+def _cell(chance: random.Random, cell: str) -> str:
+    if chance.random() < 0.03:
+        return chance.choice((cell, "&e;", f"<![CDATA[{cell}]]>", f"{escape(cell)}<!-- c -->"))
+    return escape(cell)
+
+
+def bent(chance: random.Random, content: bytes) -> bytes:
+    """The bytes cut, or with one gone, added or changed."""
+    place = chance.randrange(len(content) + 1)
+    match chance.randrange(4):
+        case 0:
+            return content[:place]
+        case 1:
+            return content[:place] + content[place + chance.choice((1, 1, 5)) :]
+        case 2:
+            return content[:place] + bytes([chance.choice(BYTES)]) + content[place:]
+    return content[:place] + bytes([chance.choice(BYTES)]) + content[place + 1 :]
 
 
 def _xlsx(chance: random.Random, names: list[str], rows: list[list[str]]) -> bytes:

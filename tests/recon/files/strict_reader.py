@@ -1,21 +1,23 @@
-"""An order file read one character and one row at a time: slow, strict, and of no code of ours.
+"""A file read one character and one row at a time: slow, strict, and of no code of ours.
 
-It says for each file which rows stand in it and what they mean, or that it is none. The readers of
-recon are held against it.
+It says which rows stand in it, or that it is no file; `strict_kinds` says what they mean. The
+readers of recon are held against both. Of a workbook it knows the few things that the books of the
+fuzz test hold and takes everything else for damage.
 """
 
+import io
 import json
 import re
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from iso4217 import Currency
 
-NEEDED = ("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at")
-STATUSES = {"paid", "pending", "authorised", "cancelled", "failed", "refunded"}
 OTHER_FORMATS = (
     b"PK\x03\x04",
     b"PAR1",
@@ -32,30 +34,19 @@ HEADER_LINE = -1
 """Stands for the names of the columns, which are no row."""
 
 
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+SHEET = "xl/worksheets/sheet1.xml"
+STRINGS = "xl/sharedStrings.xml"
+FIRST_DAY = datetime(1899, 12, 30)  # noqa: DTZ001 - a workbook knows no zones
+BLANK = ("", False)
+
+
 class NotAFile(Exception):  # noqa: N818 - it is what the reader says of a file
     """The file as a whole is refused."""
 
 
-@dataclass(frozen=True)
-class Meaning:
-    """What one accepted row means."""
-
-    line: int
-    order_no: str
-    currency: str
-    minor_units: int
-    status: str
-    ordered_at: datetime
-
-
 Cells = Mapping[str, tuple[str, bool]]
 """Column -> text and whether it was a number."""
-
-
-def read(name: str, content: bytes) -> list[Meaning]:
-    """Every row that is right, in the order of the file."""
-    rows = rows_of(name, content, needed=NEEDED)
-    return [row for line, cells in rows if (row := _meaning(line, cells)) is not None]
 
 
 def rows_of(
@@ -76,11 +67,6 @@ def rows_of(
     if rows and not set(needed) <= seen:
         raise NotAFile
     return [(line, cells) for line, cells in rows if cells and line != HEADER_LINE]
-
-
-def is_like_a_card(row: Meaning) -> bool:
-    """Ids as long as card numbers are judged by their whole column, elsewhere."""
-    return re.fullmatch("[0-9]{13,19}", row.order_no) is not None
 
 
 def _csv_rows(
@@ -254,19 +240,6 @@ def _inside(element: Any, path: str) -> Iterator[tuple[str, str | None]]:
         yield from _inside(child, inner + child.tag.rpartition("}")[2])
 
 
-def _meaning(line: int, cells: Cells) -> Meaning | None:
-    """What a row means, or nothing where one of its cells is wrong."""
-    texts = {name: cells.get(name, ("", False)) for name in NEEDED}
-    ids = all(is_id(*texts[name], pattern="[A-Za-z0-9._-]{1,50}") for name in NEEDED[:2])
-    key = is_id(*texts["order_no"], pattern="[A-Za-z0-9#][A-Za-z0-9._#/:-]{0,49}")
-    units = units_of(*texts["amount"], currency=texts["currency"][0])
-    at = moment_of(texts["ordered_at"][0])
-    if not (ids and key and texts["status"][0] in STATUSES) or units is None or at is None:
-        return None
-    order_no, currency, status = (texts[name][0] for name in ("order_no", "currency", "status"))
-    return Meaning(line, order_no, currency, units, status, at)
-
-
 def is_id(text: str, is_number: bool, *, pattern: str) -> bool:  # noqa: FBT001 - a cell
     """Whether a cell is text of this pattern, or a whole number that a spreadsheet holds."""
     if is_number and not re.fullmatch("-?[0-9]{1,15}", text):
@@ -306,3 +279,110 @@ def moment_of(text: str) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return moment if 1970 <= moment.year <= 2199 else None
+
+
+def rows_of_book(content: bytes, *, needed: Sequence[str]) -> list[tuple[int, Cells]]:
+    """Number and cells of every row whose cells stand below a named column."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as book:
+            if book.testzip() is not None:
+                raise NotAFile
+            root = ET.fromstring(book.read(SHEET))  # noqa: S314 - made by the test
+            strings = _strings(ET.fromstring(book.read(STRINGS)))  # noqa: S314 - as above
+    except (zipfile.BadZipFile, zlib.error, ET.ParseError, ValueError, KeyError, OSError) as error:
+        raise NotAFile from error
+    except (EOFError, NotImplementedError, RuntimeError) as error:
+        raise NotAFile from error
+    if b"DOCTYPE" in content:
+        raise NotAFile
+    rows = [row for row in _rows(root, strings) if any(cell != BLANK for cell in row[1].values())]
+    if not rows:
+        raise NotAFile
+    names = {place: text.strip() for place, (text, _) in rows[0][1].items() if text != ""}
+    header = [names.get(place, "") for place in range(1, max(names) + 1)]
+    if "" in header or len(set(header)) < len(header) or not set(needed) <= set(header):
+        raise NotAFile
+    return [
+        (number, {name: _named(cells, place) for place, name in names.items()})
+        for number, cells in rows[1:]
+        if all(place in names or cell == BLANK for place, cell in cells.items())
+    ]
+
+
+def _named(cells: dict[int, tuple[str, bool]], place: int) -> tuple[str, bool]:
+    text, is_number = cells.get(place, BLANK)
+    return text.strip(), is_number
+
+
+def _strings(root: Any) -> list[str]:
+    return ["".join(one.itertext()) for one in root.findall(f"{MAIN}si")]
+
+
+def _rows(root: Any, strings: Sequence[str]) -> Iterator[tuple[int, dict[int, tuple[str, bool]]]]:
+    data = root.findall(f"{MAIN}sheetData")
+    if root.tag != f"{MAIN}worksheet" or len(data) != 1:
+        raise NotAFile
+    last = 0
+    for row in data[0]:
+        number = int(row.attrib["r"]) if re.fullmatch("[0-9]+", row.attrib.get("r", "")) else 0
+        if row.tag != f"{MAIN}row" or number <= last:
+            raise NotAFile
+        last, cells, before = number, {}, 0
+        for cell in row:
+            place = _place(cell, row=number)
+            if place <= before:
+                raise NotAFile
+            before, cells[place] = place, _value(cell, strings)
+        yield number, cells
+
+
+def _place(cell: Any, *, row: int) -> int:
+    found = re.fullmatch("([A-Z]{1,2})([0-9]+)", cell.attrib.get("r", ""))
+    if cell.tag != f"{MAIN}c" or not found or int(found[2]) != row:
+        raise NotAFile
+    place = 0
+    for letter in found[1]:
+        place = place * 26 + ord(letter) - 64
+    return place
+
+
+def _value(cell: Any, strings: Sequence[str]) -> tuple[str, bool]:
+    kind, style = cell.attrib.get("t", "n"), cell.attrib.get("s", "0")
+    if set(cell.attrib) - {"r", "t", "s"} or kind == "e":
+        raise NotAFile
+    if kind == "inlineStr":
+        return _only(cell, "is", "t"), False
+    text = _only(cell, "v")
+    if kind in {"s", "str"}:
+        return (_string(text, strings) if kind == "s" else text), False
+    if kind == "b" and text in {"0", "1"}:
+        return ("TRUE" if text == "1" else "FALSE"), True
+    if kind != "n" or not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text, re.ASCII):
+        raise NotAFile
+    if style == "1":
+        moment = FIRST_DAY + timedelta(days=float(text))
+        return moment.isoformat(), False
+    if style != "0":
+        raise NotAFile
+    number = format(Decimal(repr(float(text))), "f")
+    return (number.rstrip("0").rstrip(".") if "." in number else number), True
+
+
+def _string(index: str, strings: Sequence[str]) -> str:
+    if not re.fullmatch("0|[1-9][0-9]*", index) or int(index) >= len(strings):
+        raise NotAFile
+    return strings[int(index)]
+
+
+def _only(cell: Any, *path: str) -> str:
+    """The text of the one element there, when there is nothing else in the cell."""
+    for name in path:
+        if len(cell) != 1 or (cell.text or "").strip():
+            raise NotAFile
+        inner = cell[0]
+        if inner.tag != f"{MAIN}{name}" or (inner.tail or "").strip():
+            raise NotAFile
+        cell = inner
+    if len(cell):
+        raise NotAFile
+    return cell.text or ""

@@ -1,10 +1,11 @@
 """Bent files of every kind in every format, as a night reads them, against independent readers.
 
 Orders with all their columns, ledgers, settlement files and instructions; CSV, JSON lines, XML,
-workbooks and Parquet, each in the reading process. Campaign `fuzz-files` reads
-FILE_FUZZ_CASES of them together with the files of `test_file_fuzz`.
+workbooks and Parquet, each in the reading process. Campaign `fuzz-files` reads FILE_FUZZ_CASES of
+them from number FILE_FUZZ_FROM on; each case is made from its own number alone.
 """
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from recon.instructions.sealing import Seal
 from recon.model.errors import ReaderBrokenError, SourceUnreadableError
 from tests.recon.files.file_campaign import REFUSED, Bent, figures_of, played
 from tests.recon.files.kind_cases import FORMATS, case
-from tests.recon.files.strict_book import rows_of_book
 from tests.recon.files.strict_kinds import KINDS, Row, as_ours, is_like_a_card, meaning_of
-from tests.recon.files.strict_reader import Cells, NotAFile, rows_of
-from tests.recon.files.test_file_fuzz import CASES, FROM, SHARES
+from tests.recon.files.strict_reader import Cells, NotAFile, rows_of, rows_of_book
 
 RULES = Rules()
+CASES = int(os.environ.get("FILE_FUZZ_CASES", "240"))
+FROM = int(os.environ.get("FILE_FUZZ_FROM", "0"))
+"""The number of the first case."""
+SHARES = 4
 CASES_JUDGED = 60
 SEAL = Seal(SecretStr(Fernet.generate_key().decode()))
 

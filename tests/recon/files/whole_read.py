@@ -1,4 +1,4 @@
-"""An order file as a night reads it, in this process and in the reading process."""
+"""An order file as a night reads it, in this process."""
 
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
-from recon.files.reader import OrderRead, files, order_file
+from recon.files.reader import OrderRead, files
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.words import Reject, SourceFile
 
@@ -39,17 +39,7 @@ class OrderFile(NamedTuple):
 def read_order_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> OrderFile:
     """Read it to its end."""
     with spooled_file(path, rules=rules, layout=layout, keep=True) as read:
-        return _whole(read)
-
-
-def read_order_file_apart(path: Path, *, rules: Rules) -> OrderFile:
-    """As `read_order_file`, in the reading process."""
-    with order_file(path, rules=rules, layout=STANDARD, keep=True) as read:
-        return _whole(read)
-
-
-def _whole(read: OrderRead) -> OrderFile:
-    parts = list(read.parts())
+        parts = list(read.parts())
     frames = [pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True)]
     orders, actions = frames or [pd.DataFrame({"order_no": []})] * 2
     return OrderFile(orders, actions, read.facts.rejects, read.facts.source_file)

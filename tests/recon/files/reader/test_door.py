@@ -1,6 +1,11 @@
 """The door: whatever a file does to its reader, it is refused by name and the next one is read."""
 
+import base64
+import hashlib
+import io
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,21 +13,32 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
 
 from recon.config.file_layouts import STANDARD
 from recon.config.rules import Rules
 from recon.files.reader import files
-from recon.files.reader.door import MIB, Bounds, FileReader, bounds_of
+from recon.files.reader.door import (
+    MIB,
+    OWN_VARIABLES,
+    SMALL_BYTES,
+    Bounds,
+    FileReader,
+    bounds_of,
+    size_of,
+)
+from recon.files.reader.files import InstructionFacts, instructions
 from recon.files.typing.table_schema import ORDERS
+from recon.instructions.sealing import Seal
 from recon.model.errors import OutputError, ReaderBrokenError, SourceUnreadableError
 from recon.model.headway import heard_by
 from tests.recon.files.reader import breaking
-from tests.recon.files.strict_reader import NEEDED
 
 SECRET = "payee DE89 3704 0044 0532 0130 00"
 QUICK_SECONDS = 90
@@ -178,7 +194,7 @@ def test_a_parquet_file_that_needs_more_memory_is_not_called_damaged(tmp_path: P
         pa.array([0] * 3_000, pa.int32()), pa.array(["x" * 30_000])
     )
     path = tmp_path / "orders.parquet"
-    pq.write_table(pa.table(dict.fromkeys(NEEDED, word)), path, compression="zstd")
+    pq.write_table(pa.table(dict.fromkeys(ORDERS.required, word)), path, compression="zstd")
     tight = replace(bounds_of(0), data_bytes=200 * MIB)
     reader = FileReader(bounds=lambda _: tight)
     task = {"path": path, "schema": ORDERS, "rules": Rules(), "layout": STANDARD}
@@ -245,7 +261,6 @@ from pathlib import Path
 from recon.files.reader.door import FileReader
 from recon.model.words import SourceKind
 from tests.recon.files.reader import breaking
-from tests.recon.files.strict_reader import NEEDED
 
 path = Path(sys.argv[1])
 reader = FileReader()
@@ -276,3 +291,159 @@ def test_no_reader_outlives_who_started_it(path: Path) -> None:
         time.sleep(0.02)
     assert now
     assert not any(Path(f"/proc/{one}").exists() for one in (warm, *now))
+
+
+def test_small_files_have_one_bound() -> None:
+    """Below 10 MB: what is its own, which with the libraries' code is 512 MiB, and 20 s."""
+    assert bounds_of(0) == bounds_of(SMALL_BYTES)
+    assert (bounds_of(0).data_bytes, bounds_of(0).seconds) == (432 * MIB, 20)
+
+
+def test_larger_files_get_more_and_never_without_an_end() -> None:
+    """Memory and time grow with the file; memory ends at 16 GiB."""
+    sizes = [bounds_of(SMALL_BYTES + more * MIB) for more in (0, 1, 100, 1_000)]
+    assert [one.data_bytes // MIB for one in sizes] == [432, 472, 4_432, 16_384]
+    assert [one.seconds for one in sizes] == [20, 23, 320, 3_020]
+    assert all(one.wall_seconds == 10 * one.seconds for one in sizes)
+
+
+def test_what_is_no_file_has_no_size(tmp_path: Path) -> None:
+    """Its reader says what is the matter with it."""
+    (tmp_path / "o.csv").write_bytes(b"12345")
+    assert size_of(tmp_path / "o.csv") == 5
+    assert size_of(tmp_path / "gone.csv") == 0
+    assert size_of(Path("\0")) == 0
+
+
+PRIMING_QUICK_SECONDS = 60
+LOOK = """
+import os, sys
+from recon.files.reader import files
+from recon.files.reader.files import prime
+before = len(os.listdir("/proc/self/task"))
+names = list(prime())
+print(*names, len(os.listdir("/proc/self/task")) - before, "pyarrow.pandas_compat" in sys.modules)
+"""
+
+
+def test_samples_are_read_without_a_thread() -> None:
+    """The process is forked afterwards; what its libraries load at first use is there then."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LOOK],
+        env=os.environ | OWN_VARIABLES,
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+
+    assert ended.stdout.split() == ["orders.csv", "ledger.csv", "0", "True"]
+
+
+def test_each_sample_has_a_good_row_and_a_refused_one(tmp_path: Path) -> None:
+    """What takes a row and what tells of one are both used once."""
+    told = []
+    for name, content, schema in files.SAMPLES:
+        path = tmp_path / name
+        path.write_text(content)
+        how = {"rules": Rules(), "layout": STANDARD, "keep": True}
+        told.append(files.table(io.BytesIO(), path=path, schema=schema, **how))
+
+    sources = [facts.source_file for facts in told]
+    assert [(file.rows_accepted, file.rows_rejected) for file in sources] == [(1, 1), (1, 1)]
+
+
+def test_a_warm_process_reads_its_samples_while_nobody_asks(tmp_path: Path) -> None:
+    """Nobody waits for them: a file that comes first is read first, and later ones cost less."""
+    reader, path = FileReader(), tmp_path / "orders.csv"
+    path.write_text("x")
+    ends = time.monotonic() + PRIMING_QUICK_SECONDS
+    is_primed = False
+    while not is_primed and time.monotonic() < ends:
+        with reader.read(path, breaking.tells_whether_primed) as read:
+            is_primed = read.facts
+    reader.close()
+
+    assert is_primed
+
+
+IBAN = "DE89370400440532013000"
+PAGE_BYTES = 1024 * 1024
+HALF_BYTES = 8
+HALVES = "halves.json"
+_REGION = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw", re.MULTILINE)
+
+
+def halved(secret: bytes) -> list[str]:
+    """A secret in two parts: whoever looks for it does not hold it whole."""
+    return [secret[:HALF_BYTES].hex(), secret[HALF_BYTES:].hex()]
+
+
+def instructions_and_what_is_held(rows: IO[bytes], *, path: Path, **how: Any) -> InstructionFacts:
+    """The reader's task, then the names of the secrets that this process has in its memory."""
+    facts = instructions(rows, path=path, **how)
+    halves = json.loads((path.parent / HALVES).read_text())
+    looked_for = {name: [bytes.fromhex(half) for half in pair] for name, pair in halves.items()}
+    held = {name for name, pair in looked_for.items() if _is_in_memory(*pair)}
+    return facts._replace(private=",".join(sorted(held)))
+
+
+def _is_in_memory(first: bytes, second: bytes) -> bool:
+    """Whether the two stand side by side in memory; environment and arguments lie there too."""
+    with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+        for region in _REGION.finditer(Path("/proc/self/maps").read_text()):
+            at, end = (int(edge, 16) for edge in region.groups())
+            while at < end:
+                memory.seek(at)
+                page = memory.read(min(PAGE_BYTES, end - at) + len(first) - 1)
+                found = page.find(first)
+                while found >= 0:
+                    memory.seek(at + found + len(first))
+                    if memory.read(len(second)) == second:
+                        return True
+                    found = page.find(first, found + 1)
+                at += PAGE_BYTES
+    return False
+
+
+def test_the_process_that_reads_instructions_holds_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the payee, which is in the file: the key that seals it is neither sent nor inherited."""
+    key, sign_key = Fernet.generate_key(), Fernet.generate_key()
+    raw = base64.urlsafe_b64decode(key)
+    secrets = {
+        "seal key": key,
+        "seal key, half that signs": raw[:16],
+        "seal key, half that encrypts": raw[16:],
+        "seal key of digests": hashlib.sha256(b"recon payee\x1f" + key).digest(),
+        "sign key": sign_key,
+    }
+    monkeypatch.setenv("RECON_SEAL_KEY", key.decode())
+    monkeypatch.setenv("RECON_SIGN_KEY", sign_key.decode())
+    looked_for = {name: halved(secret) for name, secret in secrets.items()}
+    (tmp_path / HALVES).write_text(json.dumps(looked_for | {"payee": halved(IBAN.encode())}))
+    path = tmp_path / "instructions-1.csv"
+    path.write_text(
+        "merchant_id,account_id,kind,request_id,currency,amount,beneficiary.bank_details.iban\n"
+        f"100042,100042001,payout,P-1,EUR,10.00,{IBAN}\n"
+    )
+    requests: list[bytes] = []
+
+    class Overheard(FileReader):
+        """It keeps what it asks of the other process."""
+
+        def _ask(self, request: bytes, **files: Any) -> Any:
+            requests.append(request)
+            return super()._ask(request, **files)
+
+    reader = Overheard()
+    monkeypatch.setattr(files, "file_reader", lambda: reader)
+    monkeypatch.setattr(files, "instructions", instructions_and_what_is_held)
+    seal = Seal(SecretStr(key.decode()))
+    how: Any = {"rules": Rules(), "review_flags": frozenset({"1"}), "layout": STANDARD}
+    read, held = files.instruction_file(path, **how, seal=seal)
+    reader.close()
+
+    assert held == "payee"
+    assert [name for name, secret in secrets.items() if secret in requests[0]] == []
+    assert IBAN in seal.open(read.actions[0]["sealed"])

@@ -2,25 +2,32 @@
 
 import io
 import json
+import pickle
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 import pytest
 from cryptography.fernet import Fernet
 from pydantic import SecretStr
 
-from recon.config.file_layouts import STANDARD
+from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import read_bytes
+from recon.files.kinds.archive import keep_read
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import (
+    OrderRead,
+    SpooledRows,
     bank_facts,
     bank_file,
+    door,
     file_reader,
     instruction_file,
     ledger_file,
@@ -29,12 +36,13 @@ from recon.files.reader import (
     rows_to_mend,
     settlement_file,
 )
-from recon.files.reader.files import refused_instructions, refused_orders
+from recon.files.reader.door import BrokenParcelError
+from recon.files.reader.files import TableFacts, refused_instructions, refused_orders, table
 from recon.files.typing.table_schema import SETTLEMENT_FILE, schema_of
 from recon.files.typing.typed_table import read_table
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
-from recon.model.words import SourceKind
+from recon.model.words import Reject, SourceFile, SourceKind
 from tests.recon.files.bank_documents import CALM, camt, entry
 from tests.recon.files.whole_read import spooled_file
 
@@ -196,3 +204,187 @@ def test_a_statement_of_a_bank_is_the_same(tmp_path: Path) -> None:
         pass
     with pytest.raises(SourceUnreadableError, match=r"0\.01 EUR apart"):
         bank_facts(path, rules=RULES)
+
+
+HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,request_id"
+ROW = "100042,100042001,{},EUR,10.00,paid,2026-01-05T10:00:00Z,{},{}\n"
+CARD = "4242424242424242"
+
+
+def _kept(path: Path, read: OrderRead, archive: Path) -> str:
+    sha256 = read.facts.source_file.sha256
+    return keep_read(path, sha256=sha256, private=read.facts.private, archive=archive)
+
+
+def _read(path: Path, *, keep: bool = True) -> tuple[OrderRead, SpooledRows]:
+    with spooled_file(path, rules=Rules(), layout=STANDARD, keep=keep) as read:
+        parts = list(read.parts())
+    frames = (pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True))
+    return read, SpooledRows(*frames) if parts else SpooledRows(*[pd.DataFrame()] * 2)
+
+
+@pytest.mark.parametrize(
+    ("keys", "accepted"),
+    [
+        ([f"{4_000_000_000_000_000 + n}" for n in range(30)], 30),
+        (["4111111111111112", CARD, CARD], 1),
+        ([CARD, "4111111111111112", "4111111111111113"], 3),
+    ],
+)
+def test_cards_are_judged_over_the_whole_file(
+    tmp_path: Path, keys: list[str], accepted: int
+) -> None:
+    """A column numbered like cards is left alone, and a card is refused, in the same column."""
+    path = tmp_path / "orders.csv"
+    path.write_text(HEADER + "\n" + "".join(ROW.format(key, "", "") for key in keys))
+
+    assert len(_read(path)[1].orders) == accepted
+
+
+def test_a_file_with_a_card_is_not_kept_and_another_once(tmp_path: Path) -> None:
+    """The reason names the column, and never the number; a fit file lies there by its hash."""
+    text = HEADER + ",note\n" + ROW.format("A-1", "", "").replace("\n", f",{CARD}\n")
+    (tmp_path / "bad.csv").write_text(text)
+    (tmp_path / "good.csv").write_text(text.replace(CARD, "12"))
+    archive = tmp_path / "kept"
+    told = []
+    for name in ("bad.csv", "good.csv", "good.csv"):
+        read, _ = _read(tmp_path / name)
+        told.append(_kept(tmp_path / name, read, archive))
+
+    assert told == ["it holds card numbers in column note; remove it and ask for another", "", ""]
+    assert [kept.read_text() for kept in archive.rglob("*.csv")] == [text.replace(CARD, "12")]
+
+
+def test_a_file_that_changed_after_it_was_read_is_not_kept(tmp_path: Path) -> None:
+    """The copy is of the bytes that were read, or there is none."""
+    path = tmp_path / "orders.csv"
+    path.write_text(HEADER + "\n" + ROW.format("A-1", "", ""))
+    read, _ = _read(path)
+    path.write_text(HEADER + "\n" + ROW.format("A-2", "", ""))
+
+    with pytest.raises(SourceUnreadableError, match="changed after it was read"):
+        _kept(path, read, tmp_path / "kept")
+    assert not list((tmp_path / "kept").rglob("*.*"))
+
+
+def test_a_whole_file_wish_and_a_trailer_hold(tmp_path: Path) -> None:
+    """Figures of the last record are compared with all rows; one bad row refuses them all."""
+    layout = FileLayout(trailer=Trailer(word="END", rows=2, amount=3), whole_file=True)
+    path = tmp_path / "orders.csv"
+    rows = "".join(ROW.format(f"A-{n}", "capture", f"R{n}") for n in range(5))
+    for text, told in (
+        (rows + "END,6,50.00\n", "declares 6 rows and has 5"),
+        (rows + "END,5,50.01\n", "declares 50.01 EUR and its rows have 50.00"),
+        (rows.replace("A-0", "A 0") + "END,5,50.00\n", "has 1 rows that cannot be read"),
+    ):
+        path.write_text(HEADER + "\n" + text)
+        with (
+            pytest.raises(SourceUnreadableError, match=told),
+            spooled_file(path, rules=Rules(), layout=layout, keep=False),
+        ):
+            pass
+    path.write_text(HEADER + "\n" + rows + "END,5,50.00\n")
+    with spooled_file(path, rules=Rules(), layout=layout, keep=False) as read:
+        assert sum(len(part.actions) for part in read.parts()) == 5
+
+
+FACTS = TableFacts(
+    (Reject(SourceKind.ORDERS, "o.csv", 3, "amount", "is “blank”", "\\udcff", "100042"),),
+    SourceFile(SourceKind.ORDERS, "o.csv", "a" * 64, 10, 2, 1, 1, 0, 2**53 + 1),
+    ("note",),
+    "",
+)
+
+
+@pytest.fixture
+def file() -> Iterator[IO[bytes]]:
+    """A file without a name."""
+    with tempfile.TemporaryFile() as file:
+        yield file
+
+
+def test_facts_come_back_as_they_were(file: IO[bytes]) -> None:
+    """Every value in its type, whole numbers of any size."""
+    door.write_facts(FACTS, of=table, into=file)
+    assert door.read_facts(file, of=table) == FACTS
+
+
+def test_a_refusal_comes_back_in_place_of_facts(file: IO[bytes]) -> None:
+    """In its own kind where that is one that a reader may raise, else as an unreadable file."""
+    door.write_facts(FACTS, of=table, into=file)
+    door.write_refusal(ConfigurationError("no such column"), into=file)
+    with pytest.raises(ConfigurationError, match=r"^no such column$"):
+        door.read_facts(file, of=table)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b"",
+        b"=",
+        b"=[]",
+        b"?{}",
+        b"=" + json.dumps([[], "no file", [], ""]).encode(),
+        b"!not json",
+        b"=" + pickle.dumps(FACTS),
+        b"\x80\x04.",
+    ],
+)
+def test_what_no_reader_writes_is_not_taken(file: IO[bytes], told: bytes) -> None:
+    """A reader that its file broke may have written anything."""
+    file.write(told)
+    with pytest.raises(BrokenParcelError):
+        door.read_facts(file, of=table)
+
+
+def test_a_strange_refusal_is_an_unreadable_file(file: IO[bytes]) -> None:
+    """No name that comes back chooses a class of ours but those of the list."""
+    file.write(b"!" + json.dumps(["SystemExit", "bye"]).encode())
+    with pytest.raises(SourceUnreadableError, match=r"^bye$"):
+        door.read_facts(file, of=table)
+
+
+def test_frames_come_back_one_behind_the_other() -> None:
+    """The same types and values; behind the last one there is nothing."""
+    first = pd.DataFrame(
+        {
+            "line": pd.Series([2, 3], dtype="int64"),
+            "amount": pd.Series([1, None], dtype="Int64"),
+            "order_no": pd.Series(["A", ""], dtype="str"),
+            "at": pd.to_datetime(["2026-01-05T10:00Z", None]).as_unit("us"),
+        }
+    )
+    with tempfile.TemporaryFile() as rows:
+        door.write_frame(first, into=rows)
+        door.write_frame(first[:0], into=rows)
+        rows.seek(0)
+        frame = door.read_frame(rows)
+        pd.testing.assert_frame_equal(door.read_frame(rows), first[:0])
+        with pytest.raises(BrokenParcelError):
+            door.read_frame(rows)
+    # What was read stays when its file is gone.
+    pd.testing.assert_frame_equal(frame, first)
+
+
+def test_a_file_without_a_byte_holds_no_frame() -> None:
+    """A reader that laid nothing aside broke."""
+    with tempfile.TemporaryFile() as rows, pytest.raises(BrokenParcelError):
+        door.read_frame(rows)
+
+
+def test_a_frame_whose_text_points_outside_is_not_taken() -> None:
+    """Offsets and texts of every column are checked before anything is read by them."""
+    rows = io.BytesIO()
+    door.write_frame(
+        pd.DataFrame({"order_no": pd.Series(["ABCDEFGH"] * 4, dtype="str")}), into=rows
+    )
+    content = bytearray(rows.getvalue())
+    content[content.index(b"ABCDEFGH") :][:1] = b"\xff"
+    at = content.index(b"ABCDEFGH")
+    content[at : at + 2] = b"\xff\xff"
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(content))
+        file.seek(0)
+        with pytest.raises(BrokenParcelError):
+            door.read_frame(file)

@@ -1,12 +1,28 @@
-from datetime import UTC, datetime, timedelta
+"""Days that no calendar has, or that are centuries away."""
+
+import csv
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import openpyxl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recon.files.typing.instants import InstantColumn, read_instants
+from recon.config.file_layouts import FileLayout
+from recon.config.rules import Rules
+from recon.files.typing.instants import (
+    InstantColumn,
+    days_of,
+    read_instants,
+    times_in_standard_form,
+    what_is_wrong_with_day,
+    with_clock,
+)
+from recon.files.typing.table_schema import BANK, GATEWAY, LEDGER, ORDERS, SETTLEMENT, TableSchema
+from recon.files.typing.typed_table import read_table
 
 LONDON = ZoneInfo("Europe/London")
 
@@ -103,3 +119,159 @@ def test_a_day_that_many_rows_say_is_read_for_each_of_them() -> None:
     assert list(column.problems) == [row for row, text in enumerate(texts) if text == "today"]
     assert set(column.problems.values()) == set(read("today").problems.values())
     assert column.microseconds.tolist() == read(*ACCEPTED, "", "today").microseconds.tolist() * 100
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("2026-11-19", ""),
+        ("1970-01-01", ""),
+        ("2199-12-31", ""),
+        ("1969-12-31", "is not between the years 1970 and 2199"),
+        ("2200-01-01", "is not between the years 1970 and 2199"),
+        ("2026-02-30", "is no date such as 2026-11-19"),
+        ("19.11.2026", "is no date such as 2026-11-19"),
+    ],
+)
+def test_a_day_is_of_the_calendar_and_can_be_counted_from(text: str, wrong: str) -> None:
+    """What could not be counted from is told, with the bounds."""
+    assert what_is_wrong_with_day(text) == wrong
+
+
+@pytest.mark.parametrize(
+    ("times", "text", "standard"),
+    [
+        ("%d.%m.%Y %H:%M", "20.11.2026 09:30", "2026-11-20T09:30:00"),
+        ("%d.%m.%y", "20.11.26", "2026-11-20T00:00:00"),
+        ("%-m/%-d/%Y %I:%M %p", "3/4/2026 12:05 AM", "2026-03-04T00:05:00"),
+        ("%-m/%-d/%Y %I:%M %p", "3/4/2026 12:05 pm", "2026-03-04T12:05:00"),
+        ("%-m/%-d/%Y %I:%M %p", "3/4/2026 1:05 PM", "2026-03-04T13:05:00"),
+        ("%-m/%-d/%Y %I:%M %p", "3/4/2026 13:05 PM", None),
+        ("%-m/%-d/%Y %I:%M %p", "3/4/2026 0:05 AM", None),
+        ("%b %-d, %Y", "Nov 5, 2026", "2026-11-05T00:00:00"),
+        ("%b %-d, %Y", "Nox 5, 2026", None),
+        ("%-d.%-m.%Y %-H:%M:%S%z", "5.1.2026 7:00:01+0100", "2026-01-05T07:00:01+0100"),
+        ("serial", "46346.395833333336", "2026-11-20T09:30:00.000"),
+        ("serial", "25568", None),
+        ("serial", "20.11.2026", None),
+        ("unix", "1795167000", "2026-11-20T09:30:00+00:00"),
+        ("unix", "1795167000.5", None),
+    ],
+)
+def test_a_time_is_what_its_layout_says_or_nothing(
+    times: str, text: str, standard: str | None
+) -> None:
+    """A cell that is written otherwise is a problem, never another moment."""
+    problems: dict[int, str] = {}
+    cells = pa.array([text, ""], pa.large_string())
+    layout = FileLayout(times=times)
+    read = times_in_standard_form(cells, layout=layout, typed=False, problems=problems)
+    assert read.to_pylist() == [standard or "", ""]
+    assert list(problems) == ([] if standard else [0])
+
+
+def test_a_day_and_its_clock_are_one_time_and_a_date_only_a_day() -> None:
+    """Two columns join by a blank; a column of dates keeps the day as it is written."""
+    days, clocks = pa.array(["20.11.2026", "", "1.1.2026"]), pa.array(["09:30", "10:00", ""])
+    joined = with_clock(days, clocks=clocks)
+    assert joined.to_pylist() == ["20.11.2026 09:30", "", "1.1.2026"]
+    assert days_of(pa.array(["2026-11-20T09:30:00+01:00", ""])).to_pylist() == ["2026-11-20", ""]
+
+
+KINDS = {
+    "ordered_at": (ORDERS, "{n},EUR,10.00,paid,{t}", "order_no,currency,amount,status"),
+    "transaction_date": (
+        GATEWAY,
+        "{n},t{n},EUR,10.00,3000,1,,{t}",
+        "order_no,transaction_id,currency,amount,payment_status,query_result,reference_no",
+    ),
+    "booked_at": (
+        LEDGER,
+        "E{n},{n},capture,EUR,10.00,{t}",
+        "entry_id,order_no,entry_type,currency,amount",
+    ),
+    "settled_on": (
+        SETTLEMENT,
+        "B1,capture,{n},t{n},,EUR,10.00,0.00,10.00,{t}",
+        "batch_id,entry_type,order_no,transaction_id,reference_no,currency,gross,fee,net",
+    ),
+    "booked_on": (
+        BANK,
+        "DE89370400440532013000,1,2026-04-13,2026-04-30,,,{n},2026-04-13,EUR,10.00,{t}",
+        "iban,statement_no,from_date,to_date,opening,closing,entry_no,value_on,currency,amount",
+    ),
+}
+"""Column of a date -> table, a row, the names of its other columns."""
+CONSTANTS = {"merchant_id": "M1", "account_id": "A1"}
+
+
+def read_of_turned_dates(
+    folder: Path, column: str, cells: list[str | date], *, times: str = "", ending: str = "csv"
+) -> dict[int, str]:
+    """Line -> why its row is refused, of a file with these dates."""
+    schema, row, names = KINDS[column]
+    path = folder / f"export.{ending}"
+    grid: list[list[str | date]] = [[*names.split(","), column]]
+    for number, cell in enumerate(cells, start=1):
+        *others, _ = row.format(n=number, t="").split(",")
+        grid.append([*others, cell])
+    if ending == "xlsx":
+        book = openpyxl.Workbook()
+        for line in grid:
+            book.active.append(line)
+        book.save(path)
+    else:
+        with path.open("w", newline="") as out:
+            csv.writer(out).writerows(grid)
+    return _rejects(path, schema=schema, times=times)
+
+
+def _rejects(path: Path, *, schema: TableSchema, times: str) -> dict[int, str]:
+    constants = {name: text for name, text in CONSTANTS.items() if name in schema.names}
+    layout = FileLayout(constants=constants, times=times)
+    table = read_table(path, kind=schema.kind, rules=Rules(), layout=layout, schema=schema)
+    assert len(table.frame) + len(table.rejects) == table.source_file.rows_read
+    return {reject.line: reject.reason for reject in table.rejects}
+
+
+@pytest.mark.parametrize("column", KINDS)
+@pytest.mark.parametrize("text", ["25/04/2026", "4/25/2026"])
+@pytest.mark.parametrize("times", ["", "%-d/%-m/%Y", "%-m/%-d/%Y"])
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_dates_of_day_12_and_below_beside_texts_above_are_refused(
+    column: str, text: str, times: str, ending: str, tmp_path: Path
+) -> None:
+    """3 April in a file of days before months became 4 March; 25 April stayed a text."""
+    cells = [date(2026, 3, 4), text, date(2026, 12, 4)]
+    refused = read_of_turned_dates(tmp_path, column, cells, times=times, ending=ending)
+    assert {2, 4} <= set(refused)
+    if ending == "xlsx" or not times:
+        assert f"beside texts such as {text}" in refused[2]
+        assert "day and month" in refused[2]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [date(2026, 3, 4), date(2026, 12, 4)],
+        [date(2026, 3, 4), date(2026, 3, 25), "25/04/2026"],
+        [date(2026, 3, 4), "5/6/2026"],
+    ],
+)
+def test_dates_that_nothing_speaks_against_are_taken(
+    cells: list[str | date], tmp_path: Path
+) -> None:
+    """A real date above 12 shows that none was turned; so does a text that could have been one."""
+    dates = {at for at, cell in enumerate(cells, start=2) if isinstance(cell, date)}
+    assert not dates & set(read_of_turned_dates(tmp_path, "ordered_at", cells, ending="xlsx"))
+
+
+def test_a_real_date_in_a_file_of_texts_may_be_turned_although_no_text_is_beside_it(
+    tmp_path: Path,
+) -> None:
+    """In the first days of a month every date of the file is one that a spreadsheet turns."""
+    cells = [date(2026, 3, 4), date(2026, 12, 4)]
+    refused = read_of_turned_dates(tmp_path, "settled_on", cells, times="%d/%m/%Y", ending="xlsx")
+    assert list(refused) == [2, 3]
+    assert "and no text as %d/%m/%Y" in refused[2]
+    assert not read_of_turned_dates(tmp_path, "settled_on", cells, times="%Y-%m-%d", ending="xlsx")

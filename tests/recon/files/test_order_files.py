@@ -4,16 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from lxml import etree
 from openpyxl import Workbook
 
 from recon.config.file_layouts import FileLayout, Trailer
 from recon.config.rules import Rules
-from recon.model.errors import SourceUnreadableError
-from tests.recon.files.whole_read import read_order_file
+from recon.files.reader.files import ACTION_COLUMNS
+from recon.matching.frames.sources import ORDER_COLUMNS
+from recon.model.errors import SourceMissingError, SourceUnreadableError
+from tests.recon.files.whole_read import OrderFile, read_order_file
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
 ROW = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z"
@@ -91,6 +95,22 @@ ROWS = [
     ("long_row", "o.csv", f"{HEADER}\n{ROW},x\n", "(row)", "has 8 cells where the header has 7"),
     ("stray_quote", "o.csv", f'{HEADER}\nA"B,x\n', "(row)", "has a quote inside a cell"),
     ("cut_last_line", "o.csv", GOOD[:-1], "(row)", "has no line end, so it may have been cut"),
+    ("blank_merchant", "o.csv", changed("100042,1", ",1"), "merchant_id", "is blank"),
+    ("blank_account", "o.csv", changed("100042001", ""), "account_id", "is blank"),
+    ("spaced_account", "o.csv", changed("100042001", "1000 42"), "account_id", "is not an id"),
+    ("blank_order", "o.csv", changed("A-1", " "), "order_no", "is blank"),
+    ("comma_in_order", "o.csv", changed("A-1", '"A,1"'), "order_no", "is not an order key"),
+    ("right_to_left", "o.csv", changed("A-1", "A\u202e1"), "order_no", "character 2 is U+202E"),
+    ("formula", "o.csv", changed("A-1", "=1+1"), "order_no", "is not an order key"),
+    ("path", "o.csv", changed("A-1", "../A"), "order_no", "is not an order key"),
+    ("sql", "o.csv", changed("A-1", "A';--"), "order_no", "is not an order key"),
+    ("very_long_id", "o.csv", changed("A-1", "A" * 30_000), "order_no", "is not an order key"),
+    ("gold", "o.csv", changed("EUR", "XAU"), "currency", "no minor unit"),
+    ("blank_currency", "o.csv", changed("EUR", ""), "currency", "is blank"),
+    ("comma_in_amount", "o.csv", changed("10.00", '"10,00"'), "amount", "is not an amount"),
+    ("capital_status", "o.csv", changed("paid", "PAID"), "status", "is none of"),
+    ("blank_status", "o.csv", changed("paid", ""), "status", "is blank"),
+    ("blank_time", "o.csv", changed("2026-01-05T10:00:00Z", ""), "ordered_at", "is blank"),
     ("grouped_amount", "o.csv", changed("10.00", "1 000.00"), "amount", "is not an amount such as"),
     ("underscore", "o.csv", changed("10.00", "1_000.00"), "amount", "is not an amount such as"),
     (
@@ -101,6 +121,9 @@ ROWS = [
         "is not an amount such as",
     ),
     ("exponent", "o.csv", changed("10.00", "1e3"), "amount", "is not an amount such as"),
+    ("plus", "o.csv", changed("10.00", "+10.00"), "amount", "is not an amount such as"),
+    ("infinite", "o.csv", changed("10.00", "inf"), "amount", "is not an amount such as"),
+    ("leading_zeros", "o.csv", changed("10.00", "000123"), "amount", "does not have the decimals"),
     ("not_a_number", "o.csv", changed("10.00", "NaN"), "amount", "is not an amount such as"),
     ("negative", "o.csv", changed("10.00", "-10.00"), "amount", "is not an amount such as"),
     ("few_decimals", "o.csv", changed("10.00", "10.5"), "amount", "does not have the decimals of"),
@@ -109,6 +132,7 @@ ROWS = [
     ("huge_amount", "o.csv", changed("10.00", "9" * 30 + ".00"), "amount", "has more than"),
     ("blank_amount", "o.csv", changed("10.00", ""), "amount", "is blank"),
     ("unknown_currency", "o.csv", changed("EUR", "EUX"), "currency", "EUX"),
+    ("currency_na", "o.csv", changed("EUR", "NA"), "currency", "'NA' is not an ISO 4217 currency"),
     ("lower_currency", "o.csv", changed("EUR", "eur"), "currency", "eur"),
     ("unknown_status", "o.csv", changed("paid", "bezahlt"), "status", "is none of"),
     ("cyrillic_id", "o.csv", changed("A-1", "\u0410-1"), "order_no", "(character 1 is U+0410)"),
@@ -138,6 +162,7 @@ ROWS = [
     ("json_deep", "o.jsonl", line() + "[" * 99_999, "(row)", "is nested deeper than 8"),
     ("json_true", "o.jsonl", line(amount=True), "amount", "'TRUE' is not an amount"),
     ("json_exponent", "o.jsonl", line() + line().replace('"10.00"', "1e1"), "amount", "1e1"),
+    ("json_huge", "o.jsonl", line() + line().replace('"10.00"', "1e309"), "amount", "1e309"),
     ("json_long_id", "o.jsonl", line(order_no=12345678901234567), "order_no", "make it text"),
     ("xml_twice", "o.xml", xml(record() + "<amount>1.00</amount>"), "(row)", "has amount twice"),
     ("xml_mixed", "o.xml", xml("x" + record()), "(row)", "has text between the elements"),
@@ -178,6 +203,8 @@ def test_a_row_that_cannot_be_read_is_refused_by_line_and_column(
     last_row = content.removesuffix("</orders>\n").removesuffix("\n")
     assert reject.line == last_row.count("\n") + 1
     assert CARD not in reject.value + reject.reason
+    assert "\n" not in reject.value + reject.reason
+    assert len(reject.reason) < 400
     assert len(found.orders) == found.source_file.rows_read - 1
 
 
@@ -330,6 +357,12 @@ def test_a_truth_value_is_no_order_key(tmp_path: Path) -> None:
         assert (reject.column, reject.value) == ("order_no", "TRUE")
 
 
+def test_parsers_of_xml_are_those_that_were_judged() -> None:
+    """The workbook library has its safe parser; libxml2 is not older than the one judged."""
+    assert openpyxl.DEFUSEDXML is True
+    assert etree.LIBXML_VERSION >= (2, 11)
+
+
 def test_floats_in_parquet_are_refused_by_column(tmp_path: Path) -> None:
     """Binary fractions are no amounts."""
     path = tmp_path / "o.parquet"
@@ -338,3 +371,84 @@ def test_floats_in_parquet_are_refused_by_column(tmp_path: Path) -> None:
     )
     with pytest.raises(SourceUnreadableError, match="binary fractions in column 'amount'"):
         read_order_file(path, rules=Rules())
+
+
+ORDER_ROWS_HEADER = (
+    "merchant_id,account_id,order_no,currency,amount,status,ordered_at,transaction_id,"
+    "action,action_amount,action_reason,request_id"
+)
+PLAIN = "100042,100042001,A-1,EUR,10.00,paid,2026-01-05T10:00:00Z,T-1,,,,"
+REFUND = "100042,100042001,A-2,EUR,10.00,paid,2026-01-05T10:00:00Z,T-2,refund,2.50,broken,R-1"
+CAPTURE = "100042,100042001,A-3,JPY,1200,authorised,2026-01-05T10:00:00Z,,capture,,,"
+
+
+def read(tmp_path: Path, text: str) -> OrderFile:
+    """An order file of this text."""
+    path = tmp_path / "orders-2026-01-05.csv"
+    path.write_text(text)
+    return read_order_file(path, rules=Rules())
+
+
+def test_orders_and_actions_come_apart(tmp_path: Path) -> None:
+    """Every row is an order; rows with an action are also what the merchant wants done."""
+    found = read(tmp_path, f"{ORDER_ROWS_HEADER}\n{PLAIN}\n{REFUND}\n{CAPTURE}\n")
+    assert found.orders["order_no"].tolist() == ["A-1", "A-2", "A-3"]
+    told = found.actions[["order_no", "action", "action_reason", "request_id", "transaction_id"]]
+    assert told.to_numpy().tolist() == [
+        ["A-2", "refund", "broken", "R-1", "T-2"],
+        ["A-3", "capture", "", "", ""],
+    ]
+    assert found.actions["action_amount"].tolist() == [250, pd.NA]
+    assert found.actions["line"].tolist() == [3, 4]
+    assert set(found.actions["source"]) == {"orders-2026-01-05.csv"}
+
+
+def test_frames_have_the_columns_and_types_of_the_contract(tmp_path: Path) -> None:
+    """Orders are what the engine reads; amounts are whole numbers."""
+    found = read(tmp_path, f"{ORDER_ROWS_HEADER}\n{REFUND}\n")
+    assert {name: str(kind) for name, kind in found.orders.dtypes.items()} == ORDER_COLUMNS
+    assert tuple(found.actions.columns) == ACTION_COLUMNS
+    assert str(found.actions["action_amount"].dtype) == "Int64"
+    assert str(found.actions["amount"].dtype) == "int64"
+
+
+def test_a_file_without_the_columns_of_actions_has_none(tmp_path: Path) -> None:
+    """A plain order file is an order file."""
+    names = ",".join(ORDER_ROWS_HEADER.split(",")[:8])
+    found = read(tmp_path, f"{names}\n{','.join(PLAIN.split(',')[:8])}\n")
+    assert (len(found.orders), len(found.actions)) == (1, 0)
+
+
+def test_a_last_line_that_may_be_cut_is_not_taken(tmp_path: Path) -> None:
+    """Without its line end the last row could be a longer one; the others are read."""
+    found = read(tmp_path, f"{ORDER_ROWS_HEADER}\n{PLAIN}\n{REFUND}")
+    (reject,) = found.rejects
+    assert (reject.line, reject.order_no) == (3, "A-2")
+    assert "has no line end" in reject.reason
+    assert found.orders["order_no"].tolist() == ["A-1"]
+    assert found.actions.empty
+
+
+def test_a_bad_action_rejects_its_row_only(tmp_path: Path) -> None:
+    """Nothing of a row is taken whose action cannot be meant so; its key is kept."""
+    found = read(tmp_path, f"{ORDER_ROWS_HEADER}\n{PLAIN}\n{REFUND.replace('2.50', '25.00')}\n")
+    (reject,) = found.rejects
+    assert (reject.column, reject.order_no, reject.value) == ("action_amount", "A-2", "25.00")
+    counts = found.source_file
+    assert (counts.rows_read, counts.rows_accepted, counts.rows_rejected) == (2, 1, 1)
+
+
+def test_local_times_follow_the_zone(tmp_path: Path) -> None:
+    """The zone of the layout is that of times without an offset."""
+    path = tmp_path / "orders.csv"
+    path.write_text(f"{ORDER_ROWS_HEADER}\n{PLAIN.replace('00Z', '00')}\n")
+    found = read_order_file(path, rules=Rules(), layout=FileLayout(zone="Asia/Hong_Kong"))
+    assert found.orders["ordered_at"][0].hour == 2
+
+
+def test_what_is_no_order_file_is_refused(tmp_path: Path) -> None:
+    """An absent file and one with other columns end in different sentences."""
+    with pytest.raises(SourceMissingError):
+        read_order_file(tmp_path / "none.csv", rules=Rules())
+    with pytest.raises(SourceUnreadableError, match="lacks the columns merchant_id, account_id"):
+        read(tmp_path, "order,price\n1,2\n")

@@ -1,0 +1,370 @@
+import csv
+import hashlib
+import io
+import os
+import random
+import socket
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from openpyxl import Workbook
+
+from recon.config.file_layouts import FileLayout
+from recon.files.formats import format_limits, named_bytes
+from recon.files.formats.json_text import read_json_object
+from recon.files.formats.named_bytes import FileBytes, read_bytes
+from recon.files.formats.raw_reader import TOLD_COLUMNS, raw_of, read_raw
+from recon.files.formats.raw_table import RawTable
+from recon.model.errors import SourceMissingError, SourceUnreadableError
+from recon.privacy.shown_text import defused
+
+
+@pytest.mark.parametrize("name", ["orders.txt", "orders", "orders.csv.gz", "orders.xls", ".csv"])
+def test_a_format_that_is_not_known_is_refused(tmp_path: Path, name: str) -> None:
+    """The ending of a name decides the format; other endings are told what is read."""
+    path = tmp_path / name
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(SourceUnreadableError, match=r"does not end in \.csv, \.xlsx, \.parquet"):
+        read_raw(path, wanted=frozenset("ab"))
+
+
+def test_endings_may_be_capitals(tmp_path: Path) -> None:
+    """Windows writes ORDERS.CSV."""
+    path = tmp_path / "ORDERS.CSV"
+    path.write_text("a,b\n1,2\n")
+    assert read_raw(path, wanted=frozenset("ab")).rows_read == 1
+
+
+def test_an_absent_file_of_an_unknown_format_is_absent(tmp_path: Path) -> None:
+    """That there is no such file is told before what its name might mean."""
+    with pytest.raises(SourceMissingError, match="does not exist"):
+        read_raw(tmp_path / "orders", wanted=frozenset("ab"))
+
+
+def test_the_content_comes_with_its_hash(tmp_path: Path) -> None:
+    """The hash is that of the very bytes that are read."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"abc")
+    file = read_bytes(path)
+    assert (file.content, file.sha256) == (b"abc", hashlib.sha256(b"abc").hexdigest())
+
+
+def test_an_absent_file_is_the_callers_mistake(tmp_path: Path) -> None:
+    """A file that does not exist ends with the exit code of wrong usage."""
+    with pytest.raises(SourceMissingError, match=r"none\.csv does not exist") as told:
+        read_bytes(tmp_path / "none.csv")
+    assert told.value.exit_code == 2
+
+
+def test_a_name_that_no_file_can_have_is_missing() -> None:
+    """A NUL in a name is told as such, not as a crash."""
+    with pytest.raises(SourceMissingError, match="not a file name"):
+        read_bytes(Path("a\0b.csv"))
+
+
+def test_a_name_longer_than_the_file_system_allows_is_refused(tmp_path: Path) -> None:
+    """A name that cannot exist is refused with what the system says of it."""
+    with pytest.raises(SourceUnreadableError, match="cannot be opened"):
+        read_bytes(tmp_path / ("x" * 300))
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "socket", "device"])
+def test_only_regular_files_are_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A folder, pipe, link, socket or device is refused at once and never waited for."""
+    path = tmp_path / "orders.csv"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "link":
+        target = tmp_path / "target.csv"
+        target.write_text("a,b\n")
+        path.symlink_to(target)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            monkeypatch.chdir(tmp_path)  # a socket's address is short
+            server.bind("orders.csv")
+    else:
+        path = Path("/dev/null")
+    with pytest.raises(SourceUnreadableError, match=r"regular file|symbolic link|cannot be opened"):
+        read_bytes(path)
+
+
+def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
+    """What may not be read is told with the system's reason."""
+    path = tmp_path / "orders.csv"
+    path.write_text("a")
+    path.chmod(0)
+    if os.access(path, os.R_OK):  # the super-user reads everything
+        assert read_bytes(path).content == b"a"
+        return
+    with pytest.raises(SourceUnreadableError, match="cannot be opened"):
+        read_bytes(path)
+
+
+def test_a_file_above_the_bound_is_not_read(tmp_path: Path) -> None:
+    """The size is bounded before a byte is read."""
+    path = tmp_path / "orders.csv"
+    path.write_bytes(b"x" * 11)
+    with pytest.raises(SourceUnreadableError, match="has 11 bytes; at most 10"):
+        read_bytes(path, bytes_max=10)
+
+
+@pytest.mark.parametrize("change", ["grows", "is replaced", "is removed"])
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """An upload that is still running, or a file put in another's place, is never taken."""
+    path = tmp_path / "orders.csv"
+    path.write_text("first")
+    read = named_bytes._read
+
+    def read_then_change(descriptor: int, *, bytes_max: int) -> bytes:
+        content = read(descriptor, bytes_max=bytes_max)
+        if change == "grows":
+            path.write_text("first and more")
+        elif change == "is replaced":
+            other = tmp_path / "other"
+            other.write_text("secnd")
+            other.replace(path)
+        else:
+            path.unlink()
+        return content
+
+    monkeypatch.setattr(named_bytes, "_read", read_then_change)
+    with pytest.raises(SourceUnreadableError, match="while it was read"):
+        read_bytes(path)
+
+
+def test_numbers_stay_exact(tmp_path: Path) -> None:
+    """No number passes through a binary fraction."""
+    path = tmp_path / "summary.json"
+    path.write_text('{"a": 0.1, "b": 12345678901234567890}')
+    assert read_json_object(path) == {"a": Decimal("0.1"), "b": 12345678901234567890}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"a": NaN}', "has NaN, which is no JSON number"),
+        (b'{"a": 1, "a": 2}', "has a key twice"),
+        (b"[1]", "is not a JSON object"),
+        (b'{"a": "\xff"}', "is not JSON in UTF-8"),
+        (b'{"a": ', "is not JSON in UTF-8"),
+        (b"[" * 100_000, "is not JSON in UTF-8"),
+        (b'{"a": ' + b"1" * 10_000 + b"}", "is not JSON in UTF-8"),
+    ],
+)
+def test_what_is_not_one_strict_object_is_refused(
+    tmp_path: Path, content: bytes, told: str
+) -> None:
+    """Constants, double keys, depth and other shapes end in a sentence, not in a crash."""
+    path = tmp_path / "summary.json"
+    path.write_bytes(content)
+    with pytest.raises(SourceUnreadableError, match=told):
+        read_json_object(path)
+
+
+def read(tmp_path: Path, text: str, *wanted: str) -> RawTable:
+    """These columns of a JSON lines file."""
+    path = tmp_path / "o.jsonl"
+    path.write_text(text)
+    return read_raw(path, wanted=frozenset(wanted))
+
+
+def test_leaves_are_columns_and_numbers_keep_their_digits(tmp_path: Path) -> None:
+    """Deeper objects are reached by a point; blank lines count as lines; null is blank."""
+    text = (
+        '{"id":"A","amount":{"value":10.50}}\n\n{"id":null,"other":true,"amount":{"value":"1"}}\n'
+    )
+    table = read(tmp_path, text, "id", "amount.value")
+    assert table.header == ("id", "amount.value", "other")
+    assert table.columns["id"].to_pylist() == ["A", ""]
+    assert table.columns["amount.value"].to_pylist() == ["10.50", "1"]
+    assert table.numbers["amount.value"].to_pylist() == [True, False]
+    assert table.lines.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("key", ["", " a", "a.b"])
+def test_a_key_that_could_be_another_is_refused(tmp_path: Path, key: str) -> None:
+    """A point in a key would look like a deeper one."""
+    table = read(tmp_path, f'{{"id":1}}\n{{"{key}":1}}\n', "id")
+    (bad,) = table.bad_rows
+    assert (bad.line, bad.text) == (2, f'{{"{key}":1}}')
+
+
+def test_a_line_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line, a value and the number of keys are bounded."""
+    monkeypatch.setattr("recon.files.formats.json_text.JSON_LINE_BYTES_MAX", 40_000)
+    long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
+    table = read(tmp_path, f'{{"id":1}}\n{{"id":"{long}"}}\n{{"id":"{long * 2}"}}\n', "id")
+    assert [bad.reason for bad in table.bad_rows] == [
+        f"has a value of more than {format_limits.CELL_CHARACTERS_MAX} characters",
+        "has more than 40000 bytes",
+    ]
+    keys = ",".join(f'"k{n}":1' for n in range(format_limits.COLUMNS_MAX + 1))
+    with pytest.raises(SourceUnreadableError, match="different names"):
+        read(tmp_path, f"{{{keys}}}\n", "id")
+
+
+def read_of_xml_records(tmp_path: Path, text: str, *wanted: str, record: str = "") -> RawTable:
+    """These columns of an XML file."""
+    path = tmp_path / "o.xml"
+    path.write_text(text)
+    return read_raw(path, wanted=frozenset(wanted), layout=FileLayout(record=record))
+
+
+def test_leaves_and_attributes_are_columns(tmp_path: Path) -> None:
+    """Paths lead down by a slash, attributes have an @, namespaces and comments do not count."""
+    text = (
+        '<o xmlns="urn:x">\n<order id="7"><!-- c --><sum><amount currency="EUR">1.00</amount></sum>'
+        "<note><![CDATA[<b>]]></note></order>\n</o>"
+    )
+    table = read_of_xml_records(tmp_path, text, "@id", "sum/amount", "sum/amount/@currency", "note")
+    assert {name: cells.to_pylist() for name, cells in table.columns.items()} == {
+        "@id": ["7"],
+        "sum/amount": ["1.00"],
+        "sum/amount/@currency": ["EUR"],
+        "note": ["<b>"],
+    }
+    assert table.lines.tolist() == [2]
+
+
+def test_only_records_count_where_one_is_named(tmp_path: Path) -> None:
+    """What stands around the records is not a row, however deep they stand."""
+    orders = "<order><id>1</id></order>\n<order><id>2</id></order>"
+    text = f"<f><head><id>0</id></head>\n<b>{orders}</b></f>"
+    table = read_of_xml_records(tmp_path, text, "id", record="order")
+    assert table.columns["id"].to_pylist() == ["1", "2"]
+    assert table.lines.tolist() == [2, 3]
+
+
+def test_lines_are_right_far_down(tmp_path: Path) -> None:
+    """Line numbers do not end where 16 bits do."""
+    text = "<f>" + "\n" * 70_000 + "<o><id>1</id></o></f>"
+    assert read_of_xml_records(tmp_path, text, "id").lines[-1] == 70_001
+
+
+@pytest.mark.parametrize("text", ["<f>x</f>", "<f><o></f>", "<f></f><f></f>", "<f>&e;</f>", "\x01"])
+def test_what_is_not_well_formed_is_refused(tmp_path: Path, text: str) -> None:
+    """No repair is tried, and an entity that nobody declared is not dropped."""
+    with pytest.raises(SourceUnreadableError, match=r"o\.xml (is not well-formed|has no element)"):
+        read_of_xml_records(tmp_path, text, "id")
+
+
+def test_an_element_has_a_bound(tmp_path: Path) -> None:
+    """Text and different names are bounded."""
+    long = "x" * (format_limits.CELL_CHARACTERS_MAX + 1)
+    table = read_of_xml_records(
+        tmp_path, f"<f><o><id>1</id></o><o><id>{long}</id></o><o/></f>", "id"
+    )
+    assert [bad.reason for bad in table.bad_rows] == [
+        f"has more than {format_limits.CELL_CHARACTERS_MAX} characters in id",
+        "has nothing in it",
+    ]
+    many = "".join(f"<k{n}>1</k{n}>" for n in range(format_limits.COLUMNS_MAX + 1))
+    with pytest.raises(SourceUnreadableError, match="different names"):
+        read_of_xml_records(tmp_path, f"<f><o>{many}</o></f>", "id")
+
+
+FORMULAS = [
+    "=1+1",
+    "+49 30 1234",
+    "-2+3+cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "'=1+1",
+    "a;=HYPERLINK(1)",
+    "a\t@x",
+    "\uff1d1",
+    "|=x",
+]
+
+
+def read_of_mended_cells(folder: Path, *cells: str) -> list[str]:
+    """What our reader makes of a mended file with these cells in one column."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["reason", *TOLD_COLUMNS])
+    writer.writerows([cell, "2", "reason", "x", "y"] for cell in cells)
+    path = folder / "mended-1.csv"
+    path.write_text(out.getvalue())
+    return read_raw(path, wanted={"reason"}).columns["reason"].to_pylist()  # type: ignore[no-any-return] # texts
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_spreadsheet_runs_a_cell_and_ours_reads_it_as_it_was(
+    formula: str, tmp_path: Path
+) -> None:
+    """Behind an apostrophe it is text; read_of_mended_cells back it is what the merchant wrote."""
+    written = defused(formula)
+    assert not any(part[:1] in "=+-@\uff1d" for part in written.replace("\t", ";").split(";"))
+    assert read_of_mended_cells(tmp_path, written) == [formula]
+
+
+@pytest.mark.parametrize("text", ["-5", "-10.50", "12", "O'Neil", "A-1", "a = b", "'quoted'", ""])
+def test_what_is_no_formula_stays(text: str, tmp_path: Path) -> None:
+    """Plain numbers, too, which a person must be able to mend."""
+    assert defused(text) == text
+    assert read_of_mended_cells(tmp_path, text) == [text]
+
+
+def test_every_text_comes_back(tmp_path: Path) -> None:
+    """Whatever apostrophes, signs and separators stand in it."""
+    dice = random.Random(7)
+    signs = "=+-@';|a1 .\uff1d"
+    texts = ["".join(dice.choices(signs, k=dice.randrange(1, 12))).strip() for _ in range(5_000)]
+    assert read_of_mended_cells(tmp_path, *map(defused, texts)) == texts
+
+
+WANTED = frozenset({"a", "b"})
+ROWS = [("x1", Decimal("1.50")), ("x2", Decimal("2.00")), ("x3", Decimal("3.25")), ("x4", None)]
+
+
+def workbook() -> bytes:
+    """A sheet that begins below and beside its corner, with a row that is none."""
+    book, out = Workbook(), io.BytesIO()
+    for place, cell in (("B3", "a"), ("C3", "b"), ("B5", "x1"), ("D6", "beside")):
+        book.active[place] = cell
+    for line, (key, amount) in enumerate(ROWS, start=8):
+        book.active.cell(line, 2, key)
+        book.active.cell(line, 3, amount)
+    book.active["D3"] = "c"
+    book.active["E9"] = "beside"
+    book.save(out)
+    return out.getvalue()
+
+
+def parquet() -> bytes:
+    """A table in row groups of three."""
+    keys, amounts = zip(*ROWS, strict=True)
+    out = pa.BufferOutputStream()
+    table = pa.table({"a": keys, "b": pa.array(amounts, pa.decimal128(9, 2)), "c": keys})
+    pq.write_table(table, out, row_group_size=3)
+    return out.getvalue().to_pybytes()
+
+
+LINES = b'\xef\xbb\xbf{"a": "x1", "b": 1.50}\r\n\n{"c": "\xc3\xa4"}\n[1]\n{"a": "x4", "b": "2"}'
+XML = b"<f>\n<o><a>x1</a></o>\n<o><a>x2</a><b>2</b></o><o/>\n<o><c>1</c></o></f>"
+CASES = {"o.xlsx": workbook(), "o.parquet": parquet(), "o.xml": XML, "o.jsonl": LINES}
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_rows_that_become_columns_in_pieces_are_the_file(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells, line numbers, bad rows and which cells were numbers do not depend on the pieces."""
+    file = FileBytes(Path(name), CASES[name], "")
+    whole = raw_of(file, wanted=WANTED)
+    for module in ("raw_table", "parquet_file"):
+        monkeypatch.setattr(f"recon.files.formats.{module}.ROWS_AT_ONCE", most)
+    pieces = raw_of(file, wanted=WANTED)
+    assert pieces.columns == whole.columns
+    assert pieces.numbers == whole.numbers
+    assert pieces.lines.tolist() == whole.lines.tolist()
+    assert (pieces.bad_rows, pieces.header) == (whole.bad_rows, whole.header)
