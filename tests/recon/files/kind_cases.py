@@ -237,11 +237,12 @@ def _xlsx(chance: random.Random, names: list[str], rows: list[list[str]]) -> byt
     data = f"<sheetData>{''.join(parts)}</sheetData>"
     if chance.random() < 0.02:
         data += data
-    sheet = f'<worksheet xmlns="{MAIN[1:-1]}">{data}</worksheet>'
+    sheet = f'<worksheet xmlns="{SPACE}">{data}</worksheet>'
     text = sheet.encode("utf-8", "surrogatepass")
     if chance.random() < 0.3:
         text = bent(chance, text)
-    content = _zipped(text)
+    strings = "".join(f"<si><t>{text}</t></si>" for text in STRINGS)
+    content = book_of(text, strings=strings)
     return bent(chance, content) if chance.random() < 0.2 else content
 
 
@@ -287,35 +288,46 @@ def _book_cell(chance: random.Random, text: str, *, place: str, faced: float | N
     return f'<c r="{place}" t="inlineStr"><is><t xml:space="preserve">{escape(kept)}</t></is></c>'
 
 
+SPACE = MAIN[1:-1]
+"""The name space of sheets."""
 SCHEMAS = "http://schemas.openxmlformats.org"
 RELATION = f"{SCHEMAS}/officeDocument/2006/relationships"
 RELATIONS = f'<Relationships xmlns="{SCHEMAS}/package/2006/relationships">'
-PARTS = {
-    "[Content_Types].xml": f'<Types xmlns="{SCHEMAS}/package/2006/content-types">'
-    '<Default Extension="rels" '
-    'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-    '<Default Extension="xml" ContentType="application/xml"/></Types>',
-    "_rels/.rels": f'{RELATIONS}<Relationship Id="r1" Type="{RELATION}/officeDocument" '
-    'Target="xl/workbook.xml"/></Relationships>',
-    "xl/workbook.xml": f'<workbook xmlns="{MAIN[1:-1]}" xmlns:r="{RELATION}"><sheets>'
-    '<sheet name="orders" sheetId="1" r:id="r1"/></sheets></workbook>',
-    "xl/_rels/workbook.xml.rels": f'{RELATIONS}<Relationship Id="r1" Type="{RELATION}/worksheet" '
-    f'Target="worksheets/sheet1.xml"/><Relationship Id="r2" Type="{RELATION}/styles" '
-    f'Target="styles.xml"/><Relationship Id="r3" Type="{RELATION}/sharedStrings" '
-    'Target="sharedStrings.xml"/></Relationships>',
-    "xl/sharedStrings.xml": f'<sst xmlns="{MAIN[1:-1]}">'
-    + "".join(f"<si><t>{text}</t></si>" for text in STRINGS)
-    + "</sst>",
-    "xl/styles.xml": f'<styleSheet xmlns="{MAIN[1:-1]}"><cellXfs count="2"><xf numFmtId="0"/>'
-    '<xf numFmtId="22" applyNumberFormat="1"/></cellXfs></styleSheet>',
-}
+STYLES = f"""<styleSheet xmlns="{SPACE}"><cellXfs count="2"><xf numFmtId="0"/>\
+<xf numFmtId="22" applyNumberFormat="1"/></cellXfs></styleSheet>"""
 
 
-def _zipped(sheet: bytes) -> bytes:
+def book_of(sheet: str | bytes, *, strings: str = "", styles: str = STYLES) -> bytes:
+    """A workbook of one sheet, given as its XML; `strings` are the elements of the shared ones."""
+    relations = "".join(
+        f'<Relationship Id="r{at}" Type="{RELATION}/{kind}" Target="{target}"/>'
+        for at, (kind, target) in enumerate(
+            (
+                ("worksheet", "worksheets/sheet1.xml"),
+                ("styles", "styles.xml"),
+                ("sharedStrings", "sharedStrings.xml"),
+            ),
+            start=1,
+        )
+    )
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{SCHEMAS}/package/2006/content-types">'
+        '<Default Extension="rels" '
+        'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+        '<Default Extension="xml" ContentType="application/xml"/></Types>',
+        "_rels/.rels": f'{RELATIONS}<Relationship Id="r1" Type="{RELATION}/officeDocument" '
+        'Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{SPACE}" xmlns:r="{RELATION}"><sheets>'
+        '<sheet name="orders" sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f"{RELATIONS}{relations}</Relationships>",
+        "xl/sharedStrings.xml": f'<sst xmlns="{SPACE}">{strings}</sst>',
+        "xl/styles.xml": styles,
+        SHEET: sheet,
+    }
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as book:
-        for name, text in {**PARTS, SHEET: sheet}.items():
-            book.writestr(zipfile.ZipInfo(name), text)
+        for name, text in parts.items():
+            book.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
     return out.getvalue()
 
 

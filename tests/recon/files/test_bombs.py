@@ -1,7 +1,6 @@
 """Small files that stand for gigabytes: each is refused by name, in little memory."""
 
 import io
-import zipfile
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,40 +16,19 @@ from recon.files.reader.door import MIB, SMALL_BYTES, Ending
 from recon.files.typing.table_schema import schema_of
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
+from tests.recon.files.kind_cases import SPACE, book_of
 
 PEAK_MIB_MAX = 512
 """Of the process that reads one of these files, with all that it had before."""
 MILLISECONDS_MAX = 20_000
 NAMES = ("merchant_id", "account_id", "order_no", "currency", "amount", "status", "ordered_at")
 HEADER = ",".join(NAMES) + "\n"
-MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-SCHEMAS = "http://schemas.openxmlformats.org"
-RELATION = f"{SCHEMAS}/officeDocument/2006/relationships"
 
 
 def book(rows: str, *, strings: str = "") -> bytes:
     """A workbook of these rows and shared strings."""
-    related = "".join(
-        f'<Relationship Id="r{at}" Type="{RELATION}/{kind}" Target="{target}"/>'
-        for at, kind, target in (
-            (1, "worksheet", "worksheets/sheet1.xml"),
-            (2, "sharedStrings", "sharedStrings.xml"),
-        )
-    )
-    space = f'xmlns="{SCHEMAS}/package/2006/relationships"'
-    parts = {
-        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{RELATION}"><sheets>'
-        '<sheet name="orders" sheetId="1" r:id="r1"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f"<Relationships {space}>{related}</Relationships>",
-        "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{strings}</sst>',
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{MAIN}"><sheetData>{rows}</sheetData>'
-        "</worksheet>",
-    }
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return out.getvalue()
+    sheet = f'<worksheet xmlns="{SPACE}"><sheetData>{rows}</sheetData></worksheet>'
+    return book_of(sheet, strings=strings)
 
 
 def cells(number: int, inside: str) -> str:

@@ -1,6 +1,7 @@
 """Classes of bad order files: what each is told, and that nothing of it is taken by mistake."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,20 +52,12 @@ def changed(old: str, new: str) -> str:
 
 WHOLE = [
     ("empty", "o.csv", "", "is empty: it has not even a header"),
-    ("blank_lines_only", "o.csv", "\n\n", "is empty: it has not even a header"),
-    ("utf16", "o.csv", GOOD.encode("utf-16"), "is UTF-16 (bytes 0 and 1 say so); save it as UTF-8"),
-    ("latin1", "o.csv", GOOD.replace("A-1", "Ä").encode("latin1"), "byte 83 on line 2 is 0xc4"),
-    ("nul", "o.csv", GOOD.replace("10.00", "1\x000"), "has a NUL at byte"),
     ("zip_named_csv", "o.csv", b"PK\x03\x04rest", "is not CSV but a zip archive"),
     ("gzip", "o.csv", b"\x1f\x8b\x08rest", "is not CSV but gzip; unpack it first"),
+    ("parquet_named_csv", "o.csv", b"PAR1rest", "is not CSV but a Parquet file"),
+    ("office_named_csv", "o.csv", b"\xd0\xcf\x11\xe0rest", "is not CSV but an old or encrypted"),
     ("pdf", "o.csv", b"%PDF-1.7", "is not CSV but a PDF"),
-    ("semicolons", "o.csv", GOOD.replace(",", ";"), "separates its columns by ';'"),
     ("lacks_column", "o.csv", GOOD.replace(",amount", ",sum"), "lacks the column amount"),
-    ("column_twice", "o.csv", GOOD.replace("status", "amount"), "one name for columns 5 and 6"),
-    ("nameless_column", "o.csv", GOOD.replace(",status", ","), "has no name for column 6"),
-    ("open_quote", "o.csv", f'{GOOD}"100042,x\n', "has a quote on line 3 that is never closed"),
-    ("text_behind_quote", "o.csv", f'{HEADER}\n"1"2,b\n', "behind a closing quote on line 2"),
-    ("lone_return", "o.csv", GOOD.replace("\n", "\r", 1), "carriage return without a line feed"),
     ("unknown_ending", "o.txt", GOOD, "does not end in .csv"),
     ("xlsx_not_zip", "o.xlsx", GOOD, "o.xlsx is not"),
     ("old_excel", "o.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "o.xlsx is"),
@@ -208,58 +201,42 @@ def test_a_row_that_cannot_be_read_is_refused_by_line_and_column(
     assert len(found.orders) == found.source_file.rows_read - 1
 
 
-CONTROLLED = [
-    ("rows", "N;2;20,00", "declares 3 rows and has 2", "N;3;20,00"),
-    ("sum", "N;2;20,00", "declares 20,01 EUR and its rows have 20.00", "N;2;20,01"),
-    ("sign", "N;2;20,00", "declares a sum that cannot be read", "N;2;20.00"),
-    ("word", "N;2;20,00", "does not end with a record 'N'", "M;2;20,00"),
-    ("no_number", "N;2;20,00", "declares '2x' rows, which is no number", "N;2x;20,00"),
-    ("short", "N;2;20,00", "has only 2 cells in its last record", "N;2"),
-]
-
-
-@pytest.mark.parametrize(("right", "told", "wrong"), [row[1:] for row in CONTROLLED])
-def test_a_trailer_proves_the_whole_file(tmp_path: Path, right: str, told: str, wrong: str) -> None:
-    """Rows and sum must be those of the trailer; a file with other figures is refused whole."""
-    layout = FileLayout(
-        delimiter=";", decimal_sign=",", trailer=Trailer(word="N", rows=2, amount=3)
-    )
-    row = ROW.replace("10.00", "10;00").replace(",", ";").replace("10;00;paid", "10,00;paid")
-    body = f"{HEADER.replace(',', ';')}\n{row}\n{row.replace('A-1', 'A-2')}\n"
-    path = tmp_path / "o.csv"
-    path.write_text(f"{body}{right}\n")
-    assert len(read_order_file(path, rules=Rules(), layout=layout).orders) == 2
-    path.write_text(f"{body}{wrong}\n")
-    with pytest.raises(SourceUnreadableError) as refused:
-        read_order_file(path, rules=Rules(), layout=layout)
-    assert told in str(refused.value)
+AT_FIRST = Trailer(word="N", rows=2, amount=3)
+BEHIND = Trailer(word="Total", place=3, rows=4, amount=5)
 
 
 @pytest.mark.parametrize(
-    ("last", "told"),
+    ("trailer", "last", "told"),
     [
-        (",,Total,2,20.00,,", ""),
-        (",,Total,2,20.01,,", "declares 20.01 EUR and its rows have 20.00"),
-        (",,Total,3,20.00,,", "declares 3 rows and has 2"),
-        ("Total,,,2,20.00,,", "does not end with a record 'Total'"),
-        ("100042,,Total,2,20.00,,", "does not end with a record 'Total'"),
-        (",Total,,2,20.00,,", "does not end with a record 'Total'"),
-        (",", "does not end with a record 'Total'"),
+        (AT_FIRST, "N,2,20.00", ""),
+        (AT_FIRST, "N,3,20.00", "declares 3 rows and has 2"),
+        (AT_FIRST, "N,2,20.01", "declares 20.01 EUR and its rows have 20.00"),
+        (AT_FIRST, "N,2,20:00", "declares a sum that cannot be read"),
+        (AT_FIRST, "N,2,", "declares a sum that cannot be read"),
+        (AT_FIRST, "M,2,20.00", "does not end with a record 'N'"),
+        (AT_FIRST, "N,2x,20.00", "declares '2x' rows, which is no number"),
+        (AT_FIRST, "N,2", "has only 2 cells in its last record"),
+        (BEHIND, ",,Total,2,20.00,,", ""),
+        (BEHIND, ",,Total,2,20.01,,", "declares 20.01 EUR and its rows have 20.00"),
+        (BEHIND, ",,Total,3,20.00,,", "declares 3 rows and has 2"),
+        (BEHIND, "Total,,,2,20.00,,", "does not end with a record 'Total'"),
+        (BEHIND, "100042,,Total,2,20.00,,", "does not end with a record 'Total'"),
+        (BEHIND, ",Total,,2,20.00,,", "does not end with a record 'Total'"),
+        (BEHIND, ",", "does not end with a record 'Total'"),
     ],
 )
-def test_the_word_of_a_trailer_may_stand_behind_blanks(
-    tmp_path: Path, last: str, told: str
+def test_a_trailer_proves_the_whole_file(
+    trailer: Trailer, last: str, told: str, tmp_path: Path
 ) -> None:
-    """Below the column of order numbers, say; a record with something before it is none."""
-    layout = FileLayout(trailer=Trailer(word="Total", place=3, rows=4, amount=5))
+    """Rows and sum must be those of the trailer; its word may stand behind blanks."""
+    layout = FileLayout(trailer=trailer)
     path = tmp_path / "o.csv"
     path.write_text(f"{HEADER}\n{ROW}\n{ROW.replace('A-1', 'A-2')}\n{last}\n")
     if not told:
         assert len(read_order_file(path, rules=Rules(), layout=layout).orders) == 2
         return
-    with pytest.raises(SourceUnreadableError) as refused:
+    with pytest.raises(SourceUnreadableError, match=re.escape(told)):
         read_order_file(path, rules=Rules(), layout=layout)
-    assert told in str(refused.value)
 
 
 @pytest.mark.parametrize(

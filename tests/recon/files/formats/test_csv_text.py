@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recon.config.file_layouts import STANDARD, FileLayout, Trailer
 from recon.files.formats import format_limits
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.formats.raw_reader import raw_of, read_raw
+from recon.files.formats.raw_reader import raw_of
 from recon.files.formats.raw_table import RawTable
 from recon.model.errors import SourceUnreadableError
 
@@ -168,23 +168,6 @@ def test_more_rows_than_the_bound_are_refused(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(SourceUnreadableError, match="more than 3 rows"):
         read("a,b\n" + "1,2\n" * 5)
     assert format_limits.ROWS_MAX == 1_000_000
-
-
-DISGUISED = {
-    "a zip": (b"PK\x03\x04rest", "is not CSV but a zip archive"),
-    "parquet": (b"PAR1rest", "is not CSV but a Parquet file"),
-    "gzip": (b"\x1f\x8brest", "is not CSV but gzip"),
-    "old office": (b"\xd0\xcf\x11\xe0rest", "is not CSV but an old or encrypted Office file"),
-    "pdf": (b"%PDF-1.7", "is not CSV but a PDF"),
-    "nothing": (b"", "is empty"),
-}
-
-
-@pytest.mark.parametrize(("content", "told"), DISGUISED.values(), ids=DISGUISED)
-def test_a_csv_by_name_only_is_refused(order_csv: Write, content: bytes, told: str) -> None:
-    """What the first bytes say wins over the name, and the message tells it."""
-    with pytest.raises(SourceUnreadableError, match=told):
-        read_raw(order_csv(content), wanted=ABC)
 
 
 class NotCsvError(Exception):

@@ -27,9 +27,10 @@ from recon.files.formats.xlsx_book import (
 from recon.files.typing.typed_table import read_table
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
+from tests.recon.files.kind_cases import SPACE, book_of
+from tests.recon.files.strict_reader import SHEET
 
 ABC = frozenset("abc")
-SHEET = "xl/worksheets/sheet1.xml"
 RELATIONS = "xl/_rels/workbook.xml.rels"
 
 
@@ -84,14 +85,12 @@ def far_off(column: str) -> bytes:
 
 def workbook_part(rows: str) -> bytes:
     """The XML of one more sheet."""
-    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    text = f'<worksheet xmlns="{space}"><sheetData>{rows}</sheetData></worksheet>'
+    text = f'<worksheet xmlns="{SPACE}"><sheetData>{rows}</sheetData></worksheet>'
     return text.encode()
 
 
 def with_strings(strings: str, *, cell: bytes, at: str = "xl/sharedStrings.xml") -> bytes:
     """A workbook with shared strings, and a first cell of the second row."""
-    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
     relation = f'<Relationship Id="rS" Type="{kind}" Target="/{at}"/></Relationships>'
 
@@ -100,7 +99,7 @@ def with_strings(strings: str, *, cell: bytes, at: str = "xl/sharedStrings.xml")
             return text.replace(b"</Relationships>", relation.encode())
         return re.sub(rb'<c r="A2".*?</c>', lambda _: cell, text) if name == SHEET else text
 
-    text = f'<sst xmlns="{space}">{strings}</sst>'
+    text = f'<sst xmlns="{SPACE}">{strings}</sst>'
     return repacked(PLAIN, add={at: text.encode()}, edit=edit)
 
 
@@ -325,48 +324,24 @@ def test_an_amount_of_more_digits_than_a_number_holds_is_refused(
     assert [reject.column for reject in table.rejects] == ["amount"] * (1 - len(amounts))
 
 
-PART = "xl/worksheets/sheet1.xml"
-MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 XLSX_CELLS_ROWS = (
-    '<row r="1" spans="1:3"><c r="A1" t="s"><v>0</v></c><c r="B1" s="1"><v>1</v></c></row>'
+    '<row r="1" spans="1:3"><c r="A1" t="s"><v>0</v></c><c r="B1" s="0"><v>1</v></c></row>'
     '<row r="7"><c r="C7" t="inlineStr"><is><t>a &gt; b</t></is></c><c r="AB7" t="b"/></row>'
 )
 SAID = [(1, ["zero", "1"]), (7, ["", "", "a > b"])]
-RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 
 
 def sheet(rows: str = XLSX_CELLS_ROWS, prefix: str = "") -> bytes:
     """The XML of a sheet."""
-    space = f'xmlns{":" if prefix else ""}{prefix.rstrip(":")}="{MAIN}"'
+    space = f'xmlns{":" if prefix else ""}{prefix.rstrip(":")}="{SPACE}"'
     text = f'<cols><col min="1"/></cols><sheetData>{rows}</sheetData></worksheet>'
     text = re.sub(r"<(/?)(?=[A-Za-z])", rf"<\1{prefix}", text)
     return f"<{prefix}worksheet {space}>{text}".encode()
 
 
-def book(text: bytes, *, strings: str = "<si><t>zero</t></si>") -> bytes:
-    """A workbook of one sheet."""
-    kinds = {"worksheet": "worksheets/sheet1.xml", "sharedStrings": "sharedStrings.xml"}
-    relations = "".join(
-        f'<Relationship Id="r{at}" Type="{RELATION}/{kind}" Target="{target}"/>'
-        for at, (kind, target) in enumerate(kinds.items())
-    )
-    parts = {
-        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{RELATION}"><sheets>'
-        '<sheet name="o" sheetId="1" r:id="r0"/></sheets></workbook>',
-        "xl/_rels/workbook.xml.rels": f"<Relationships xmlns='urn:p'>{relations}</Relationships>",
-        "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{strings}</sst>',
-        PART: text,
-    }
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, part in parts.items():
-            archive.writestr(name, part)
-    return out.getvalue()
-
-
 def said(text: bytes, *, strings: str = "<si><t>zero</t></si>") -> list[tuple[int, list[str]]]:
     """Number and cells of every row with content."""
-    file = FileBytes(Path("o.xlsx"), book(text, strings=strings), "")
+    file = FileBytes(Path("o.xlsx"), book_of(text, strings=strings), "")
     return sheet_texts(file, rows_max=10_000)
 
 
@@ -434,13 +409,13 @@ def test_a_cell_that_stands_nowhere_is_refused(old: str, new: str, told: str) ->
     assert rows != XLSX_CELLS_ROWS
     with pytest.raises(SourceUnreadableError) as refused:
         said(sheet(rows))
-    assert str(refused.value).startswith(f"o.xlsx is a damaged workbook: in {PART}, {told}")
+    assert str(refused.value).startswith(f"o.xlsx is a damaged workbook: in {SHEET}, {told}")
     assert str(refused.value).endswith("; save it again")
 
 
 def test_a_sheet_of_another_name_space_is_refused() -> None:
     """What only looks like a sheet is none, and both name spaces of the format are."""
-    strict = sheet().replace(MAIN.encode(), b"http://purl.oclc.org/ooxml/spreadsheetml/main")
+    strict = sheet().replace(SPACE.encode(), b"http://purl.oclc.org/ooxml/spreadsheetml/main")
     assert said(strict) == SAID
     with pytest.raises(SourceUnreadableError, match=r"holds 'http://sch3mas.* and no sheet"):
         said(sheet().replace(b"schemas", b"sch3mas"))
@@ -450,13 +425,13 @@ def test_every_type_of_the_format_is_known() -> None:
     """ECMA-376 names seven types of cells."""
     cells = "".join(f'<c r="{chr(65 + at)}1" t="{t}"/>' for at, t in enumerate(sorted(CELL_TYPES)))
     assert len(CELL_TYPES) == 7
-    refuse_unfit_archive(book(sheet(f'<row r="1">{cells}</row>')), name="o.xlsx")
+    refuse_unfit_archive(book_of(sheet(f'<row r="1">{cells}</row>')), name="o.xlsx")
 
 
 @pytest.mark.parametrize("text", [b"", b"<a>", b"<a>\x01</a>", b"<a>\xff</a>", b"<a/><b/>"])
 def test_a_part_that_is_no_xml_is_refused(text: bytes) -> None:
     """Cut parts, control characters and bytes that are no UTF-8 are told."""
-    for read in (said, lambda content: refuse_unfit_archive(book(content), name="o.xlsx")):
+    for read in (said, lambda content: refuse_unfit_archive(book_of(content), name="o.xlsx")):
         with pytest.raises(SourceUnreadableError, match=r"is not well-formed XML \("):
             read(text)
 
@@ -541,7 +516,7 @@ def test_rows_that_no_reader_would_count_are_refused(text: bytes, told: str) -> 
 def test_a_formula_in_a_form_needs_no_value() -> None:
     """A workbook that people fill in is read for its formulas; all others need their values."""
     text = sheet(CELL.format("><f>1+1</f>"))
-    refuse_unfit_archive(book(text), name="o.xlsx")
+    refuse_unfit_archive(book_of(text), name="o.xlsx")
     with pytest.raises(SourceUnreadableError, match="never calculated in cell A1"):
         said(text)
 
@@ -571,12 +546,12 @@ def test_shared_strings_of_another_shape_are_refused(inside: str, told: str) -> 
 def test_a_sheet_that_says_one_string_too_often_is_refused() -> None:
     """A short file may stand for gigabytes of text."""
     cells = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(1, 2_051))
-    content = book(sheet(cells), strings=f"<si><t>{'a' * CELL_CHARACTERS_MAX}</t></si>")
+    content = book_of(sheet(cells), strings=f"<si><t>{'a' * CELL_CHARACTERS_MAX}</t></si>")
     with pytest.raises(SourceUnreadableError, match="more than 67108864 characters"):
         raw_of(FileBytes(Path("o.xlsx"), content, ""), wanted=EveryColumn())
 
 
-STYLES = f"""<styleSheet xmlns="{MAIN}"><numFmts><numFmt numFmtId="164" formatCode="[h]:mm"/>
+STYLES = f"""<styleSheet xmlns="{SPACE}"><numFmts><numFmt numFmtId="164" formatCode="[h]:mm"/>
 <numFmt numFmtId="165" formatCode='#,##0.00 "days"'/><numFmt numFmtId="166" formatCode="dd/mm/yy"/>
 </numFmts><cellXfs><xf/><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/>
 <xf numFmtId="166"/><xf numFmtId="46"/></cellXfs></styleSheet>"""
@@ -600,10 +575,8 @@ STYLES = f"""<styleSheet xmlns="{MAIN}"><numFmts><numFmt numFmtId="164" formatCo
 )
 def test_a_number_is_a_date_where_its_format_says_so(style: int, value: str, text: str) -> None:
     """A format of hours that go on, or a letter in quotes, makes no date."""
-    out = io.BytesIO(book(sheet(f'<row r="1"><c r="A1" s="{style}"><v>{value}</v></c></row>')))
-    with zipfile.ZipFile(out, "a") as archive:
-        archive.writestr("xl/styles.xml", STYLES)
-    file = FileBytes(Path("o.xlsx"), out.getvalue(), "")
+    cell = f'<row r="1"><c r="A1" s="{style}"><v>{value}</v></c></row>'
+    file = FileBytes(Path("o.xlsx"), book_of(sheet(cell), styles=STYLES), "")
     assert sheet_texts(file, rows_max=1) == [(1, [text])]
 
 
@@ -617,61 +590,29 @@ def saved(path: Path, *rows: list[Any]) -> Path:
     return path
 
 
-def test_cells_come_with_their_types(tmp_path: Path) -> None:
-    """Text, numbers, days and blanks are what the sheet says."""
-    path = saved(tmp_path / "f.xlsx", ["x", 7, date(2026, 11, 21), True])
-
+def test_a_form_says_what_people_wrote(tmp_path: Path) -> None:
+    """Text, numbers, days and truths; of a formula itself, not what a program computed for it."""
+    path = saved(tmp_path / "f.xlsx", ["x", 7, date(2026, 11, 21), True, "=1+1"])
     (row,) = read_form(path, titles=("Form",)).sheets["Form"]
-
-    assert [cell.value for cell in row] == ["x", 7, date(2026, 11, 21), True]
-
-
-def test_a_formula_is_given_as_a_formula(tmp_path: Path) -> None:
-    """What a program computed for a formula is not what a person wrote."""
-    path = saved(tmp_path / "f.xlsx", ["=1+1"])
-
-    assert read_form(path, titles=("Form",)).sheets["Form"][0][0] == FormCell(
-        "=1+1", is_formula=True
-    )
-
-
-def test_a_missing_sheet_is_named(tmp_path: Path) -> None:
-    """A workbook that is not ours is refused with what it lacks."""
-    path = saved(tmp_path / "f.xlsx", ["x"])
-
+    assert [cell.value for cell in row[:4]] == ["x", 7, date(2026, 11, 21), True]
+    assert row[4] == FormCell("=1+1", is_formula=True)
     with pytest.raises(SourceUnreadableError, match="'Breaks'"):
         read_form(path, titles=("Breaks",))
 
 
-def test_macros_are_refused(tmp_path: Path) -> None:
-    """A workbook with a program in it is not opened."""
-    import zipfile
-
-    path = saved(tmp_path / "f.xlsx", ["x"])
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("xl/vbaProject.bin", b"x")
-
-    with pytest.raises(SourceUnreadableError, match="macros"):
-        read_form(path, titles=("Form",))
-
-
-def test_a_document_type_is_refused(tmp_path: Path) -> None:
-    """No part of a workbook needs a DOCTYPE."""
-    import zipfile
-
-    path = saved(tmp_path / "f.xlsx", ["x"])
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("xl/more.xml", b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')
-
-    with pytest.raises(SourceUnreadableError, match="document type"):
-        read_form(path, titles=("Form",))
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no zip", b"name,amount\n"])
-def test_what_is_no_workbook_is_refused(tmp_path: Path, content: bytes) -> None:
-    """Bytes that are no workbook end in a sentence, never in a traceback."""
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (repacked(PLAIN, add={"xl/vbaProject.bin": b"x"}), "macros"),
+        (repacked(PLAIN, add={"xl/more.xml": b"<!DOCTYPE a><a/>"}), "document type"),
+        *((content, r"f\.xlsx") for content in (b"", b"PK\x03\x04 no zip", b"name,amount\n")),
+    ],
+)
+def test_a_form_that_is_no_plain_workbook_is_refused(
+    content: bytes, told: str, tmp_path: Path
+) -> None:
+    """Before any other library opens it."""
     path = tmp_path / "f.xlsx"
     path.write_bytes(content)
-
-    with pytest.raises(SourceUnreadableError, match=r"f\.xlsx"):
+    with pytest.raises(SourceUnreadableError, match=told):
         read_form(path, titles=("Form",))
