@@ -18,6 +18,11 @@ from recon.gateway_client import (
 from tests.recon.gateway_client.played import Player
 
 
+def interface_with(tables: dict[str, dict[str, Any]], **profile: object) -> GatewayInterface:
+    """The shipped interface with a gateway's own keys of profiles.toml."""
+    return GatewayInterface.of(**tables | {"profiles": tables["profiles"] | {"user": profile}})
+
+
 @pytest.fixture(scope="session")
 def tables() -> dict[str, dict[str, Any]]:
     """The three files as they ship."""

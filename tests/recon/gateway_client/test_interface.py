@@ -30,6 +30,7 @@ from recon.gateway_client import (
 )
 from recon.gateway_client.documents import element_texts, xml_root
 from recon.gateway_client.interface import same_signature
+from tests.recon.gateway_client.conftest import interface_with
 from tests.recon.gateway_client.sample_payments import (
     TODAY,
     apm_payment,
@@ -102,12 +103,6 @@ def test_an_unknown_profile_is_refused(tables: dict[str, Any]) -> None:
 ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("10.00"))
 
 
-def interface_with(tables: dict[str, dict[str, Any]], **amounts: object) -> GatewayInterface:
-    """The shipped interface, with a gateway's own way to write amounts."""
-    user = {"user": {"amounts": amounts}}
-    return GatewayInterface.of(**tables | {"profiles": tables["profiles"] | user})
-
-
 @pytest.mark.parametrize(
     ("currency", "decimals"),
     [("EUR", 2), ("JPY", 2), ("KWD", 3), ("CLF", 4), ("XQZ", None), ("XAU", None), ("eur", None)],
@@ -137,7 +132,7 @@ def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
     written: str,
 ) -> None:
     """An amount goes out as it is configured, any other number of decimals does not."""
-    interface = interface_with(tables, **amounts)
+    interface = interface_with(tables, amounts=amounts)
     account = replace(account, interface=interface)
     row = replace(ROW, currency=currency, amount=Decimal(written))
     prepared = prepare("capture", [row], account=account)
@@ -199,7 +194,7 @@ def test_a_wrong_table_of_decimals_is_refused_by_name(
     tables: dict[str, dict[str, Any]], amounts: dict[str, object], says: str
 ) -> None:
     with pytest.raises(InterfaceError, match=says):
-        interface_with(tables, **amounts)
+        interface_with(tables, amounts=amounts)
 
 
 @pytest.mark.parametrize(
@@ -302,60 +297,16 @@ IDS: dict[str, Any] = {"currency": "EUR", "amount": Decimal("10.36")}
 TWO = ("1379868618653958144", "1379868618653958145")
 
 EXAMPLES = {
-    "retrievalTrans": (
-        "100042100042001sandbox",
-        "96eaf173daed21fe05c2185bd38541dc87ef0e70008e6c9e0cb0bf0df1cbf16e",
-    ),
-    "retrievalRefund": (
-        "100042100042001sandbox",
-        "96eaf173daed21fe05c2185bd38541dc87ef0e70008e6c9e0cb0bf0df1cbf16e",
-    ),
-    "capture": (
-        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
-        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
-    ),
-    "cancel": (
-        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
-        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
-    ),
-    "review": (
-        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
-        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
-    ),
-    "refund": (
-        f"100042100042001{TWO[0]}{TWO[1]}sandbox",
-        "2ddb39f5f379e01bf5698b524bebdb41237172df1bda1e59337fd4c599a67b47",
-    ),
-    "payout": (
-        "1000421000420017b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11EUR250.00sandbox",
-        "0ec3d4189a34f0023137e14a5979ac12c5cbe73fd077049f57a3fe45658c4d50",
-    ),
-    "cancelsubscription": (
-        "100042100042001R1Goldplansandbox",
-        "160e4558f35e08715b0ed157ba55ec639a917eb3b9e0afa7904ac7cbbf01576c",
-    ),
-    "authorise_card": (
-        "100042100042001SO-1EUR42.50AnaExample4111111111111111202611917ana@example.testsandbox",
-        "63cb1df7720e58f838c0568719ffa507da304183f4e1b306b523320ab9753d8e",
-    ),
-    "authorise_apm": (
-        "100042100042001SO-1EUR42.50https://shop.example.test/backsandbox",
-        "bbd185cef06a3e5d144310de51b1f63bcaa76df2f21fda36354c84f0bcf677f0",
-    ),
-    "checkout": (
-        "100042100042001SO-1EUR42.50https://shop.example.test/backsandbox",
-        "bbd185cef06a3e5d144310de51b1f63bcaa76df2f21fda36354c84f0bcf677f0",
-    ),
-    "optimise": (
-        "100042100042001q-1JPY1200.00ana@example.testsandbox",
-        "e352e7332c8e4a33e3bbecce58abe8ad3999ad9dc5f4b049db7a5ade9df40f4d",
-    ),
-    "payment_reply": (
-        "100042100042001T20261120000001SO-1EUR42.5010000:Successsandbox",
-        "1ec15ae28a466a2f77b2bdee28b4d8a73a81b9d2eb2e4459d585621709dd5b5e",
-    ),
+    **dict.fromkeys(("retrievalTrans", "retrievalRefund"), ""),
+    **dict.fromkeys(("capture", "cancel", "review", "refund"), f"{TWO[0]}{TWO[1]}"),
+    "payout": "7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11EUR250.00",
+    "cancelsubscription": "R1Goldplan",
+    "authorise_card": "SO-1EUR42.50AnaExample4111111111111111202611917ana@example.test",
+    **dict.fromkeys(("authorise_apm", "checkout"), "SO-1EUR42.50https://shop.example.test/back"),
+    "optimise": "q-1JPY1200.00ana@example.test",
+    "payment_reply": "T20261120000001SO-1EUR42.5010000:Success",
 }
-"""Operation -> what is signed, and the SHA-256 of it as `printf %s ... | sha256sum` gives it."""
+"""Operation -> what is signed between merchant, account and key."""
 
 
 def row_of(operation: str, *, transaction_id: str) -> Row:
@@ -419,10 +370,10 @@ def test_each_operation_signs_the_bytes_of_its_example(
     tables: dict[str, Any], account: OurAccount, operation: str
 ) -> None:
     """Concatenated in the template's order without spaces, the key last, SHA-256 in lower case."""
-    plain, expected = EXAMPLES[operation]
+    plain = f"100042100042001{EXAMPLES[operation]}sandbox"
+    expected = hashlib.sha256(plain.encode()).hexdigest()
     interface = GatewayInterface.of(**tables, profile="extended")
 
-    assert hashlib.sha256(plain.encode()).hexdigest() == expected
     assert signatures(replace(account, interface=interface))[operation] == expected
 
 

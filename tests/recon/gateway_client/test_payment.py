@@ -27,6 +27,7 @@ from recon.gateway_client import (
     read_methods_reply,
 )
 from recon.gateway_client.payments import _parts, decoded_items, encoded_items
+from tests.recon.gateway_client.conftest import interface_with
 from tests.recon.gateway_client.played import raw_of
 from tests.recon.gateway_client.sample_payments import (
     CARD,
@@ -78,8 +79,7 @@ def test_fields_that_differ_by_brand_have_the_profiles_names(
     tables: dict[str, Any], account: OurAccount
 ) -> None:
     mine = {"payment": {"website_field": "shop_site", "antifraud_provider": "watcher"}}
-    interface = GatewayInterface.of(**tables | {"profiles": tables["profiles"] | {"user": mine}})
-    account = replace(account, interface=interface)
+    account = replace(account, interface=interface_with(tables, **mine))
     payment = card_payment(antifraud_token_cookie="c00kie")
     sent = json.loads(prepare_payment(payment, account=account, today=TODAY).body)
 
@@ -221,11 +221,6 @@ def test_a_malformed_payment_shows_no_value_in_its_error() -> None:
 
 
 CANCEL_URL = {"cancel_url": "https://shop.example.test/cancelled"}
-
-
-def interface_with(tables: dict[str, dict[str, Any]], **profile: object) -> GatewayInterface:
-    """The shipped interface with a gateway's own bounds."""
-    return GatewayInterface.of(**tables | {"profiles": tables["profiles"] | {"user": profile}})
 
 
 def test_a_text_is_as_long_as_the_profile_allows(

@@ -27,6 +27,7 @@ from recon.gateway_client import (
 from recon.gateway_client.pace import AccountPace
 from recon.gateway_client.query_client import WAIT_FIRST_SECONDS, WAIT_MAX_SECONDS, grouped
 from tests.recon.gateway_client.played import NOW, Play, Player, answer, pieces, reset
+from tests.recon.gateway_client.test_query_records import REFUND_ROW
 
 Timed = Callable[..., QueryAnswers]
 Answering = Callable[[list[str]], dict[str, Any] | None]
@@ -73,6 +74,12 @@ class Gateway:
         await play(body, writer)
 
 
+def client_of(player: Player, *, account: OurAccount, **how: Any) -> QueryClient:
+    """A client of a played gateway."""
+    transport = Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=5)
+    return QueryClient(transport, account=account, **how)
+
+
 class Asker:
     """Asks one played gateway, without real waits: they pass at once."""
 
@@ -109,14 +116,8 @@ class Asker:
         self, play: Play, keys: list[str], *, trades: bool, pace: AccountPace
     ) -> QueryAnswers:
         async with self.player.playing(play):
-            client = QueryClient(
-                Transport(base_url=self.player.base_url, clock=lambda: NOW, deadline_seconds=2),
-                account=self.account,
-                randomness=random.Random(7),
-                sleep=self._sleep,
-                pace=pace,
-            )
-            async with client:
+            how: dict[str, Any] = {"randomness": random.Random(7), "sleep": self._sleep}
+            async with client_of(self.player, account=self.account, pace=pace, **how) as client:
                 asked = {"trades": keys} if trades else {"order_nos": keys}
                 answers = await client.query(**asked)
                 self.pace = (client._pace.calls_per_second, client._pace.in_flight)
@@ -464,18 +465,14 @@ def test_refunds_are_searched_in_groups_within_both_bounds(
         form = parse_qs(body.decode(), strict_parsing=True)
         group = form["refund_references"][0].split(",")
         asked.append(group)
-        rows = [refund_of(key) for key in group if key not in keys[::20]]
+        rows = [REFUND_ROW | {"refund_reference": key} for key in group if key not in keys[::20]]
         said = reply_of([]) | {"refunds_list": rows, "encryption_data": form["encryption_data"][0]}
         await answer(200, json.dumps(said).encode())(body, writer)
 
     async def search() -> RefundAnswers:
         async with player.playing(play):
-            client = QueryClient(
-                Transport(base_url=player.base_url, clock=lambda: NOW),
-                account=account,
-                pace=AccountPace(QueryLimits(calls_per_second=10_000)),
-            )
-            async with client:
+            pace = AccountPace(QueryLimits(calls_per_second=10_000))
+            async with client_of(player, account=account, pace=pace) as client:
                 return await client.refunds(references=[*keys, "not,sent", ""])
 
     answers = asyncio.run(search())
@@ -487,24 +484,6 @@ def test_refunds_are_searched_in_groups_within_both_bounds(
         key for key in keys if key not in keys[::20]
     ]
     assert [failed.key for failed in answers.failed] == ["not,sent", ""]
-
-
-def refund_of(reference: str) -> dict[str, object]:
-    """One row of the gateway about a refund."""
-    return {
-        "transaction_id": "T1",
-        "order_no": "SO1",
-        "amount": "10.00",
-        "currency": "EUR",
-        "refund_status": "1",
-        "payment_status": "4100",
-        "refund_amount": "1.00",
-        "refund_reference": reference,
-        "refund_reason": "",
-        "refund_reference_id": "T1-01",
-        "refund_date": "20261119010203",
-        "refund_processing_date": "",
-    }
 
 
 @given(
@@ -569,8 +548,8 @@ def ask_in_time(player: Player, account: OurAccount) -> Timed:
             limits = QueryLimits(calls_per_second=rate, in_flight=4)
             async with (
                 player.playing(gateway),
-                QueryClient(
-                    Transport(base_url=player.base_url, clock=lambda: NOW, deadline_seconds=5),
+                client_of(
+                    player,
                     account=account,
                     randomness=random.Random(11),
                     sleep=clock.sleep,
