@@ -109,30 +109,24 @@ def test_money_by_hand_is_done_and_told(
     assert told_by_us(port) == [operation]
 
 
-def test_only_a_payment_in_review_is_reviewed(
-    port: int, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("words", "is_stopped", "says"),
+    [
+        (["review"], False, "not in review; nothing was stored or sent"),
+        (["refund", "--amount", "1.00"], False, "a refund needs a captured payment"),
+        # The switch for everybody holds here too.
+        (["capture"], True, "nothing was stored or sent"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_2(
+    port: int, capsys: pytest.CaptureFixture[str], words: list[str], *, is_stopped: bool, says: str
 ) -> None:
-    """An authorised payment is not in review: nothing is sent."""
     payment = seeded(port, "authorise")
+    if is_stopped:
+        cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
 
-    code = cli.main(["gateway", "move", "review", payment["order_no"], "--as", "anna"])
-
-    assert code == 2
-    assert "not in review; nothing was stored or sent" in capsys.readouterr().err
-    assert told_by_us(port) == []
-
-
-def test_while_all_sending_is_stopped_nothing_goes_by_hand(
-    port: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The switch for everybody holds here too."""
-    payment = seeded(port, "authorise")
-    cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
-
-    code = cli.main(["gateway", "move", "capture", payment["order_no"], "--as", "anna"])
-
-    assert code == 2
-    assert "nothing was stored or sent" in capsys.readouterr().err
+    assert cli.main(["gateway", "move", *words, payment["order_no"], "--as", "anna"]) == 2
+    assert says in capsys.readouterr().err
     assert told_by_us(port) == []
 
 
@@ -161,19 +155,6 @@ def test_a_repeat_by_hand_waits_and_ends_with_3(
     assert code == 3
     assert "planned" in capsys.readouterr().out
     assert told_by_us(port) == ["refund"]
-
-
-def test_what_cannot_be_done_ends_with_2(port: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """A refund of what was never captured says why; nothing was sent."""
-    payment = seeded(port, "authorise")
-
-    code = cli.main(
-        ["gateway", "move", "refund", payment["order_no"], "--amount", "1.00", "--as", "anna"]
-    )
-
-    assert code == 2
-    assert "a refund needs a captured payment" in capsys.readouterr().err
-    assert told_by_us(port) == []
 
 
 def test_the_doctor_tells_each_line_and_ends_by_them(

@@ -120,7 +120,6 @@ def test_nothing_private_shows_in_a_repr_an_error_or_a_log(
     message: PayoutRow | Payment,
     secrets: tuple[str, ...],
 ) -> None:
-    """Whatever the gateway quotes back of a request, and however the wire fails."""
     caplog.set_level(logging.DEBUG)
     sinks = Sinks(OurAccount("100042", "100042001", KEY, interface))
     for play in tell_tales(secrets):

@@ -94,7 +94,6 @@ def test_a_reply_with_the_expected_root_is_read() -> None:
     ],
 )
 def test_an_untrustworthy_xml_reply_is_refused_with_its_reason(body: bytes, reason: str) -> None:
-    """DOCTYPEs, other roots, broken and oversized replies are refused by reason."""
     with pytest.raises(UnreadableReplyError, match=reason):
         xml_root(body, root="respon")
 
@@ -126,7 +125,6 @@ def page(*inputs: tuple[str, str], before: str = "") -> bytes:
 
 
 def test_hidden_inputs_and_all_parameters_are_data() -> None:
-    """Entities are text, the script is nothing, the repr shows no value."""
     form = html_form(
         page(
             ("a", "1 &amp; 2"),
@@ -163,7 +161,6 @@ def test_hidden_inputs_and_all_parameters_are_data() -> None:
     ],
 )
 def test_an_untrustworthy_page_is_refused_with_its_reason(body: bytes, reason: str) -> None:
-    """No form, several, contradictions, excess, and declarations wherever they stand."""
     with pytest.raises(UnreadableReplyError, match=reason):
         html_form(body)
 

@@ -80,7 +80,6 @@ def test_a_batch_has_an_outcome_for_each_row_with_and_without_asyncio() -> None:
 def test_a_broken_network_is_an_outcome_and_never_a_safe_one(
     error: type[httpx.TransportError],
 ) -> None:
-    """Nobody saw what an injected transport wrote before it failed: unknown, never not_sent."""
     with Gateway(place_of(failing(error))) as gateway:
         batch = gateway.capture([ROW])
         payment = gateway.pay(apm_payment())
@@ -196,7 +195,6 @@ def test_the_programs_of_the_page_work(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_the_best_methods_are_asked_for_with_and_without_asyncio() -> None:
-    """Under `extended` alone; a broken network leaves none, and says why."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         signature = dict(parse_qsl(request.content.decode()))["encryption_data"]

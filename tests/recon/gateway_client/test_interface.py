@@ -19,7 +19,6 @@ from recon.gateway_client import (
     GatewayInterface,
     InterfaceError,
     InvalidBatchError,
-    InvalidPaymentError,
     OurAccount,
     RefundRow,
     ReviewRow,
@@ -131,7 +130,6 @@ def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
     currency: str,
     written: str,
 ) -> None:
-    """An amount goes out as it is configured, any other number of decimals does not."""
     interface = interface_with(tables, amounts=amounts)
     account = replace(account, interface=interface)
     row = replace(ROW, currency=currency, amount=Decimal(written))
@@ -141,45 +139,6 @@ def test_a_gateways_own_decimals_are_configured_and_then_the_only_ones(
     longer = replace(row, amount=Decimal(f"{written}{'' if '.' in written else '.'}0"))
     with pytest.raises(InvalidBatchError, match="amount has"):
         prepare("capture", [longer], account=account)
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"payment_amount": Decimal(250)}, "payment_amount"),
-        ({"payment_amount": Decimal("250.000")}, "payment_amount"),
-        ({"payment_currency": "XQZ"}, "payment_currency"),
-        (
-            {"source_currency": "EUR", "source_amount": Decimal("250.0")},
-            "source_amount",
-        ),
-    ],
-)
-def test_a_payout_of_another_form_is_not_sent(
-    account: OurAccount, changes: dict[str, Any], field: str
-) -> None:
-    with pytest.raises(InvalidBatchError) as caught:
-        prepare("payout", [payout_with(**changes)], account=account)
-
-    assert field in {problem.field for problem in caught.value.problems}
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"amount": Decimal(12)}, "amount"),
-        ({"amount": Decimal("12.345")}, "amount"),
-        ({"currency": "XQZ"}, "currency"),
-        ({"tax_total": Decimal("1.5")}, "tax_total"),
-        ({"shipping": Decimal(0)}, "shipping"),
-        ({"subscription": {"contract_name": "G", "contract_amount": "9.9"}}, "contract_amount"),
-    ],
-)
-def test_a_payment_of_another_form_is_not_sent(
-    account: OurAccount, changes: dict[str, Any], field: str
-) -> None:
-    with pytest.raises(InvalidPaymentError, match=field):
-        prepare_payment(card_payment(**changes), account=account, today=TODAY)
 
 
 @pytest.mark.parametrize(

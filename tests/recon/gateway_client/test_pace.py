@@ -74,7 +74,6 @@ def started(
 
 @pytest.mark.parametrize("rate", [0.5, 1, 5, 40])
 def test_no_second_sees_more_calls_than_the_rate(rate: float) -> None:
-    """Not even the first one, whatever the number of workers: calls are spaced, not saved up."""
     time = PlayedTime()
     begun = started(time, pace_with(time, rate=rate, in_flight=8), calls=60, workers=8)
 
@@ -111,7 +110,6 @@ def test_the_pace_returns_with_the_time_and_not_with_the_calls() -> None:
 
 
 def test_three_bad_seconds_cost_seconds() -> None:
-    """200 calls of which those in the first three seconds are refused take little over 40 s."""
     time = PlayedTime()
 
     def refuse(pace: AccountPace, _call: int, turn: int) -> None:
@@ -125,7 +123,6 @@ def test_three_bad_seconds_cost_seconds() -> None:
 
 
 def test_what_the_gateway_asks_to_wait_holds_every_worker() -> None:
-    """No call starts in the two seconds after a Retry-After of 2, then the old pace is kept."""
     time = PlayedTime()
 
     def refuse(pace: AccountPace, call: int, _turn: int) -> None:
@@ -162,7 +159,6 @@ def test_no_more_calls_are_in_flight_than_allowed() -> None:
 
 
 def test_calls_that_are_refused_together_slow_down_once() -> None:
-    """One crowded moment halves the pace, not once for each call in it."""
     time = PlayedTime()
     pace = pace_with(time, rate=8)
     turn = pace.slowed
@@ -173,7 +169,6 @@ def test_calls_that_are_refused_together_slow_down_once() -> None:
 
 
 def test_a_later_client_of_the_account_keeps_what_was_learnt() -> None:
-    """A hold and a slow-down of one client hold the next one, in another event loop."""
     time = PlayedTime()
     pace = pace_with(time)
     started(time, pace, calls=3, workers=2)

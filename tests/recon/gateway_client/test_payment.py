@@ -2,6 +2,7 @@ import hashlib
 import json
 import logging
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -49,7 +50,6 @@ def prepared(account: OurAccount) -> PreparedPayment:
 
 
 def test_a_card_payment_goes_out_as_the_samples_do(prepared: PreparedPayment) -> None:
-    """JSON text under a form's type; amounts as text, facts about the shopper as numbers."""
     sent = json.loads(prepared.body)
 
     assert (prepared.path, prepared.content_type) == (
@@ -127,7 +127,6 @@ def test_an_unused_token_goes_out_empty(account: OurAccount) -> None:
 
 
 def test_items_are_composed_from_rows() -> None:
-    """Rows of four texts, as values or as JSON has them; a text stays as it is."""
     row = {"name": "Tea", "number": "T1", "price": "20.00", "quantity": "2"}
     text = "Tea#,#T1#,#20.00#,#2"
 
@@ -168,6 +167,16 @@ def test_items_are_composed_from_rows() -> None:
         (apm_payment(payment_method=""), {"payment_method"}),
         (apm_payment(return_url=""), {"return_url"}),
         (hosted_payment(return_url=""), set()),
+        # Every amount of it, with the decimals of the wire.
+        (card_payment(amount=Decimal(12)), {"amount"}),
+        (card_payment(amount=Decimal("12.345")), {"amount"}),
+        (card_payment(currency="XQZ"), {"currency"}),
+        (card_payment(tax_total=Decimal("1.5")), {"tax_total"}),
+        (card_payment(shipping=Decimal(0)), {"shipping"}),
+        (
+            card_payment(subscription={"contract_name": "G", "contract_amount": "9.9"}),
+            {"subscription.contract_amount"},
+        ),
     ],
 )
 def test_a_payment_that_must_not_be_sent_is_refused_by_field(
@@ -289,7 +298,6 @@ def test_the_hosted_page_takes_the_address_for_a_shopper_who_gives_up(account: O
 def test_a_field_that_the_profile_does_not_name_is_not_sent(
     account: OurAccount, more: dict[str, str], says: str
 ) -> None:
-    """Neither an unknown one nor one that would stand in for a field of the document."""
     with pytest.raises(InvalidPaymentError, match=says):
         prepare_payment(hosted_payment(more=more), account=account, today=TODAY)
     with pytest.raises(InvalidPaymentError, match="more"):
@@ -339,7 +347,6 @@ def extended(tables: dict[str, Any]) -> GatewayInterface:
 def test_the_best_methods_are_asked_for_and_read(
     extended: GatewayInterface, account: OurAccount
 ) -> None:
-    """A form; the reply's order is kept, names come as text or in objects."""
     prepared = prepare_methods(request_of(), account=replace(account, interface=extended))
     sent = parse_qs(prepared.body.decode())
     listed = ["card", {"payment_method": "konbini"}, {"other": 1}, None]

@@ -60,7 +60,6 @@ def read(account: OurAccount) -> Read:
 
 
 def test_a_successful_card_payment_is_done_with_its_record(read: Read) -> None:
-    """result_info splits at its first colon, risk reasons repeat, unknown elements are kept."""
     body = result_of(result_info="0000:Success: all well", token_id="tok-1", acquirer="x")
     reply = read(card_payment(), body)
 
@@ -138,7 +137,6 @@ def test_a_result_that_cannot_be_read_leaves_the_payment_unknown(read: Read, bod
 def test_a_result_that_was_tampered_with_is_never_done_as_another(
     account: OurAccount, body: bytes
 ) -> None:
-    """What the signature covers is what was signed, or the payment is not done."""
     prepared = prepare_payment(card_payment(), account=account, today=TODAY)
     reply = read_payment_reply(prepared, raw_of(body))
 
@@ -262,7 +260,6 @@ def test_the_documented_statuses_of_another_method_are_refusals(
 
 
 def test_the_hosted_page_is_taken_when_its_aliases_are_ours(read: Read) -> None:
-    """Inputs and allParams are data; the shopper's part does not show."""
     reply = read(hosted_payment(), page_of())
 
     assert reply.outcome is ReplyOutcome.PENDING

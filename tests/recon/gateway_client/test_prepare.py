@@ -88,7 +88,6 @@ def test_a_row_that_must_not_be_sent_is_named(
 
 
 def test_a_transaction_stands_in_a_batch_once(account: OurAccount) -> None:
-    """Two rows of one transaction could not be told apart in a reply."""
     with pytest.raises(InvalidBatchError, match="more than once"):
         prepare("capture", [CAPTURE, CAPTURE], account=account)
 

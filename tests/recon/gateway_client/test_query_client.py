@@ -144,7 +144,6 @@ def keys_of(count: int) -> list[str]:
 def test_every_key_is_asked_in_groups_of_a_hundred_over_one_connection_a_worker(
     ask: Asker,
 ) -> None:
-    """250 keys: three calls, at most two connections, answers in the order of the keys."""
     gateway = Gateway(lambda keys: reply_of([row_of(key) for key in reversed(keys)]))
     keys = keys_of(250)
 
@@ -189,7 +188,6 @@ def test_only_the_gateways_own_word_means_not_found(ask: Asker) -> None:
 
 
 def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> None:
-    """Half of the rows silently missing: everything is found in the end, in few calls."""
     gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys[:50]]))
 
     got = ask(gateway, keys_of(100), in_flight=1)
@@ -233,7 +231,6 @@ def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
 
 
 def test_a_gateway_that_refuses_everything_is_not_asked_for_ever(ask: Asker) -> None:
-    """A refusal that halving cannot cure ends after a few single keys."""
     gateway = Gateway(lambda _: reply_of([], return_status="3", return_message="parameters"))
 
     got = ask(gateway, keys_of(1000))
@@ -302,7 +299,6 @@ def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
 
 
 def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
-    """Retry-After is waited out to the end, by jitter and hold together."""
     left = [answer(503, b"", headers="Retry-After: 7\r\n")]
     gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
 
@@ -345,7 +341,6 @@ def test_no_worker_sleeps_a_long_retry_after_out(ask: Asker, in_flight: int) -> 
     ids=["500", "429"],
 )
 def test_nothing_is_asked_after_the_deadline_of_all_reads(ask: Asker, play: Play) -> None:
-    """However patient: no wait goes beyond it, and what is left says why it was not asked."""
     got = ask(play, keys_of(5_000), patience=10_000, ends_in=30)
 
     assert ask.now <= 30
@@ -353,7 +348,6 @@ def test_nothing_is_asked_after_the_deadline_of_all_reads(ask: Asker, play: Play
 
 
 def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
-    """A call a second for thirty seconds: what was answered counts, the rest was not asked."""
     gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys]))
     got = ask(gateway, keys_of(5_000), in_flight=1, ends_in=29.5, rate=1)
 
@@ -400,7 +394,6 @@ def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
 
 
 def test_one_group_without_an_answer_holds_up_no_other(ask: Asker) -> None:
-    """It is asked again behind the others, for its own patience, and then has failed alone."""
     gateway = Gateway(
         lambda keys: answer(500, b"") if "SO0150" in keys else reply_of([row_of(k) for k in keys])
     )
@@ -445,7 +438,6 @@ def test_without_patience_every_group_is_asked_once(ask: Asker) -> None:
 
 
 def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None:
-    """A comma or other foreign character: failed with the reason, the others go."""
     got = ask(Gateway(lambda keys: reply_of([row_of(k) for k in keys])), ["a,b", "SO1", "", "é"])
 
     assert [failed.key for failed in got.failed] == ["a,b", "", "é"]
@@ -565,7 +557,6 @@ def ask_in_time(player: Player, account: OurAccount) -> Timed:
 
 @pytest.mark.parametrize("status", [502, 503])
 def test_a_minute_of_outage_loses_no_key(ask_in_time: Timed, status: int) -> None:
-    """Every key is answered, by few calls into the outage, soon after its end."""
     clock = QuickTime(TIMES)
 
     def trouble(now: float) -> Play | None:
@@ -583,7 +574,6 @@ def test_a_minute_of_outage_loses_no_key(ask_in_time: Timed, status: int) -> Non
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_retry_after_is_obeyed_to_the_call(ask_in_time: Timed, status: int) -> None:
-    """After the first such answer no worker calls before its two seconds are over."""
     clock = QuickTime(4)
     refused: list[float] = []
 

@@ -4,8 +4,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recon.gateway_client import (
     FindingKind,
@@ -57,7 +55,6 @@ def read(context: ReplyContext, *rows: object, **head: object) -> GroupAnswer[Or
 
 
 def test_a_record_keeps_what_the_gateway_said(context: ReplyContext) -> None:
-    """Date as given and in the zone; unknown fields scrubbed; card fields dropped."""
     (record,) = read(context, ROW, is3ds="Y").records
 
     assert (record.amount, record.payment_status) == (Decimal("10.00"), "3000")
@@ -184,34 +181,6 @@ def test_a_reply_that_is_not_ours_fails_its_keys(
     assert bool(read(context, ROW, **head).records) is trusted
 
 
-@given(
-    body=st.binary(max_size=200),
-    rows=st.lists(
-        st.dictionaries(
-            st.sampled_from(sorted(ROW)),
-            st.none()
-            | st.booleans()
-            | st.integers()
-            | st.floats()
-            | st.text(max_size=9)
-            | st.lists(st.text(max_size=3), max_size=2),
-        ),
-        max_size=3,
-    ),
-)
-def test_any_reply_gives_the_key_exactly_one_answer(
-    context: ReplyContext, body: bytes, rows: list[dict[str, object]]
-) -> None:
-    """Found, not found, failed or silent; bytes that are no reply are refused."""
-    shaped = read(context, *[{"order_no": "SO1"} | row for row in rows])
-    raw = read_group(["SO1"], raw=raw_of(body), context=context, kind=KeyKind.ORDER_NO)
-
-    if shaped.refusal is None:
-        answers = (shaped.records, shaped.not_found, shaped.failed, shaped.missing)
-        assert sum(bool(one) for one in answers) == 1
-    assert raw.refusal is not None
-
-
 def test_facts_of_risk_are_typed_at_both_levels(context: ReplyContext) -> None:
     """The row comes first, the whole reply where the row is silent."""
     row = ROW | {
@@ -280,7 +249,6 @@ def read_refunds(
 
 
 def test_a_refund_is_read_with_its_dates_and_its_number(searched: ReplyContext) -> None:
-    """Accepted, not yet paid back; a search that finds nothing leaves its key open."""
     answer = read_refunds(searched, REFUND_ROW, REFUND_ROW)
 
     assert answer.records == [
@@ -360,15 +328,6 @@ def test_a_refund_search_must_be_signed(searched: ReplyContext, signature: str) 
     assert (list(answer.failed), answer.records) == (["ours-1", "ours-2"], [])
 
 
-@given(st.binary(max_size=400))
-def test_any_bytes_of_a_refund_search_are_an_answer(searched: ReplyContext, body: bytes) -> None:
-    answer = read_group(
-        ["ours-1"], raw=raw_of(body), context=searched, kind=KeyKind.REFUND_REFERENCE
-    )
-
-    assert answer.records == []
-
-
 PERSON = {"birth_date": "1980-02-29", "Document": "4417119900", "personal_id_number": 917}
 
 
@@ -391,7 +350,7 @@ def test_an_unknown_field_of_a_query_keeps_its_name_only() -> None:
 
 
 def test_no_field_that_a_query_needs_is_private() -> None:
-    """The names cannot take away what an outcome is read_refunds from."""
+    """The names cannot take away what an outcome is read from."""
     assert PRIVATE_NAMES.isdisjoint({*ORDER_FIELDS, *REFUND_FIELDS})
     assert not is_private("amount")
     assert is_private(" IBAN ")

@@ -113,7 +113,6 @@ def test_a_payouts_record_decides_only_when_it_is_ours_and_whole(
     outcome: str,
     finding: FindingKind | None,
 ) -> None:
-    """Every doubt is unknown; only a known failure with its type is a refusal."""
     reply = read(payout, record_of(payout, **changes))
 
     assert [row.outcome for row in reply.rows] == [outcome]
@@ -181,7 +180,6 @@ def test_a_payout_is_done_only_where_its_figures_are_what_was_asked_for(
 def test_a_stored_reply_that_was_masked_is_judged_the_same(
     payout: PreparedRequest, read: Read
 ) -> None:
-    """A night that died between reply and judgement loses nothing by the mask."""
     whole = json.dumps(record_of(payout)).encode()
 
     assert read(payout, payout.masked(whole)).rows[0].outcome is ReplyOutcome.DONE
@@ -353,6 +351,10 @@ def test_the_same_payout_gives_the_same_bytes(payout: PreparedRequest, account: 
         ({"source_amount": "250", "source_currency": "USD"}, "source_amount"),
         ({"notify_url": "http://shop.example.test/"}, "notify_url"),
         ({"reference": "x" * 4_001}, "reference"),
+        ({"payment_amount": Decimal(250)}, "payment_amount"),
+        ({"payment_amount": Decimal("250.000")}, "payment_amount"),
+        ({"payment_currency": "XQZ"}, "payment_currency"),
+        ({"source_currency": "EUR", "source_amount": Decimal("250.0")}, "source_amount"),
     ],
 )
 def test_a_payout_that_must_not_be_sent_is_refused_by_field(
@@ -381,7 +383,6 @@ def test_an_amount_in_binary_is_refused_before_it_loses_digits() -> None:
 def test_nothing_of_a_person_shows_outside_the_body(
     payout: PreparedRequest, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not in a repr, a str, a log line or the error of a malformed payout."""
     caplog.set_level(logging.DEBUG)
     logging.getLogger("recon").info("%s %r", payout.rows[0], payout)
     with pytest.raises(ValidationError) as caught:
@@ -393,7 +394,6 @@ def test_nothing_of_a_person_shows_outside_the_body(
 
 
 def test_a_journal_can_mask_what_it_stores(payout: PreparedRequest) -> None:
-    """The masked body has every private value masked and is still JSON with the same fields."""
     masked = payout.masked(payout.body)
 
     assert [value for value in PRIVATE if value.encode() in masked] == []

@@ -36,7 +36,6 @@ def test_a_card_number_cannot_hide_behind_the_cut() -> None:
 
 
 def test_a_flood_of_digits_costs_no_time() -> None:
-    """Only what can be kept is looked at: two million digits end at once."""
     assert len(scrubbed("1 " * 1_000_000)) == MESSAGE_CHARACTERS_MAX
 
 

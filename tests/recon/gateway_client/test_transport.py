@@ -139,7 +139,6 @@ def test_a_server_that_reads_only_after_the_client_gave_up_is_an_unknown_outcome
 def test_a_redirect_is_handed_back_and_not_followed(
     player: Player, captures: PreparedRequest
 ) -> None:
-    """A 307 would send the money twice: it is a reply like any other."""
     raw = played(player, answer(307, b"", headers="Location: /v1/cancel\r\n"), captures)
 
     assert raw.status == 307
@@ -167,7 +166,6 @@ def test_each_batch_has_a_connection_of_its_own_and_no_cookies(
 def test_the_bytes_of_the_journal_are_the_bytes_on_the_wire(
     player: Player, captures: PreparedRequest
 ) -> None:
-    """What was prepared leaves unchanged, asks for no coding, and keeps only listed headers."""
     raw = played(player, answer(200, b"{}", headers="X-Secret: s\r\nRetry-After: 5\r\n"), captures)
     head, body = player.requests[0].split(b"\r\n\r\n", 1)
 
@@ -233,7 +231,6 @@ MAYBE_SENT: tuple[type[Exception], ...] = (
 def test_an_error_of_the_short_list_means_not_sent_only_on_an_untouched_wire(
     error: type[Exception],
 ) -> None:
-    """The class alone is not enough, and nothing else is ever taken as not sent."""
     on_untouched = NotSentError if error in NOT_SENT else UnknownOutcomeError
     for written, expected in ((False, on_untouched), (True, UnknownOutcomeError)):
         with pytest.raises(expected):
@@ -356,7 +353,6 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_before_anything_is_sen
 def test_a_gateway_that_asks_for_our_certificate_gets_it(
     captures: PreparedRequest, *, has_certificate: bool
 ) -> None:
-    """Without one nothing gets through, and nobody believes it was surely not sent."""
     own = SELF_SIGNED if has_certificate else None
     route = Route(ca_file=SELF_SIGNED, client_certificate_file=own)
     sending = sent_over(route, prepared=captures, proxy=None, asks_for_client=True)

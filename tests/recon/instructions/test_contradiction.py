@@ -70,7 +70,6 @@ def _opposite(
 def test_the_opposite_in_two_answers_is_a_case(
     kind: InstructionKind, state: InstructionState, shown: GatewayState, *, is_case: bool
 ) -> None:
-    """What the journal believes against what the payment shows, kind by kind."""
     item = replace(CAPTURE, kind=kind, state=state)
 
     assert bool(_told(item, (20, shown), (30, shown))) == is_case
@@ -103,7 +102,6 @@ def test_one_opposite_answer_is_told_and_no_case_yet() -> None:
 
 
 def test_another_instruction_that_moved_explains_what_is_shown() -> None:
-    """A capture that came to nothing is not contradicted by the effect of its second."""
     first = replace(CAPTURE, state=J.RESOLVED_NOT_APPLIED)
     second = replace(CAPTURE, instruction_id="i2", again_for="i1")
 
@@ -191,7 +189,6 @@ def test_one_id_for_two_refunds_is_a_case_of_the_later(
     ],
 )
 def test_a_number_that_nobody_has_is_a_case(sent: list[Sent], case: str) -> None:
-    """Of what the journal calls not done, else of the refund whose number shows the other one."""
     assert case in _cases(*sent)
 
 
@@ -203,7 +200,6 @@ def test_a_repeated_id_explains_one_number_left_out() -> None:
 
 
 def test_a_case_says_what_the_numbers_were() -> None:
-    """People read both numbers, and whether the movement is known to be not ours."""
     told = _cases((J.CONFIRMED, "T1-01"), (J.CONFIRMED, "T1-03"))
 
     assert told["i2"] == (

@@ -161,7 +161,6 @@ def test_what_does_not_fit_waits_with_a_reason(
 
 @pytest.mark.parametrize("state", [S.CONFIRMED, S.RESOLVED_APPLIED])
 def test_a_second_one_of_an_intention_is_for_people(state: InstructionState) -> None:
-    """What took effect for this payment and amount is not done again on the word of a rule."""
     judged = _judged(REFUND, PAID, others=[_other(state=state, amount=4_000)])
 
     assert isinstance(judged, Refused)
@@ -191,7 +190,6 @@ def test_a_review_that_released_the_payment_moved_nothing(
 
 
 def test_a_second_capture_needs_a_gateway_that_takes_parts() -> None:
-    """Parts of one authorisation are captured only where that is configured, up to its amount."""
     done = [_other(K.CAPTURE, amount=6_000)]
     part, beyond = replace(CAPTURE, amount=4_000), replace(CAPTURE, amount=4_001)
 
@@ -232,7 +230,6 @@ def _cleared(number: int, kind: InstructionKind, *, payment: str = "", days: int
 
 
 def test_captures_leave_first_and_the_oldest_authorisation_before_all() -> None:
-    """What lapses soonest leaves first; refunds come behind all captures."""
     queued = queue(
         [
             _cleared(1, InstructionKind.REFUND, days=9),
@@ -246,7 +243,6 @@ def test_captures_leave_first_and_the_oldest_authorisation_before_all() -> None:
 
 
 def test_the_second_instruction_of_a_payment_waits_and_says_for_which() -> None:
-    """One payment is touched once a night; the other one names the first."""
     queued = queue(
         [
             _cleared(1, InstructionKind.REFUND, payment="T9"),
@@ -287,7 +283,6 @@ def test_payouts_and_subscriptions_leave_one_by_one() -> None:
 
 
 def test_a_planned_batch_tells_rows_and_sums_per_currency() -> None:
-    """What a dry run says of a batch is what leaves: kind, rows, sum per currency."""
     yen = _cleared(2, InstructionKind.CAPTURE)
     yen = replace(yen, instruction=replace(yen.instruction, currency="JPY"))
     plans = planned_batches([_cleared(1, InstructionKind.CAPTURE), yen])
@@ -334,7 +329,6 @@ def test_no_night_ever_lets_a_payment_move_more_than_it_holds(
     *,
     multiple_captures: bool,
 ) -> None:
-    """Whatever is asked for, shown and answered: captures and refunds keep the bounds."""
     journal: list[Instruction] = []
     for number, (wanted, shown) in enumerate(nights):
         baselines = {

@@ -101,7 +101,6 @@ def test_a_trusted_gateway_shows_its_protocol_and_the_end_of_its_certificate() -
 
 
 def test_a_certificate_of_a_stranger_says_what_to_name() -> None:
-    """Without its authority the handshake fails, and the sentence names ca_file."""
     with listening() as base_url, pytest.raises(ReconError, match="ca_file"):
         told(base_url, ca_file=None)
 

@@ -19,7 +19,6 @@ def test_every_state_has_its_followers() -> None:
 
 
 def test_nothing_leads_back_from_doubt_to_sending() -> None:
-    """From doubt no path leads to a second send of the same instruction."""
     reached = {InstructionState.IN_DOUBT}
     while True:
         more = {state for seen in reached for state in FOLLOWS[seen]} | reached
@@ -72,7 +71,6 @@ def test_only_its_own_key_opens_a_seal() -> None:
 
 
 def test_a_digest_needs_the_key() -> None:
-    """The same account has another digest under another key: nobody can guess it back."""
     seal = _seal()
 
     assert seal.digest("DE89") == seal.digest("DE89") != _seal().digest("DE89")
@@ -80,7 +78,6 @@ def test_a_digest_needs_the_key() -> None:
 
 @pytest.mark.parametrize("key", [None, SecretStr("short")])
 def test_a_missing_or_wrong_key_says_what_to_do(key: SecretStr | None) -> None:
-    """Without a usable key the sentence names the variable, never the key."""
     with pytest.raises(ConfigurationError, match="RECON_SEAL_KEY") as caught:
         Seal(key)
     assert "short" not in str(caught.value)
@@ -98,12 +95,10 @@ CARD = b"4111111111111111"
 
 
 def test_a_card_number_in_a_reply_is_cut() -> None:
-    """A number that passes the card test keeps its first six and last four digits only."""
     assert masked(b'{"note":"' + CARD + b'"}', known=b"") == b'{"note":"411111******1111"}'
 
 
 def test_our_own_ids_stay_readable() -> None:
-    """A number that our request carried is an id of ours, even if it looks like a card."""
     assert masked(b'{"id":"' + CARD + b'"}', known=b"..." + CARD + b"...") == (
         b'{"id":"' + CARD + b'"}'
     )
@@ -121,7 +116,6 @@ def test_a_card_number_in_groups_is_cut(form: str) -> None:
 
 
 def test_what_is_named_for_a_person_or_a_card_is_not_kept() -> None:
-    """Text, numbers and quoted quotes behind such a name; the other fields stand as they came."""
     text = (
         b'{"security_code": "917", "CVV":917, "birth_date" : "1980-02-29", "order_no": "A\\"1",'
         b' "last_name": "O\\"Quill", "note": "to DE89370400440532013000", "status": "1"}'
@@ -138,7 +132,6 @@ def test_what_is_named_for_a_person_or_a_card_is_not_kept() -> None:
 
 
 def test_bytes_that_are_no_text_come_out_as_they_went_in() -> None:
-    """A reply of another alphabet, or of none, is kept byte by byte."""
     everything = bytes(range(256))
     assert masked(everything, known=b"") == everything
 

@@ -168,7 +168,6 @@ def test_a_row_that_cannot_be_sent_is_named_before_anything_is(sandbox: RunningS
 def test_a_reply_is_judged_row_by_row(
     sandbox: RunningSandbox, key: str, outcome: ReplyOutcome, stop: str
 ) -> None:
-    """An unknown transaction is refused for its row alone; a refused signature stops all."""
     gateway = _gateway(sandbox.base_url, key=key)
     prepared = gateway.prepare([_cleared()])
     result = gateway.read(prepared, asyncio.run(gateway.send(prepared)))
@@ -223,7 +222,6 @@ def _payout(**changed: Any) -> Cleared:
 
 
 def test_a_payout_leaves_with_its_details_and_rests_without() -> None:
-    """The request carries the account; what may be stored of request and reply does not."""
     gateway = _paying()
     request = gateway.prepare([_payout()])
     reply = asyncio.run(gateway.send(request))
@@ -239,7 +237,6 @@ def test_a_payout_leaves_with_its_details_and_rests_without() -> None:
 
 
 def test_the_same_payout_is_the_same_request_for_ever() -> None:
-    """Rebuilt from its journal row, a payout has the same bytes and the same request id."""
     first, again = (_paying().prepare([_payout()]).body_sha256 for _ in range(2))
 
     assert first == again
@@ -256,7 +253,6 @@ def test_the_same_payout_is_the_same_request_for_ever() -> None:
 def test_a_payout_that_cannot_be_opened_waits_with_the_reason(
     key: SecretStr | None, changed: dict[str, str], word: str
 ) -> None:
-    """A missing or other key stops the one payout, in words, and nothing else."""
     assert word in _paying(key).problem(_payout(**changed))
 
 

@@ -68,7 +68,6 @@ def _planned(
 
 
 def test_an_action_becomes_an_approved_instruction() -> None:
-    """A row of an order file is approved by rule where the account says so; else it waits."""
     made, waits = _planned(REFUND), _planned(REFUND, auto_approve=False)
 
     assert [(i.amount, i.payment_amount, i.state) for i in made.new] == [
@@ -80,7 +79,6 @@ def test_an_action_becomes_an_approved_instruction() -> None:
 
 
 def test_an_equal_row_twice_in_one_file_waits_for_a_person() -> None:
-    """The second of two equal refunds in one file is held; another amount is another one."""
     made = _planned(REFUND, replace(REFUND, action_id=2, line=3))
     other = _planned(REFUND, replace(REFUND, action_id=2, action_amount=1_000))
 
@@ -164,7 +162,6 @@ def test_another_request_id_is_another_refund_only_where_ids_are_unique(
 
 
 def test_two_payments_of_one_order_are_two_intentions() -> None:
-    """Equal refunds of two transactions both go, and both are known when the file comes again."""
     known = Known()
     other = replace(REFUND, action_id=2, line=3, transaction_id="T2")
     made = _planned(REFUND, other, known=known)
@@ -423,7 +420,6 @@ def _again(*ended: Instruction, **options: Any) -> tuple[Instruction, ...]:
 
 
 def test_a_second_capture_is_a_new_instruction_with_its_first_named() -> None:
-    """It starts like any other: approved by rule, never sent, linked to what came to nothing."""
     (second,) = _again(FIRST)
 
     assert (second.instruction_id, second.again_for) == ("i2", "i1")
@@ -471,7 +467,6 @@ def test_without_the_rule_a_second_capture_waits() -> None:
 
 
 def test_the_limits_of_the_rule_hold_for_a_second_capture() -> None:
-    """An amount that a rule may not approve waits for two people here, too."""
     (second,) = _again(FIRST, limits=CurrencyLimits(approved_by_rule=Decimal("99.99")))
 
     assert second.state is InstructionState.PLANNED
@@ -521,7 +516,6 @@ def test_a_rule_approves_up_to_its_bound_and_not_a_cent_more() -> None:
 
 
 def test_what_the_rule_approved_counts_against_its_night() -> None:
-    """What was approved before, in this pass or an earlier one, uses up the night's sum."""
     allowance = _rule(approved=15_000, approved_by_rule_night="200")
 
     assert [bool(_hold(allowance, amount)) for amount in (4_000, 1_001, 1_000, 1)] == [
@@ -533,7 +527,6 @@ def test_what_the_rule_approved_counts_against_its_night() -> None:
 
 
 def test_what_a_rule_did_not_approve_uses_up_nothing() -> None:
-    """An instruction above the item bound leaves the night's sum as it was."""
     allowance = _rule(approved_by_rule="100", approved_by_rule_night="100")
     _hold(allowance, 10_001)
 
@@ -562,7 +555,6 @@ def test_a_review_moves_no_money() -> None:
 
 
 def test_an_instruction_above_the_item_limit_is_never_sent() -> None:
-    """The largest instruction is a bound that no approval lifts; the sentence says what to do."""
     told = _limited(item="100").refusal(_instruction(10_001))
 
     assert "never sent; withdraw it, or raise `item` in limits.toml" in told
@@ -571,7 +563,6 @@ def test_an_instruction_above_the_item_limit_is_never_sent() -> None:
 
 @pytest.mark.parametrize("name", ["night", "day"])
 def test_what_was_sent_before_counts_against_night_and_day(name: str) -> None:
-    """A sum that is nearly used up lets the small one pass and stops the next."""
     before = {name: 9_000}
     allowance = _limited(before=before, **{name: "100"})
 
@@ -608,7 +599,6 @@ def test_what_one_intention_is(changed: dict[str, Any], *, may_be: bool) -> None
 
 
 def test_a_payment_that_the_gateway_shows_counts_where_no_row_names_it() -> None:
-    """Two orders, one of them known only by the transaction that the gateway shows for it."""
     unnamed = replace(INTENDED, order_no="A-2", transaction_id="")
 
     assert Intention.of(unnamed, shown="T1").may_be(Intention.of(INTENDED), ids_unique=False)
@@ -624,7 +614,6 @@ def test_a_payout_is_known_by_its_payee() -> None:
 
 
 def test_a_review_has_no_amount() -> None:
-    """Two reviews of one payment are one, whatever amount stands beside them."""
     review = replace(INTENDED, kind=InstructionKind.REVIEW)
 
     assert Intention.of(review).what == Intention.of(replace(review, amount=0)).what
@@ -641,12 +630,10 @@ def test_a_review_has_no_amount() -> None:
     ],
 )
 def test_ids_differ_in_more_than_case_and_space(one: str, other: str, *, differ: bool) -> None:
-    """What a person or program changes by accident makes no other id."""
     assert ids_differ(one, other) is differ
 
 
 def test_the_payment_it_is_sent_for_is_compared() -> None:
-    """A row that names only its order is judged by the transaction that was chosen for it."""
     wanted = replace(INTENDED, instruction_id="i2", transaction_id="")
     elsewhere = replace(INTENDED, transaction_id="T2")
 
@@ -663,7 +650,6 @@ def test_the_payment_it_is_sent_for_is_compared() -> None:
 
 
 def test_why_it_waits_names_the_first_and_counts_the_others() -> None:
-    """People read which one it repeats and what became of that one."""
     told = told_repeats([INTENDED, replace(INTENDED, instruction_id="i2")])
 
     assert told.startswith("looks like a repeat of instruction i1 and 1 more, which is confirmed")

@@ -60,7 +60,6 @@ def test_every_key_gets_its_answer_and_payment() -> None:
 
 
 def test_a_cell_that_cannot_be_read_is_told_of_a_row_that_counts() -> None:
-    """Of a row that does not count its own failure tells it already."""
     told = ("A-1: transaction_date is no date", "C-1: silence")
     findings = tuple(ReplyFinding(FindingKind.MALFORMED, words) for words in told)
     replies = replace(_told(RECORD), findings=findings)
@@ -115,7 +114,6 @@ def test_a_gateway_of_two_decimals_is_read_as_it_writes(
 
 @pytest.mark.parametrize(("currency", "amount"), [("JPY", "100.50"), ("XXX", "1.00")])
 def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> None:
-    """A fraction of a yen or an unknown currency makes the key failed, never rounded."""
     record = RECORD._replace(currency=currency, amount=Decimal(amount))
     found = answers_of(_told(record, RECORD._replace(transaction_id="T2")), rules=Rules())
 
@@ -125,7 +123,6 @@ def test_an_amount_that_cannot_be_is_no_answer(currency: str, amount: str) -> No
 
 
 def test_a_code_that_is_not_mapped_is_told() -> None:
-    """An unknown query_result is UNMAPPED with its code, not a guess."""
     found = answers_of(_told(RECORD._replace(query_result="77")), rules=Rules())
 
     assert found.answers["A-1"] == (KeyAnswer.UNMAPPED, "query_result 77")
@@ -144,7 +141,6 @@ def test_dates_are_read_in_the_gateways_zone() -> None:
 
 
 def test_a_date_that_the_client_read_in_another_zone_is_read_anew() -> None:
-    """Where the client's zone is not that of the rules, the rules' zone decides."""
     rules = Rules(gateway=GatewayRules(timezone="Asia/Tokyo"))
     read = datetime(2026, 11, 20, 10, 10, 10, tzinfo=ZoneInfo("UTC"))
     same = read.replace(tzinfo=ZoneInfo("Asia/Tokyo"))
@@ -158,7 +154,6 @@ def test_a_date_that_the_client_read_in_another_zone_is_read_anew() -> None:
 
 
 def test_each_payment_keeps_its_own_detail() -> None:
-    """What rows of a reply share is written once; rows that say something else say it."""
     shared, other = {"website": "a.example"}, {"website": "b.example"}
     risky = RECORD._replace(extra=shared, risk=RiskFacts(risk_score="82"))
     records = [RECORD._replace(extra=extra) for extra in (shared, shared, other)]
@@ -170,7 +165,6 @@ def test_each_payment_keeps_its_own_detail() -> None:
 
 
 def test_one_unreadable_payment_makes_its_order_unknown() -> None:
-    """Two payments of one order: the one that can be read is no whole answer either."""
     odd = RECORD._replace(transaction_id="T2", amount=Decimal("10.001"))
     found = answers_of(_told(RECORD, odd), rules=Rules())
 
@@ -215,7 +209,6 @@ OURS = RefundRecord(
 def test_only_one_fitting_refund_is_evidence(
     records: tuple[RefundRecord, ...], expected: str | None
 ) -> None:
-    """Our reference with another amount, or twice, proves neither that it happened nor not."""
     answer = RefundAnswer(records, AT)
 
     assert answer.reference_of(amount=1250, currency="EUR") == expected

@@ -366,7 +366,6 @@ def test_what_may_be_of_another_movement_proves_nothing(
 
 @pytest.mark.parametrize("kind", [K.CAPTURE, K.REFUND])
 def test_a_part_ends_only_by_our_own_reference(kind: InstructionKind) -> None:
-    """The same part may have been moved by people in the gateway's own pages."""
     assert end(kind, line(kind.value), part=True) == ""
     assert end(kind, line(kind.value, **OURS), part=True) == "resolved_applied"
 
@@ -384,7 +383,6 @@ def test_kinds_that_move_no_settled_money_are_not_decided(kind: InstructionKind)
 
 
 def test_a_payout_ends_only_by_our_own_reference() -> None:
-    """Payouts have no transaction: their amount alone may be another payee's."""
     alone = line("payout", transaction_id="")
     assert end(K.PAYOUT, alone) == ""
     assert end(K.PAYOUT, replace(alone, own_reference="G-1")) == "resolved_applied"
@@ -405,6 +403,5 @@ def test_a_payout_ends_only_by_our_own_reference() -> None:
 def test_our_reference_with_anything_else_is_for_people(
     lines: tuple[dict[str, object], ...],
 ) -> None:
-    """Another amount, currency or payment, or two lines, under our reference."""
     shown = [line("refund", **{**changed, **OURS}) for changed in lines]
     assert end(K.REFUND, *shown) == "needs_human"

@@ -348,7 +348,6 @@ def test_no_wait_goes_beyond_the_end_of_the_run(ends_in: float, sent_rows: int, 
 
 
 def test_a_process_that_is_told_to_end_waits_no_longer() -> None:
-    """The signal is heard while it waits, and nothing more is claimed."""
     signals = iter(["", "", "SIGTERM"])
     tape = Tape(_busy(600))
     told, hour = (lambda: next(signals, "SIGTERM")), timedelta(hours=1)
@@ -383,7 +382,6 @@ def test_a_gateway_that_refuses_every_time_stops_the_sending() -> None:
 
 
 def test_what_names_a_payee_is_not_kept_of_a_reply() -> None:
-    """The private values of a request are masked before its reply reaches the journal."""
     tape = Tape(RawReply(200, {}, f'{{"iban": "{IBAN}", "status": "1"}}'.encode(), AT))
     _send(tape, ONE)
 
@@ -402,7 +400,6 @@ def test_a_journal_that_leaves_out_what_is_in_no_batch_ends_the_night() -> None:
 
 
 def test_captures_go_first_and_each_payment_once() -> None:
-    """Captures leave before cancels and refunds; a payment's second instruction waits."""
     tape = Tape()
     second = _cleared(2, K.REFUND, transaction="T1")
     _send(tape, _cleared(1, K.REFUND), second, _cleared(3, K.CANCEL), _cleared(4))
@@ -413,7 +410,6 @@ def test_captures_go_first_and_each_payment_once() -> None:
 
 
 def test_a_claim_whose_note_cannot_be_written_is_undone() -> None:
-    """What must be noted before the first byte could not be: nothing leaves, no doubt is made."""
     tape = Tape()
     tape.outside = OutputError("the disk is full")
     with pytest.raises(OutputError):

@@ -77,7 +77,6 @@ def person(name: str, environment: Environment, asked: Any) -> Any:
 
 
 def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any) -> None:
-    """After two different people the next night sends it, once, with both names."""
     found = waiting(environment)
     first = approve(
         found.wanted.digest, person=person("anna", environment, asked), environment=environment
@@ -106,7 +105,6 @@ def test_the_same_person_cannot_be_the_second(environment: Environment, asked: A
 
 
 def test_a_changed_list_voids_the_first_word(environment: Environment, asked: Any) -> None:
-    """What was approved is the exact list; one rejected row makes it another one."""
     found = waiting(environment)
     approve(found.wanted.digest, person=person("anna", environment, asked), environment=environment)
     gone = found.wanted.items[0].instruction_id
@@ -295,7 +293,6 @@ def test_what_waits_for_people_goes_by_no_rule_that_came_later(asked: Any) -> No
 
 @pytest.mark.parametrize("bound", ["night", "day"])
 def test_a_limit_that_was_tightened_after_both_words_holds(asked: Any, bound: str) -> None:
-    """What two people said yes to leaves within tonight's limits, or waits."""
     said_by_both(asked)
     declare(asked, "limits.toml", new=f"[limits.EUR]\n{bound} = 0.01\n")
     asked.move_money()

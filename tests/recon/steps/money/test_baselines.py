@@ -55,14 +55,12 @@ def test_answers_that_contradict_each_other_close_the_payment(otherwise: dict[st
 
 
 def test_the_same_answer_about_two_orders_closes_nothing() -> None:
-    """A payment that is shown twice alike is one payment; a case of it still closes it."""
     assert _closed(ROW, ROW | {"order_no": "A-2"}) == {"A-1": [""], "A-2": [""]}
     found = payments_by_order([_shown(ROW, closed_because="a case")])
     assert [one.closed_because for one in found["A-1"]] == ["a case"]
 
 
 def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant: Any) -> None:
-    """Another order's answer shows the payment as refunded: the capture waits and says why."""
     payment = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(payment, status="paid", action="capture"))
     told = {"order_no": "O-2", "payment_status": "4100"}
@@ -113,7 +111,6 @@ def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant:
 def test_both_sources_tell_of_the_same_movements(
     order_no: str, transaction_id: str, wanted: int
 ) -> None:
-    """The larger sum counts; an amount in another currency counts as the whole payment."""
     settled = {("T1", "EUR"): 300, ("T2", "USD"): 5, ("T3", "EUR"): -1}
     booked = {("O1", "", "EUR"): 200, ("O9", "T1", "EUR"): 150, ("O3", "T3", "EUR"): 7}
     of_payment = larger_of(settled, booked=booked)

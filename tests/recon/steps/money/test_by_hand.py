@@ -55,7 +55,6 @@ def _ids_unique(merchant: Any) -> None:
 
 
 def test_where_ids_are_unique_another_one_is_another_movement(merchant: Any) -> None:
-    """The same refund without an id is held; with one of its own it goes."""
     _ids_unique(merchant)
     payment = merchant.payments("captured")[0]
     first = _ask(merchant, "refund", payment, amount=_part(payment), request_id="first")
@@ -137,7 +136,6 @@ def test_a_signal_waits_for_the_end_of_the_movement(merchant: Any) -> None:
 
 
 def test_an_answer_that_never_came_leaves_a_doubt(merchant: Any) -> None:
-    """A reply lost after the effect is in doubt, and asking again sends nothing."""
     payment = merchant.payments("authorised")[0]
     merchant.fault({"operation": "capture", "kind": "reset", "when": "after"})
 
@@ -153,7 +151,6 @@ def test_an_answer_that_never_came_leaves_a_doubt(merchant: Any) -> None:
 def test_a_gateway_elsewhere_is_only_asked_through_a_night(
     merchant: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Outside this machine the instruction waits for another person and nothing is sent."""
     payment = merchant.payments("authorised")[0]
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     monkeypatch.setattr(Settings, "is_sandbox", property(lambda _settings: False))
@@ -222,7 +219,6 @@ def _approve(environment: Environment, *names: str) -> None:
 
 
 def test_a_night_at_work_is_not_disturbed(merchant: Any) -> None:
-    """While a night holds the account, a call by hand stores and sends nothing."""
     payment = merchant.payments("authorised")[0]
     with merchant.environment() as environment, _held(environment), pytest.raises(NightHeldError):
         _ask(merchant, "capture", payment)
@@ -235,7 +231,6 @@ def _held(environment: Environment) -> Any:
 
 
 def test_limits_count_what_goes_by_hand(merchant: Any) -> None:
-    """The second refund of a day that would go above the day's limit is not sent."""
     (merchant.folder / "config" / "limits.toml").write_text("[limits.EUR]\nday = 1.50\n")
     first, second = [one for one in merchant.payments("captured") if one.currency == "EUR"][:2]
     _ask(merchant, "refund", first, amount="1.00")
@@ -246,7 +241,6 @@ def test_limits_count_what_goes_by_hand(merchant: Any) -> None:
 
 
 def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
-    """A backup from before it is noticed; nothing goes by hand from it."""
     first, second = merchant.payments("authorised")[:2]
     _ask(merchant, "capture", first)
     other = f"sqlite:///{merchant.folder / 'other.sqlite'}"
@@ -259,7 +253,6 @@ def test_what_goes_by_hand_is_noted_beside_the_reports(merchant: Any) -> None:
 
 
 def test_without_a_reports_folder_nothing_is_stored_or_sent(merchant: Any) -> None:
-    """Where the folder cannot be made the call is refused before there is an instruction."""
     (merchant.folder / "reports").rmdir()
     (merchant.folder / "reports").write_text("a file")
 
@@ -287,7 +280,6 @@ def _await_gateway(merchant: Any) -> None:
 
 
 def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
-    """A gateway that cannot be reached: answer and `recon status` say so, the night sends it."""
     payment = merchant.payments("authorised")[0]
     merchant.move_money()
     merchant.fault({"operation": "retrievalTrans", "kind": "refuse", "seconds": 3})
@@ -306,7 +298,6 @@ def test_what_did_not_leave_is_seen_until_it_does(merchant: Any) -> None:
 
 
 def test_a_call_that_ended_before_it_sent_is_seen(merchant: Any) -> None:
-    """Killed between plan and claim: `recon status` shows what the next night would send."""
     payment = merchant.payments("authorised")[0]
     merchant.move_money()
 

@@ -124,7 +124,6 @@ def test_by_hand_a_number_that_does_not_fit_stops_the_next(merchant: Any) -> Non
 
 
 def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any) -> None:
-    """The state stays, page one names it, nothing more goes out; two people close the case."""
     paid = _ended_without_effect(merchant)
     merchant.post("/_sandbox/portal", {"action": "capture", "key": paid.order_no})
     merchant.wait(hours=24)
@@ -153,7 +152,6 @@ def test_an_effect_after_the_end_is_a_case_and_closes_the_payment(merchant: Any)
 
 
 def test_what_was_refused_and_took_effect_is_a_case(merchant: Any) -> None:
-    """A rejected capture that two answers show as paid: people decide, as of any final one."""
     (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
     payment = merchant.payments("authorised")[0]
     merchant.drop("orders.csv", merchant.order(payment, status="paid", action="capture"))

@@ -93,7 +93,6 @@ def test_the_days_limit_ends_with_the_day(merchant: Any) -> None:
 
 
 def test_stopped_sending_sends_nothing_and_says_who_stopped_it(merchant: Any) -> None:
-    """While sending is stopped nights go on, send nothing, and name who stopped it and why."""
     _drop_captures(merchant)
     _stop(merchant)
     merchant.move_money()
@@ -156,7 +155,6 @@ def _account(merchant: Any, line: str) -> None:
 
 @pytest.mark.parametrize("tightened", ["approved_by_rule", "approved_by_rule_night", "no rule"])
 def test_a_dry_run_grants_nothing(merchant: Any, tightened: str) -> None:
-    """What a rule approved in a dry run goes only as far as the rule goes in the live night."""
     payments = _drop_captures(merchant)
     amounts = sorted(_cents(p.amount) for p in payments)
     merchant.move_money(mode=Mode.DRY_RUN)
@@ -178,7 +176,6 @@ def test_a_dry_run_grants_nothing(merchant: Any, tightened: str) -> None:
 
 
 def test_what_left_counts_when_the_rule_is_asked_again(merchant: Any) -> None:
-    """The night's sum is counted again over what it sent, not begun anew by the next night."""
     payments = _drop_captures(merchant)
     by_size = sorted((_cents(p.amount) for p in payments), reverse=True)
     _limits(merchant, night=f"{by_size[0] // 100}.{by_size[0] % 100:02}")

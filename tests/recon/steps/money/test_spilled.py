@@ -111,7 +111,6 @@ def locked(merchant: Any) -> Iterator[Locker]:
 def test_a_reply_that_a_locked_database_did_not_take_is_not_lost(
     merchant: Any, locked: Locker
 ) -> None:
-    """It waits in a file that only its owner reads; the next night knows every outcome."""
     count = _refunds(merchant)
     _faulty_night(merchant, at="after send", fault=locked)
     kept = [path.stat().st_mode & 0o777 for path in _files(merchant)]
@@ -159,7 +158,6 @@ def test_a_database_that_takes_no_claim_sends_nothing(
 
 
 def test_a_file_of_another_database_stops_the_night(merchant: Any, locked: Locker) -> None:
-    """The database was changed for another one: nothing is sent, the file stays for people."""
     _refunds(merchant)
     _faulty_night(merchant, at="after send", fault=locked)
     locked.end()
