@@ -76,65 +76,62 @@ def person(name: str, environment: Environment, asked: Any) -> Any:
     return identify(name, code=code, environment=environment)
 
 
+def say(
+    environment: Environment, asked: Any, *names: str, digest: str = "", only: Any = None
+) -> list[bool]:
+    """Whether the list may go after each one's yes; `digest`: not of what waits now."""
+    meant = digest or waiting(environment, only=only).wanted.digest
+    return [
+        approve(meant, person=person(name, environment, asked), environment=environment, only=only)[
+            1
+        ]
+        for name in names
+    ]
+
+
 def test_two_people_let_exactly_the_list_go(environment: Environment, asked: Any) -> None:
-    found = waiting(environment)
-    first = approve(
-        found.wanted.digest, person=person("anna", environment, asked), environment=environment
-    )
-    second = approve(
-        found.wanted.digest, person=person("ben", environment, asked), environment=environment
-    )
+    """After two different people the next night sends it, once, with both names."""
+    said = say(environment, asked, "anna", "ben", digest=waiting(environment).wanted.digest)
     with environment.store.reading() as connection:
         chain = history.verify(connection)[1]
         unlike = [*strayed(connection, INSTRUCTION)]
     asked.move_money()
 
-    assert (first[1], second[1]) == (False, True)
+    assert said == [False, True]
     assert len(asked.effects()) == 3
     assert asked.instruction_states() == {"confirmed": 3}
     assert (chain, unlike) == ("", [])
 
 
 def test_the_same_person_cannot_be_the_second(environment: Environment, asked: Any) -> None:
-    digest = waiting(environment).wanted.digest
-    approve(digest, person=person("anna", environment, asked), environment=environment)
+    say(environment, asked, "anna")
     asked.wait(hours=1)
 
     with pytest.raises(UsageError, match="a second person must"):
-        approve(digest, person=person("anna", environment, asked), environment=environment)
+        say(environment, asked, "anna")
 
 
 def test_a_changed_list_voids_the_first_word(environment: Environment, asked: Any) -> None:
-    found = waiting(environment)
-    approve(found.wanted.digest, person=person("anna", environment, asked), environment=environment)
-    gone = found.wanted.items[0].instruction_id
-    rejected = reject(
-        [gone],
-        person=person("dan", environment, asked),
-        reason="not meant",
-        environment=environment,
-    )
+    found = waiting(environment).wanted
+    say(environment, asked, "anna")
+    gone = found.items[0].instruction_id
+    nay = person("dan", environment, asked)
+    rejected = reject([gone], person=nay, reason="not meant", environment=environment)
 
     assert rejected == (1, ("Anna Berg",))
     with pytest.raises(UsageError, match="something changed since you looked"):
-        approve(
-            found.wanted.digest, person=person("ben", environment, asked), environment=environment
-        )
+        say(environment, asked, "ben", digest=found.digest)
     asked.move_money()
     assert asked.effects() == []
 
 
 def test_a_sum_beyond_the_limit_is_refused(environment: Environment, asked: Any) -> None:
     """The limit of one of the two covers the whole list; who may not locks nobody out."""
-    digest = waiting(environment).wanted.digest
-    approve(digest, person=person("cara", environment, asked), environment=environment)
+    say(environment, asked, "cara")
 
     with pytest.raises(UsageError, match="limit of Cara Lim"):
-        approve(digest, person=person("dan", environment, asked), environment=environment)
-    _, complete = approve(
-        digest, person=person("anna", environment, asked), environment=environment
-    )
-    assert complete
+        say(environment, asked, "dan")
+    assert say(environment, asked, "anna") == [True]
 
 
 def unendorsed(environment: Environment) -> list[str]:
@@ -150,21 +147,20 @@ def test_who_would_leave_nobody_behind_is_told_before(asked: Any) -> None:
     people = PEOPLE.replace("limit = { EUR = 100000", "limit = { EUR = 1")
     (asked.folder / "config" / "approvers.toml").write_text(people)
     with asked.environment() as opened:
-        digest = waiting(opened).wanted.digest
         with pytest.raises(UsageError, match="after Dan Orr nobody would be left"):
-            approve(digest, person=person("dan", opened, asked), environment=opened)
+            say(opened, asked, "dan")
         assert waiting(opened).first_by == ""
 
 
 def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, asked: Any) -> None:
     """Whoever writes the tables past the code finds no signature of the desk behind it."""
     digest = waiting(environment).wanted.digest
-    approve(digest, person=person("anna", environment, asked), environment=environment)
+    say(environment, asked, "anna")
     asked.now += timedelta(minutes=1)
     words_taken_back(digest, person=person("anna", environment, asked))
     with environment.store.writing() as connection:
         connection.execute(update(agreement).values(state="first"))
-    approve(digest, person=person("dan", environment, asked), environment=environment)
+    say(environment, asked, "dan")
     asked.move_money()
 
     assert asked.effects() == []
@@ -173,10 +169,7 @@ def test_nobody_completes_a_yes_that_was_taken_back(environment: Environment, as
 
 def test_a_part_can_be_approved_alone(environment: Environment, asked: Any) -> None:
     one = waiting(environment).wanted.items[0].instruction_id
-    only = Narrowing(instruction_ids=(one,))
-    digest = waiting(environment, only=only).wanted.digest
-    for name in ("anna", "ben"):
-        approve(digest, person=person(name, environment, asked), environment=environment, only=only)
+    say(environment, asked, "anna", "ben", only=Narrowing(instruction_ids=(one,)))
     asked.move_money()
 
     assert asked.instruction_states() == {"confirmed": 1, "planned": 2}
@@ -185,9 +178,7 @@ def test_a_part_can_be_approved_alone(environment: Environment, asked: Any) -> N
 def test_a_night_sends_nothing_on_an_approval_that_ran_out(
     environment: Environment, asked: Any
 ) -> None:
-    digest = waiting(environment).wanted.digest
-    for name in ("anna", "ben"):
-        approve(digest, person=person(name, environment, asked), environment=environment)
+    say(environment, asked, "anna", "ben")
     asked.now += timedelta(days=5)
     asked.move_money()
 
@@ -200,9 +191,7 @@ def test_a_newer_approval_keeps_what_an_older_one_lost(
 ) -> None:
     """What ran out and was approved again goes."""
     for days in (5, 0):
-        digest = waiting(environment).wanted.digest
-        for name in ("anna", "ben"):
-            approve(digest, person=person(name, environment, asked), environment=environment)
+        say(environment, asked, "anna", "ben")
         asked.now += timedelta(days=days)
         assert lapse(environment) == (3 if days else 0)
     asked.move_money()
@@ -254,9 +243,7 @@ def test_the_word_of_who_may_not_any_more_sends_nothing(
     environment: Environment, asked: Any, people: str, why: str
 ) -> None:
     """Who may let money go is asked once more before it goes."""
-    digest = waiting(environment).wanted.digest
-    for name in ("anna", "ben"):
-        approve(digest, person=person(name, environment, asked), environment=environment)
+    say(environment, asked, "anna", "ben")
     (asked.folder / "config" / "approvers.toml").write_text(people)
     asked.move_money()
 
@@ -265,14 +252,6 @@ def test_the_word_of_who_may_not_any_more_sends_nothing(
     assert asked.effects() == []
     assert asked.instruction_states() == {"planned": 3}
     assert held == {f"its approval counts no more: {why}; approve it again"}
-
-
-def said_by_both(asked: Any) -> None:
-    """The list, approved by two people with their codes."""
-    with asked.environment() as opened:
-        digest = waiting(opened).wanted.digest
-        for name in ("anna", "ben"):
-            approve(digest, person=person(name, opened, asked), environment=opened)
 
 
 def declare(asked: Any, name: str, *, old: str = "", new: str) -> None:
@@ -293,7 +272,8 @@ def test_what_waits_for_people_goes_by_no_rule_that_came_later(asked: Any) -> No
 
 @pytest.mark.parametrize("bound", ["night", "day"])
 def test_a_limit_that_was_tightened_after_both_words_holds(asked: Any, bound: str) -> None:
-    said_by_both(asked)
+    with asked.environment() as opened:
+        say(opened, asked, "anna", "ben")
     declare(asked, "limits.toml", new=f"[limits.EUR]\n{bound} = 0.01\n")
     asked.move_money()
 

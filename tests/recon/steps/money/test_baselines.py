@@ -5,16 +5,8 @@ import pytest
 from sqlalchemy import text
 
 from recon.instructions.eligibility import ShownPayment
-from recon.instructions.queries import KeyAnswers
-from recon.model.nights import StepSummary
-from recon.model.words import GatewayState, KeyAnswer
-from recon.steps.ground.kept_answers import keep, note_asked, reply_rows, seal, this_moment
-from recon.steps.ground.shown_answers import ShownAnswers
+from recon.model.words import GatewayState
 from recon.steps.money.settle import larger_of, payments_by_order
-from recon.steps.night import whole_night as night
-from recon.steps.people import people
-from recon.store.nights import runs
-from recon.store.nights.answer_parts import BASELINE
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 
 ROW = {
@@ -58,45 +50,6 @@ def test_the_same_answer_about_two_orders_closes_nothing() -> None:
     assert _closed(ROW, ROW | {"order_no": "A-2"}) == {"A-1": [""], "A-2": [""]}
     found = payments_by_order([_shown(ROW, closed_because="a case")])
     assert [one.closed_because for one in found["A-1"]] == ["a case"]
-
-
-def test_a_night_sends_nothing_for_a_payment_that_is_shown_in_two_ways(merchant: Any) -> None:
-    payment = merchant.payments("authorised")[0]
-    merchant.drop("orders.csv", merchant.order(payment, status="paid", action="capture"))
-    told = {"order_no": "O-2", "payment_status": "4100"}
-
-    with merchant.environment() as environment:
-
-        def contradict(step: StepSummary) -> None:
-            if step.step != "query":
-                return
-            with environment.store.reading() as connection:
-                (run,) = runs.newest_of_accounts(connection)
-                shown = [
-                    {**row, **told, "queried_at": environment.clock()}
-                    for row in ShownAnswers(connection, run, environment).payments(
-                        {payment.order_no}
-                    )
-                ]
-            said = {"O-2": (KeyAnswer.FOUND, "")}
-            note_asked(run, phase=BASELINE, keys=said, environment=environment)
-            rows = reply_rows(run, KeyAnswers(said, (*shown,)), asked=this_moment(environment))
-            keep(run, rows, environment=environment)
-            seal(run, environment=environment)
-
-        night.run(
-            merchant.request,
-            environment=environment,
-            workbooks=merchant.workbooks(),
-            progress=contradict,
-        )
-        ((_, waiting),) = people.status(environment)
-
-    assert merchant.effects() == []
-    assert [
-        f"shows transaction {payment.transaction_id} in two ways" in one.next_step
-        for one in waiting
-    ] == [True]
 
 
 @pytest.mark.parametrize(
