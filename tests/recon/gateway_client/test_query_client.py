@@ -58,6 +58,11 @@ def reply_of(rows: list[dict[str, object]], **changes: object) -> dict[str, obje
     } | changes
 
 
+def known(keys: list[str]) -> dict[str, object]:
+    """The good reply about some orders."""
+    return reply_of([row_of(key) for key in keys])
+
+
 class Gateway:
     """Plays the query: remembers the groups it was asked, answers by a function."""
 
@@ -209,9 +214,7 @@ def test_a_gateway_that_cuts_its_list_short_is_asked_in_halves(ask: Asker) -> No
 def test_a_group_refused_for_its_size_is_halved(
     ask: Asker, refusal: dict[str, object] | Play
 ) -> None:
-    gateway = Gateway(
-        lambda keys: refusal if len(keys) > 30 else reply_of([row_of(k) for k in keys])
-    )
+    gateway = Gateway(lambda keys: refusal if len(keys) > 30 else known(keys))
 
     got = ask(gateway, keys_of(200))
 
@@ -220,9 +223,7 @@ def test_a_group_refused_for_its_size_is_halved(
 
 def test_one_key_that_poisons_its_group_fails_alone(ask: Asker) -> None:
     refusal = reply_of([], return_status="3", return_message="parameters")
-    gateway = Gateway(
-        lambda keys: refusal if "SO0042" in keys else reply_of([row_of(k) for k in keys])
-    )
+    gateway = Gateway(lambda keys: refusal if "SO0042" in keys else known(keys))
 
     got = ask(gateway, keys_of(100))
 
@@ -280,7 +281,7 @@ def test_reads_are_repeated_until_they_succeed(
     ask: Asker, trouble: dict[str, object] | Play
 ) -> None:
     left = [trouble, trouble]
-    gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
+    gateway = Gateway(lambda keys: left.pop() if left else known(keys))
 
     got = ask(gateway, ["SO1"], in_flight=1)
 
@@ -300,7 +301,7 @@ def test_waits_are_drawn_below_a_bound_that_doubles(ask: Asker) -> None:
 
 def test_what_the_gateway_asks_to_wait_is_waited(ask: Asker) -> None:
     left = [answer(503, b"", headers="Retry-After: 7\r\n")]
-    gateway = Gateway(lambda keys: left.pop() if left else reply_of([row_of(k) for k in keys]))
+    gateway = Gateway(lambda keys: left.pop() if left else known(keys))
 
     ask(gateway, ["SO1"], in_flight=1)
 
@@ -348,7 +349,7 @@ def test_nothing_is_asked_after_the_deadline_of_all_reads(ask: Asker, play: Play
 
 
 def test_what_the_deadline_of_all_reads_leaves_says_so(ask: Asker) -> None:
-    gateway = Gateway(lambda keys: reply_of([row_of(key) for key in keys]))
+    gateway = Gateway(known)
     got = ask(gateway, keys_of(5_000), in_flight=1, ends_in=29.5, rate=1)
 
     assert (len(got.found), len(got.failed), got.calls) == (3_000, 2_000, 30)
@@ -375,7 +376,7 @@ def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, stat
     def answering(keys: list[str]) -> dict[str, object] | Play:
         if next(turns, 0):
             return answer(status, b"{}", headers="Retry-After: -1\r\n")
-        return reply_of([row_of(key) for key in keys])
+        return known(keys)
 
     answers = ask(Gateway(answering), ["SO1"], in_flight=4)
 
@@ -394,9 +395,7 @@ def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
 
 
 def test_one_group_without_an_answer_holds_up_no_other(ask: Asker) -> None:
-    gateway = Gateway(
-        lambda keys: answer(500, b"") if "SO0150" in keys else reply_of([row_of(k) for k in keys])
-    )
+    gateway = Gateway(lambda keys: answer(500, b"") if "SO0150" in keys else known(keys))
 
     got = ask(gateway, keys_of(1000), in_flight=2, patience=30)
 
@@ -438,7 +437,7 @@ def test_without_patience_every_group_is_asked_once(ask: Asker) -> None:
 
 
 def test_keys_that_would_break_the_joined_list_are_not_asked(ask: Asker) -> None:
-    got = ask(Gateway(lambda keys: reply_of([row_of(k) for k in keys])), ["a,b", "SO1", "", "é"])
+    got = ask(Gateway(known), ["a,b", "SO1", "", "é"])
 
     assert [failed.key for failed in got.failed] == ["a,b", "", "é"]
     assert len(got.found) == 1
@@ -527,7 +526,7 @@ class Troubled:
         now = self._clock.seconds()
         self.calls.append(now)
         keys = parse_qs(body.decode(), strict_parsing=True)["orders"][0].split(",")
-        good = answer(200, json.dumps(reply_of([row_of(key) for key in keys])).encode())
+        good = answer(200, json.dumps(known(keys)).encode())
         await (self._trouble(now) or good)(body, writer)
 
 
