@@ -385,8 +385,8 @@ stop_sending = form(
     ),
     choices={
         "stop": Choice(acts.StopSending),
-        "allow": Choice(acts.AllowSending),
-        "take_back": Choice(acts.TakeBack, {"subject": acts.AllowSending.act}),
+        "allow": Choice(acts.ReleaseHold, {"hold": acts.SENDING}),
+        "take_back": Choice(acts.TakeBack, {"subject": acts.OVERRIDES[acts.SENDING]}),
     },
     fields=("reason",),
     shown=sending_shown,

@@ -19,6 +19,7 @@ from recon.steps.month.close import (
     seen_close,
     write_files,
 )
+from recon.steps.month.stated import StatedMonth
 from recon.steps.month.statement import CLOSING, GATEWAY, sums_of
 from reports.drawing.blocks import put_in_place
 from reports.month_workbook import close_workbook
@@ -40,6 +41,8 @@ class ShownClose:
     """The same for programs."""
     own: AccountMonth
     exit_code: int
+    stated: StatedMonth | None
+    """Its figures; None where a sealed folder cannot be read by this version."""
 
 
 def shown_close(
@@ -78,6 +81,7 @@ def shown_close(
         {**close_document(prepared), "digest": seen.digest},
         AccountMonth.of_stated(prepared.stated, standing=prepared.verdict.value, workbook=workbook),
         prepared.verdict.exit_code,
+        prepared.stated,
     )
 
 
@@ -105,7 +109,8 @@ def _sealed(view: ClosedView, *, folder: Path) -> ShownClose:
         "sealed": view.document,
         "would_differ": [*(view.differs or ())],
     }
-    return ShownClose(lines, (), document, AccountMonth.of_closed(view, workbook=workbook), 0)
+    own = AccountMonth.of_closed(view, workbook=workbook)
+    return ShownClose(lines, (), document, own, 0, view.stated)
 
 
 def _lines(prepared: PreparedClose, *, digest: str) -> Iterator[str]:

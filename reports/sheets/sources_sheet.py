@@ -314,7 +314,7 @@ SCOPE = (
     Column("Count", 12, "count", "count"),
     Column("Amount", 20, "amount", "money"),
 )
-DISMISS = "Have these orders delivered, or decide: `recon file dismiss-row ROW`."
+DISMISS = "Have these orders delivered, or decide: `recon file --row ROW --dismiss WHY`."
 
 
 def sources_sheet(figures: NightFigures) -> Sheet:

@@ -255,7 +255,7 @@ def unread_rows(figures: NightFigures) -> Mapping[Place, str]:
     }
     standing = {
         (reject.account_id, reject.order_no): _sentence(reject.source, reject.line, reject.column)
-        + f" Row {reject.reject_id} of `recon file list`."
+        + f" Row {reject.reject_id} of `recon file`."
         for reject in figures.quarantined
         if reject.order_no
     }

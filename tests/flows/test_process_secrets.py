@@ -68,7 +68,7 @@ SHELL = {
 }
 """What the shell of whoever says `make serve` may hold from other work."""
 PROGRAMS = {
-    "desk": "desk serve",
+    "desk": "recon desk",
     "signer": "recon signer",
     "sandbox": "recon sandbox",
     "shop": "--deliver",
@@ -224,7 +224,7 @@ def machine(
             monkeypatch.setenv(name, value)
         real = given_to_nights(desk, url=urls["night"], real=serve.read_env)
         monkeypatch.setattr(serve, "read_env", real)
-        run = [*serve.RECON, "desk", "init", str(desk)]
+        run = [*serve.RECON, "enrol", "--desk", str(desk)]
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
         opened.callback(serve.stop, folder)
         serve.start(folder, port=0)
@@ -263,7 +263,7 @@ def desk_started(folder: Path, *, desk: Path, url: str) -> psutil.Process:
         "RECON_GATEWAY_BASE_URL": serve.read_env(folder / "demo" / "env")["RECON_GATEWAY_BASE_URL"],
         "RECON_DESK_KEY_FILE": str(desk / "desk.key"),
     }
-    command = [*serve.RECON, "desk", "serve", str(desk / "s")]
+    command = [*serve.RECON, "desk", str(desk / "s")]
     process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     said = iter(process.stdout.readline, "")

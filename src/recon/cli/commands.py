@@ -89,7 +89,9 @@ SHORT: Mapping[tuple[str, ...], Sequence[str]] = {
     ("bank", "check"): ("order-file", "check", "--as", "bank")
 }
 """What people type for a command with an option; said by no help."""
-FREE_TEXT_OPTIONS = frozenset({"--reason", "--skip", "--opening"})
+FREE_TEXT_OPTIONS = frozenset(
+    {"--reason", "--skip", "--opening", "--reopen", "--again", "--dismiss"}
+)
 
 app = typer.Typer(
     name="recon",
@@ -105,11 +107,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 database = typer.Typer(
-    cls=ActGroup,
     help="The database: its tables are created and migrated here, never by a night.",
     no_args_is_help=True,
 )
-approvers = typer.Typer(help="The people who approve.", no_args_is_help=True)
+database.callback()(lambda: None)
+database.command("upgrade")(upkeep.upgrade)
 
 DAILY, NIGHTS, PEOPLE, FILES, GATEWAY, UPKEEP = (
     *("Every day", "Nights", "People", "Files", "Gateway", "Upkeep"),
@@ -135,9 +137,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "opening": past_nights.opening,
         "journals": month_commands.journals,
         "sql": past_nights.sql,
-        "statement": month_commands.statement,
         "close": month_commands.close,
-        "reopen": act("ReopenMonth", "Show what of a closed month would move, or open it again."),
         "evidence": past_nights.evidence,
     },
     PEOPLE: {
@@ -145,20 +145,16 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
             "RejectInstructions",
             "Take back instructions that wait for approval; they are never sent.",
         ),
-        "take-back": act("TakeBack", "Take back your own word while it waits for a second person."),
         "withdraw": act("Withdraw", "Take back an instruction that was never sent."),
         "release": act(
-            "ReleaseHold", "Lift the hold that a NOT PROVEN night puts on refunds and payouts."
+            "ReleaseHold", "Lift what holds money back: a night, a stop, a restore; two people do."
         ),
         "stop-sending": act("StopSending", "Stop all sending of money at once."),
-        "allow-sending": act(
-            "AllowSending", "Let money be sent again, from the next night on; two people do."
-        ),
-        "approver": approvers,
+        "enrol": people_commands.enrol,
         "desk": people_commands.desk,
     },
     FILES: {
-        "file": file_commands.files,
+        "file": file_commands.file,
         "order-file": file_commands.order_file,
         "reconcile": reconcile_commands.reconcile,
     },
@@ -177,13 +173,6 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
 }
 """Every command by its name, as the first screen groups them: daily work first."""
 
-approvers.command("enrol")(people_commands.enrol)
-database.command("upgrade")(upkeep.upgrade)
-database.command("grants")(upkeep.grants)
-database.command("accept-restore")(
-    act("AcceptRestore", "Go on with a database that was restored; two people accept it.")
-)
-
 
 def _register(group: str, commands: Mapping[str, Callable[..., object] | typer.Typer]) -> None:
     for name, command in commands.items():
@@ -201,11 +190,6 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         say(f"recon {__version__}")
         raise typer.Exit
-
-
-@approvers.callback()
-def _approvers() -> None:
-    """The people who approve, release and sign: declared in approvers.toml."""
 
 
 @app.callback()

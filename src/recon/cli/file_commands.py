@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recon.cli.night_choices import Account, Merchant, OneAccount, OneMerchant, date_of, opened
-from recon.cli.people_commands import ActGroup, act
+from recon.cli.people_commands import NAME_HELP, Code, speak
 from recon.cli.speaking import complain, say
 from recon.model.errors import SourceUnreadableError
 
@@ -284,26 +284,53 @@ def _tell_sample(path: Path, checked: "Checked") -> None:
         complain(f"line {reject.line}, {reject.column}: {reject.reason}")
 
 
-files = typer.Typer(
-    cls=ActGroup,
-    help="The files that nights took or refused, and their refused rows.",
-    no_args_is_help=True,
-)
-files.command("again")(
-    act("ReadAgain", "Let the next night read a file once more though its content is known.")
-)
-files.command("dismiss")(
-    act("DismissFile", "Let go of a file that was refused whole, or expected and never came.")
-)
-files.command("dismiss-row")(act("DismissRow", "Decide that a refused row stands for no order."))
-
-
-@files.command("list")
-def listed(merchant: OneMerchant = "", account: OneAccount = "") -> None:
+def file(
+    name: Annotated[str, typer.Argument(help="A file of the inbox, to say something of it.")] = "",
+    *,
+    row: Annotated[
+        int | None, typer.Option(help="Instead: a refused row, by its number in the list.", min=1)
+    ] = None,
+    again: Annotated[
+        str,
+        typer.Option(
+            help="Why the next night reads it once more though its content is known, such as a "
+            "corrected layout. What it asks for and was planned already is not planned twice."
+        ),
+    ] = "",
+    dismiss: Annotated[
+        str,
+        typer.Option(
+            help="Why a file that was refused whole, or never came, is let go (start its night "
+            "again; another content under the name counts), or why a row stands for no order."
+        ),
+    ] = "",
+    merchant: OneMerchant = "",
+    account: OneAccount = "",
+    by: Annotated[str, typer.Option("--as", help=NAME_HELP)] = "",
+    code: Code = "",
+) -> None:
     """Show the newest version of each file: its night, its rows, and what was said of it.
 
-    Then every refused order row that was not delivered again, with its number, file and line.
+    Then every refused order row that was not delivered again. With --again or --dismiss say that of
+    one file or row; it is kept in the history.
     """
+    if not (name or row or again or dismiss or by):
+        _list(merchant, account)
+        return
+    if bool(again) == bool(dismiss) or bool(name) == (row is not None) or (row and again):
+        msg = "name a file or a row (--row), and say --dismiss of it, or of a file --again"
+        raise typer.BadParameter(msg)
+    from recon.steps import acts
+
+    if row is not None:
+        speak(acts.DismissRow, {"row": row, "reason": dismiss}, name=by, code=code)
+        return
+    of_file = {"file": name, "merchant_id": merchant, "account_id": account}
+    model = acts.ReadAgain if again else acts.DismissFile
+    speak(model, of_file | {"reason": again or dismiss}, name=by, code=code)
+
+
+def _list(merchant: str, account: str) -> None:
     from recon.steps.files.order_files import outstanding_rows
     from recon.steps.files.words_on_files import files_of
     from recon.steps.ground.environment import named_accounts

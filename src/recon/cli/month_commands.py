@@ -1,32 +1,28 @@
-"""A month of the clearing account: `recon statement`, `close`, `reopen`, `journals`.
+"""A month of the clearing account: `recon close`, `recon journals`.
 
 Two people close a month and two open it again; they first see what blocks it, or what would move.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from recon.cli.night_choices import Night, OneAccount, OneMerchant, RunOption, opened, run_of
-from recon.cli.people_commands import Code, refuse_typed, speak
+from recon.cli.people_commands import NAME_HELP, Code, refuse_typed, speak
 from recon.cli.speaking import AsJson, complain, say, show_json
 
 if TYPE_CHECKING:
     from recon.model.business_date import BusinessMonth
     from recon.steps.ground.environment import Environment
-    from recon.steps.month.close import ClosedView
     from recon.steps.month.stated import StatedMonth
 
 Month = Annotated[str, typer.Argument(help="The month, such as 2026-11.", show_default=False)]
 Folder = Annotated[
     Path | None, typer.Option(help="Where workbook and files go; else the account's reports.")
 ]
-NOT_PROVEN_EXIT_CODE = 4
-TROUBLES_SHOWN_MAX = 20
-"""Lines of each on the terminal; the workbook has them all."""
 _NUMBER_WIDTH = 20
 _COUNT_WIDTH = 7
 _LABEL_WIDTH = 58
@@ -41,57 +37,58 @@ def close(
     sign: Annotated[
         str, typer.Option(help="Sign it as reviewer or as approver: two people close a month.")
     ] = "",
-    name: Annotated[str, typer.Option("--as", help="Your short name in approvers.toml.")] = "",
     digest: Annotated[
         str,
         typer.Option(help="Of what you looked at, its first 16 digits; without it what is shown."),
     ] = "",
+    reopen: Annotated[
+        str,
+        typer.Option(
+            help="Why a closed month is opened again: two people open it. Its sealed folder stays."
+        ),
+    ] = "",
+    take_back: Annotated[
+        bool, typer.Option("--take-back", help="With --sign or --reopen: take your word back.")
+    ] = False,
+    name: Annotated[str, typer.Option("--as", help=NAME_HELP)] = "",
     code: Code = "",
     as_json: AsJson = False,
 ) -> None:
-    """Prepare the close of a month: NOT READY with what blocks it, or READY; or sign it.
+    """State a month, tied to lists and books: NOT READY with what blocks its close, or READY.
 
-    Preparing changes nothing. With --sign a reviewer and an approver, in any order, put their
-    names under what was prepared; the second one closes the month and seals its folder. Of a closed
-    month the sealed figures are shown, and what would be different today. Ends with 0 when it is
-    ready or closed, 3 when it is ready with open items, 4 when something blocks it.
+    That changes nothing. With --sign a reviewer and an approver, in any order, put their names
+    under what was prepared; the second one closes the month and seals its folder. Of a closed month
+    the sealed figures are shown, and what would be different today. Ends with 0 when it is ready or
+    closed, 3 when it is ready with open items, 4 when something blocks it.
     """
     from recon.model.business_date import BusinessMonth
     from recon.steps import acts
-    from recon.steps.ground.environment import (
-        named_accounts,
-        one_account,
-    )
+    from recon.steps.ground.environment import named_accounts, one_account
     from recon.steps.month.close import CloseVerdict
-    from reports.reading.months_index import index_of_months
     from reports.shown_close import shown_close
 
+    if (sign and reopen) or (take_back and not (sign or reopen)):
+        msg = "a month is signed (--sign) or opened again (--reopen); --take-back is of one of them"
+        raise typer.BadParameter(msg)
     wanted = BusinessMonth.named(month)
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         settings = environment.settings
-        accounts = named_accounts(settings, merchant=merchant, account=account)
-        if not sign:
-            shown = [
-                shown_close(wanted, account=which, folder=out, environment=environment)
-                for which in accounts
-            ]
-            own = [each.own for each in shown]
-            pages = index_of_months(own, month=wanted, out=out, settings=settings)
-            if as_json:
-                show_json([each.document for each in shown])
-            for each in () if as_json else shown:
-                say("\n".join(each.lines))
-                for line in each.blocked:
-                    complain(line)
-            for page in () if as_json else pages:
-                say(page)
-            raise typer.Exit(max(each.exit_code for each in shown))
+        if not (sign or reopen):
+            accounts = named_accounts(settings, merchant=merchant, account=account)
+            _show(wanted, accounts, out=out, as_json=as_json, environment=environment)
         which = one_account(settings, merchant=merchant, account=account)
-        seen = digest or _to_sign(wanted, which, environment=environment)
+        if sign and not take_back:
+            digest = digest or _to_sign(wanted, which, environment=environment)
+    if take_back:
+        subject = acts.OVERRIDES[acts.CLOSED if sign else acts.REOPENED]
+        speak(acts.TakeBack, {"subject": subject}, name=name, code=code)
+        return
     fields = {"month": month, "merchant_id": which[0], "account_id": which[1]}
-    signed = {**fields, "role": sign, "digest": seen}
-    done = speak(acts.SignClose, signed, name=name, code=code)
+    if reopen:
+        speak(acts.ReopenMonth, {**fields, "reason": reopen}, name=name, code=code)
+        return
+    done = speak(acts.SignClose, {**fields, "role": sign, "digest": digest}, name=name, code=code)
     if done is None or done.ending != CloseVerdict.CLOSED:
         return
     with opened(signs=False) as environment:
@@ -99,6 +96,44 @@ def close(
             wanted, account=which, folder=out, environment=environment, is_compared=False
         )
     say("\n".join(sealed.lines))
+
+
+def _show(
+    wanted: "BusinessMonth",
+    accounts: Sequence[tuple[str, str]],
+    *,
+    out: Path | None,
+    as_json: bool,
+    environment: "Environment",
+) -> NoReturn:
+    """Say and write what a month came to, and what keeps it from being closed.
+
+    Raises:
+        typer.Exit: always.
+    """
+    from reports.reading.months_index import index_of_months
+    from reports.shown_close import shown_close
+
+    shown = [
+        shown_close(wanted, account=which, folder=out, environment=environment)
+        for which in accounts
+    ]
+    own = [each.own for each in shown]
+    pages = index_of_months(own, month=wanted, out=out, settings=environment.settings)
+    if as_json:
+        show_json([each.document for each in shown])
+    for each in () if as_json else shown:
+        say("\n".join(each.lines))
+        is_closed = "closed" in each.document
+        if each.stated is not None:
+            say("\n".join(_statement_lines(each.stated, is_closed=is_closed)))
+        if is_closed:
+            say(f"To open it again: recon close {wanted.name} --reopen WHY --as NAME, two people")
+    for line in chain.from_iterable(each.blocked for each in shown):
+        complain(line)
+    for page in () if as_json else pages:
+        say(page)
+    raise typer.Exit(max(each.exit_code for each in shown))
 
 
 def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "Environment") -> str:
@@ -279,108 +314,20 @@ def _list_out() -> None:
     say(f"{len(handed_out)} journals are out and not yet seen in the books.")
 
 
-def statement(
-    month: Month,
-    *,
-    merchant: OneMerchant = "",
-    account: OneAccount = "",
-    out: Folder = None,
-    as_json: AsJson = False,
-) -> None:
-    """State a month of the clearing account: opening, movements, closing, tied to lists and books.
-
-    It changes nothing and may be asked on any day; of a closed month it shows the sealed figures,
-    and what would be different today. Ends with 4 when a night is missing or NOT PROVEN, or a
-    figure does not tie.
-    """
-    from recon.model.business_date import BusinessMonth
-    from recon.steps.ground.environment import named_accounts
-    from recon.steps.month import close as closing
-    from recon.steps.month.stated import stated_month
-    from reports.month_workbook import write_month_workbook
-    from reports.reading.months_index import AccountMonth, index_of_months
-
-    wanted = BusinessMonth.named(month)
-    documents: list[dict[str, Any]] = []
-    troubled: list[StatedMonth] = []
-    indexed: list[AccountMonth] = []
-
-    def show(lines: Iterable[str]) -> None:
-        for line in () if as_json else lines:
-            say(line)
-
-    with opened(signs=False) as environment:
-        settings = environment.settings
-        for which in named_accounts(settings, merchant=merchant, account=account):
-            view = closing.closed_view(wanted, account=which, environment=environment)
-            if view is not None:
-                sealed, differs = view.document["statement"], [*(view.differs or ())]
-                show(_closed_lines(view))
-                documents.append({**sealed, "closed_by": view.closed.by, "would_differ": differs})
-                indexed.append(AccountMonth.of_closed(view, workbook=None))
-                continue
-            folder = out or settings.account(which[0], account_id=which[1]).reports
-            stated = stated_month(wanted, account=which, environment=environment)
-            content, name = closing.month_files(stated), closing.name_of(stated)
-            files = closing.write_files(content, folder=folder / name)
-            workbook = write_month_workbook(stated, folder / f"{name}.xlsx", files=content)
-            show([*_statement_lines(stated), f"Workbook: {workbook}", f"Tables and SQL: {files}"])
-            documents.append(closing.document_of(stated))
-            standing = closing.PROVEN if stated.is_proven else closing.NOT_PROVEN
-            own = AccountMonth.of_stated(stated, standing=standing, workbook=workbook)
-            indexed.append(own)
-            troubled += [] if stated.is_proven else [stated]
-        show(index_of_months(indexed, month=wanted, out=out, settings=settings))
-    if as_json:
-        show_json(documents)
-    for stated in troubled:
-        for sentence in stated.troubles[:TROUBLES_SHOWN_MAX]:
-            complain(f"{'/'.join(stated.statement.account)}: {sentence}")
-    if troubled:
-        raise typer.Exit(NOT_PROVEN_EXIT_CODE)
-
-
-def _closed_lines(view: "ClosedView") -> Iterator[str]:
-    """A closed month with the figures that were sealed, and what would be different today."""
-    closed, stated = view.closed, view.stated
-    yield f"Statement of {'/'.join(closed.account)} for {closed.month}, {closed.in_words}."
-    if stated is not None:
-        yield from _by_currency(stated)
-        yield ""
-    nothing = ("nothing",) if stated is not None else ()
-    for sentence in view.differs or nothing:
-        yield f"Would be different today: {sentence}"
-    where = "The sealed workbook" if stated else "Its figures stand in the sealed workbook"
-    yield f"{where}: recon close {closed.month}"
-
-
-def _statement_lines(stated: "StatedMonth") -> Iterator[str]:
-    """The statement for a console, currency by currency."""
-    statement = stated.statement
-    which = "/".join(statement.account)
-    named = f"Statement of {which} for {statement.month.name}"
-    yield f"{named}, by what the night of {stated.known_by} knows."
-    due = [night for night in stated.nights if night.run_id or night.trouble]
-    fine = sum(not night.trouble for night in due)
-    yield f"Nights: {fine} of {len(due)} stand."
-    yield from stated.notes
-    if len(stated.rules) > 1:
-        since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
-        yield f"The rules changed: {since}. Dates are those of the newest."
-    yield from _by_currency(stated)
-    held = sum(each.holds for each in statement.equations)
-    yield ""
-    yield f"Proof: {held} of {len(statement.equations)} equations hold."
-    if statement.unknown_refunds:
-        from recon.steps.month.statement import untold_refunds
-
-        yield from (f"{untold.sentence}." for untold in untold_refunds(statement.unknown_refunds))
-
-
-def _by_currency(stated: "StatedMonth") -> Iterator[str]:
+def _statement_lines(stated: "StatedMonth", *, is_closed: bool) -> Iterator[str]:
+    """The statement for a console, currency by currency; of a closed month its figures alone."""
     from recon.model.money import format_minor_units
-    from recon.steps.month.statement import blocks_of
+    from recon.steps.month.statement import blocks_of, untold_refunds
 
+    if not is_closed:
+        due = [night for night in stated.nights if night.run_id or night.trouble]
+        yield f"Nights: {sum(not night.trouble for night in due)} of {len(due)} stand."
+        yield from stated.notes
+        if len(stated.rules) > 1:
+            since = ", ".join(f"{digest[:12]} from {day}" for digest, day in stated.rules.items())
+            yield f"The rules changed: {since}. Dates are those of the newest."
+        unknown = untold_refunds(stated.statement.unknown_refunds)
+        yield from (f"{untold.sentence}." for untold in unknown)
     for currency in stated.statement.currencies:
         yield ""
         for row in chain.from_iterable(blocks_of(stated.statement, currency=currency)):

@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from recon.cli.night_choices import Night, RunOption, named_night, opened
+from recon.cli.night_choices import Night, RunOption, named_night, opened, run_of
 from recon.cli.speaking import complain, say
 
 if TYPE_CHECKING:
@@ -91,6 +91,9 @@ def _from_input() -> str:
 
 
 NAME_HELP = "Your short name in approvers.toml."
+TAKE_BACK = typer.Option(
+    "--take-back", help="Instead: take back your own word while it waits for a second person."
+)
 WARNINGS_SHOWN_MAX = 10
 """Lines on the terminal; the result workbook has them all."""
 FLAGS = {
@@ -132,9 +135,15 @@ def command_of(name: str, model: str) -> Any:
     act_model: type[Act] = getattr(acts, model)
 
     def run(**given: Any) -> None:
-        who, code = given.pop("name"), given.pop("code", "")
+        who, code, is_back = given.pop("name"), given.pop("code", ""), given.pop("take_back", False)
         if "night" in given:
-            given["run_id"] = named_night(given.pop("night"), given.pop("run"))
+            which_of = run_of if is_back else named_night
+            given["run_id"] = which_of(given.pop("night"), given.pop("run"))
+        if is_back:
+            word = given[act_model.waits_by]
+            subject = acts.OVERRIDES.get(acts.SPILL_FILE if "/" in word else word, word)
+            speak(acts.TakeBack, {"subject": subject}, name=who, code=code)
+            return
         if workbook := given.pop("looked_at", None):
             given["workbook_sha256"] = _sha256(workbook)
         fields = {field: value for field, value in given.items() if value not in (None, "", (), [])}
@@ -157,7 +166,7 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
     from recon.steps import acts
 
     needed = inspect.Parameter.empty
-    left_out = "" if model.said_by else needed
+    left_out = "" if model.said_by or model.waits_by else needed
     for field, info in model.model_fields.items():
         help_ = info.description
         if help_ is None:
@@ -183,6 +192,8 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
             is_given = field in VARIABLES and issubclass(model, acts.AboutAccount)
             variable = VARIABLES[field] if is_given else None
             yield field, Annotated[kind, typer.Option(flag, help=help_, envvar=variable)], value
+    if model.waits_by:
+        yield "take_back", Annotated[bool, TAKE_BACK], False
     yield "name", Annotated[str, typer.Option("--as", help=NAME_HELP)], left_out
     if not issubclass(model, acts.OneName):
         yield "code", Code, ""
@@ -223,9 +234,31 @@ def _sha256(workbook: Path) -> str:
 
 
 def enrol(
-    name: Annotated[str, typer.Argument(help="The short name in approvers.toml.")],
+    name: Annotated[str, typer.Argument(help="The short name in approvers.toml.")] = "",
+    *,
+    desk_keys: Annotated[
+        Path | None,
+        typer.Option(
+            "--desk",
+            help="Instead: make the desk's key in this folder, the private half for the desk "
+            "alone, the public one for every night.",
+        ),
+    ] = None,
 ) -> None:
     """Make a secret for somebody's one-time codes and show it once, as a picture to scan."""
+    if bool(name) == (desk_keys is not None):
+        msg = "name one person, or the folder of the desk's key (--desk)"
+        raise typer.BadParameter(msg)
+    if desk_keys is not None:
+        from recon.desk.endorsement import key_id
+        from recon.desk.held_keys import PRIVATE, PUBLIC, make_keys
+
+        private, public = desk_keys / "desk.key", desk_keys / "desk.pub"
+        made = make_keys(private, public=public)
+        say(f"Made the desk's key {key_id(made)}.")
+        say(f"For the desk alone: {PRIVATE}={private} (mode 0600; keep a copy where only you can)")
+        say(f"For nights and everybody who checks: {PUBLIC}={public}")
+        return
     import pyotp
     import segno
 
@@ -240,49 +273,49 @@ def enrol(
     )
 
 
-desk = typer.Typer(
-    help="The desk for people: it proves who speaks and signs what they agree to.",
-    no_args_is_help=True,
-)
-
-
-@desk.command("init")
-def init(
-    folder: Annotated[Path, typer.Argument(help="Where the two key files go; the desk's own.")],
-) -> None:
-    """Make the desk's key: the private half for the desk alone, the public one for every night."""
-    from recon.desk.endorsement import key_id
-    from recon.desk.held_keys import PRIVATE, PUBLIC, make_keys
-
-    private, public = folder / "desk.key", folder / "desk.pub"
-    made = make_keys(private, public=public)
-    say(f"Made the desk's key {key_id(made)}.")
-    say(f"For the desk alone: {PRIVATE}={private} (mode 0600; keep a copy where only you can)")
-    say(f"For nights and everybody who checks: {PUBLIC}={public}")
-
-
-@desk.command("serve")
-def serve(
+def desk(
     socket: Annotated[
         Path | None, typer.Argument(help="Where it listens; else RECON_DESK_SOCKET.")
     ] = None,
+    *,
+    restored: Annotated[
+        bool,
+        typer.Option(
+            "--restored",
+            help="After a backup was put back: go on by the words that the database has now. "
+            "Where it is said nowhere to listen, that is all.",
+        ),
+    ] = False,
 ) -> None:
-    """Hear people until it is ended: commands and forms bring their words to its socket."""
+    """Hear people until it is ended: it proves who speaks and signs what they agree to.
+
+    Commands and forms bring their words to its socket.
+    """
     from recon.desk.held_keys import PRIVATE, SOCKET
     from recon.desk.server import serve_until_ended
     from recon.model.errors import ConfigurationError
     from recon.steps.acts import Place, hear
-    from recon.steps.ground.desk import refuse_open_files, remember, the_desk
+    from recon.steps.ground.desk import go_on_restored, refuse_open_files, remember, the_desk
     from reports.handed import drawings
 
     path = socket or Path(os.environ.get(SOCKET, ""))
-    if not path.name:
-        msg = f"say where the desk listens: recon desk serve SOCKET, or set {SOCKET}"
+    if not path.name and not restored:
+        msg = f"say where the desk listens: recon desk SOCKET, or set {SOCKET}"
         raise ConfigurationError(msg)
     with opened(signs=False) as environment:
         if environment.desk.private is None:
-            msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
+            msg = f"this process has no key of the desk: set {PRIVATE} (`recon enrol --desk`)"
             raise ConfigurationError(msg)
+        if restored:
+            lost = go_on_restored(environment)
+            say(
+                f"The desk goes on by what the database has; words up to {lost} were given, and "
+                "are lost."
+                if lost
+                else "The database has every word that this desk remembers; nothing was changed."
+            )
+        if not path.name:
+            return
         refuse_open_files(environment)
         with the_desk(environment) as go_on:
             remember(environment)
@@ -300,22 +333,3 @@ def serve(
                     f"The desk hears people at {at}; its key is {environment.desk.name}."
                 ),
             )
-
-
-@desk.command("restored")
-def restored() -> None:
-    """Go on after a backup was put back: by the words that the database has now."""
-    from recon.desk.held_keys import PRIVATE
-    from recon.model.errors import ConfigurationError
-    from recon.steps.ground.desk import go_on_restored
-
-    with opened(signs=False) as environment:
-        if environment.desk.memory is None:
-            msg = f"this process has no key of the desk: set {PRIVATE} (`recon desk init`)"
-            raise ConfigurationError(msg)
-        lost = go_on_restored(environment)
-    say(
-        f"The desk goes on by what the database has; words up to {lost} were given, and are lost."
-        if lost
-        else "The database has every word that this desk remembers; nothing was changed."
-    )

@@ -34,31 +34,35 @@ def upgrade(
             help="The database, such as sqlite:////var/lib/recon/recon.sqlite.",
             show_default=False,
         ),
-    ],
-) -> None:
-    """Create the tables, or bring them to the version this program needs; safe to repeat."""
-    from recon.store.database import migrate
-
-    say(f"The database is at version {migrate.upgrade(url)}.")
-
-
-def grants(
+    ] = "",
+    *,
+    grants: Annotated[
+        bool,
+        typer.Option(
+            "--grants",
+            help="Instead, of PostgreSQL: print the SQL that gives four roles exactly the rights "
+            "they need, after each upgrade, for its owner to read and run (`| psql ...`). psql "
+            "ends with 3 and changes nothing where one statement is refused.",
+        ),
+    ] = False,
     app: Annotated[str, typer.Option(help="The role of nights.")] = "",
     people: Annotated[str, typer.Option(help="The role of the desk, where people speak.")] = "",
     read: Annotated[str, typer.Option(help="The role of those who only look.")] = "",
     migrate: Annotated[str, typer.Option(help="The role that owns and changes tables.")] = "",
 ) -> None:
-    """Print the SQL that gives four PostgreSQL roles exactly the rights they need.
-
-    The owner of the database reads it, then runs it (`recon db grants | psql ...`), after the first
-    `recon db upgrade` and after each later one. psql ends with 3 and changes nothing where one
-    statement is refused.
-    """
-    from recon.store.database.roles import Roles, script
-
+    """Create the tables, or bring them to the version this program needs; safe to repeat."""
     named = {"app": app, "people": people, "read": read, "migrate": migrate}
-    roles = Roles(**{role: name for role, name in named.items() if name})
-    say("\n".join(script(roles)))
+    if grants:
+        from recon.store.database.roles import Roles, script
+
+        say("\n".join(script(Roles(**{role: name for role, name in named.items() if name}))))
+        return
+    if not url or any(named.values()):
+        msg = "name the database (--url), or roles for --grants"
+        raise typer.BadParameter(msg)
+    from recon.store.database.migrate import upgrade as to_newest
+
+    say(f"The database is at version {to_newest(url)}.")
 
 
 def doctor(*, as_json: AsJson = False) -> None:

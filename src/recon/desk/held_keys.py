@@ -53,7 +53,7 @@ def private_key(path: Path) -> Ed25519PrivateKey:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        msg = f"{path} is not the desk's private key (`recon desk init` makes one)"
+        msg = f"{path} is not the desk's private key (`recon enrol --desk` makes one)"
         raise ConfigurationError(msg)
     return key
 
@@ -74,7 +74,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PublicKey):
-        msg = f"{path} is not the desk's public key (`recon desk init` makes one)"
+        msg = f"{path} is not the desk's public key (`recon enrol --desk` makes one)"
         raise ConfigurationError(msg)
     return key
 
@@ -224,7 +224,7 @@ CODES_ENDING = ".codes"
 PRIVATE = "RECON_DESK_KEY_FILE"
 PUBLIC = "RECON_DESK_PUBLIC_KEY_FILE"
 SOCKET = "RECON_DESK_SOCKET"
-SET_UP = f"set {PUBLIC} to the desk's public key (`recon desk init` makes the pair)"
+SET_UP = f"set {PUBLIC} to the desk's public key (`recon enrol --desk` makes the pair)"
 _KNOWN_TO_ALL = Ed25519PrivateKey.from_private_bytes(b"the sandbox's desk, not a secret")
 
 
@@ -298,7 +298,7 @@ def held_keys(variables: Mapping[str, str], *, is_sandbox: bool) -> HeldKeys:
 
 
 def _published(private: Path | None, *, public: Path | None) -> Path | None:
-    """Beside the public key, which `recon desk init` makes beside the private one."""
+    """Beside the public key, which `recon enrol --desk` makes beside the private one."""
     beside = public or (None if private is None else private.with_suffix(".pub"))
     return None if beside is None else beside.with_name(beside.name + ENDING)
 

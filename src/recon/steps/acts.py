@@ -58,7 +58,6 @@ TEXT_CHARACTERS_MAX = 4_000
 FILE_NAME_CHARACTERS_MAX = 255
 ITEMS_SHOWN_MAX = 50
 """Lines on a terminal; the result workbook has them all."""
-ALLOW_SENDING = "allow-sending"
 
 Text = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -132,6 +131,8 @@ class Act(BaseModel):
     """Else, at a sandbox where nobody is declared, anybody says it."""
     said_by: ClassVar[tuple[str, ...]] = ()
     """Where its command only shows something unless one of these fields is given (`shown`)."""
+    waits_by: ClassVar[str] = ""
+    """The field by which one takes back one's own word while it waits for somebody else's."""
 
     @classmethod
     def shown(cls, _given: Mapping[str, Any], _place: Place, _show: Show) -> None:
@@ -169,18 +170,6 @@ class AboutAccount(Act):
         return self.merchant_id, self.account_id
 
 
-class AboutNight(Act):
-    """An act about a night."""
-
-    run_id: Annotated[AccountId, Field(description="A run, or the business date of a night.")] = ""
-
-    def seen(self, place: Place, _show: Show) -> Self:
-        """With the run that was meant."""
-        with place.environment.store.reading() as connection:
-            run = run_named(connection, self.run_id)
-        return self.model_copy(update={"run_id": run.run_id})
-
-
 class Approve(Act):
     """Show what waits for people; with --list and --as say yes to exactly that list.
 
@@ -190,6 +179,7 @@ class Approve(Act):
 
     act: ClassVar[str] = "approve"
     said_by: ClassVar[tuple[str, ...]] = ("list_digest", "write_off")
+    waits_by: ClassVar[str] = "list_digest"
     list_digest: Annotated[
         str,
         Field(pattern=r"^([0-9a-f]{16,64})?$", description="The digest of the list you looked at."),
@@ -301,14 +291,8 @@ class TakeBack(Act):
     """Take back your own yes, verdict, release or signature while it waits for a second person."""
 
     act: ClassVar[str] = "take-back"
-    about: ClassVar[str] = "subject"
-    subject: Annotated[
-        Text,
-        Field(
-            description="What it was about: a list's digest, an instruction, a run, or an override "
-            "such as allow-sending."
-        ),
-    ]
+    subject: Text
+    """A list's digest, an instruction, a run, or one of `OVERRIDES`."""
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Forget the word."""
@@ -331,6 +315,7 @@ class Resolve(Act):
 
     act: ClassVar[str] = "resolve"
     about: ClassVar[str] = "instruction"
+    waits_by: ClassVar[str] = "instruction"
     instruction: Annotated[Name, Field(description="Its id, as `recon status` shows it.")]
     verdict: Annotated[Text, Field(description="applied or not_applied.")]
     evidence: Annotated[Text, Field(description="What you saw and where; kept in the history.")]
@@ -354,87 +339,81 @@ class Resolve(Act):
         )
 
 
-class ReleaseHold(AboutNight):
-    """Lift the hold that a NOT PROVEN night puts on refunds and payouts; two people do.
+SENDING, RESTORE, SPILL_FILE = "sending", "restore", "spill-file"
+CLOSED, REOPENED = "close", "reopen"
+OVERRIDES = {
+    SENDING: "allow-sending",
+    RESTORE: "accept-restore",
+    SPILL_FILE: "set-file-aside",
+    CLOSED: "close-month",
+    REOPENED: "reopen-month",
+}
+"""What is no list, instruction or run -> by which one takes back one's word about it."""
 
-    Or that of a spill file: what its batch left in flight is in doubt and is asked about.
+
+class ReleaseHold(Act):
+    """Lift what holds money back; two people do, and nothing is sent by it.
+
+    A NOT PROVEN night holds refunds and payouts. After a stop (`sending`) the next night sends
+    again. With a database that was put back from a backup (`restore`) everything that was not sent
+    yet waits for people: it may have been sent after the backup. A spill file that does not fit
+    stops the nights: it is kept under another name, and what its batch left in flight is in doubt.
     """
 
     act: ClassVar[str] = "release"
-    about: ClassVar[str] = "run_id"
-    spill_file: Annotated[
+    about: ClassVar[str] = "hold"
+    waits_by: ClassVar[str] = "hold"
+    hold: Annotated[
         Text,
         Field(
-            description="Instead of a night: a spill file that does not fit and stops the nights; "
-            "it is kept under another name, and nothing is sent by it."
+            description="A night (its run or business date), `sending`, `restore`, or the path of "
+            "a spill file."
         ),
-    ] = ""
+    ]
     reason: Annotated[Text, Field(description="Why it may go on; kept in the history.")]
 
-    def seen(self, place: Place, show: Show) -> Self:
+    def seen(self, place: Place, _show: Show) -> Self:
         """The whole path of the file, or the run."""
-        if self.spill_file:
-            return self.model_copy(update={"spill_file": str(Path(self.spill_file).resolve())})
-        return super().seen(place, show)
+        if self.hold in OVERRIDES:
+            return self
+        if "/" in self.hold or Path(self.hold).is_file():
+            return self.model_copy(update={"hold": str(Path(self.hold).resolve())})
+        with place.environment.store.reading() as connection:
+            return self.model_copy(update={"hold": run_named(connection, self.hold).run_id})
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note the release."""
-        if self.spill_file:
-            kept = taken_back.set_file_aside(
-                Path(self.spill_file), person=person, reason=self.reason
-            )
-            if kept is None:
-                sentence = "Noted: a second person must set it aside, too. Nights stop until then."
-                return Done(sentence=sentence)
-            return Done(sentence=f"Set aside: {kept}. Start the night again.", ending="Set aside")
-        if verdicts.release(self.run_id, reason=self.reason, person=person):
+        """Note one of the two words."""
+        reason, environment = self.reason, person.environment
+        if self.hold == SENDING:
+            if gate.allow_sending(person=person, reason=reason, environment=environment):
+                sentence = "Money may be sent again; the next night sends what waits."
+                return Done(sentence=sentence, ending="Allowed")
+            must, until = "allow it", " Sending is still stopped."
+        elif self.hold == RESTORE:
+            waiting = gate.accept_restore(person=person, reason=reason, environment=environment)
+            if waiting is not None:
+                left = f"{waiting} instructions that were not sent yet now wait for people."
+                return Done(sentence=f"Accepted. {left}", ending="Accepted")
+            must, until = "accept it", " Nothing is sent until then."
+        elif "/" in self.hold:
+            kept = taken_back.set_file_aside(Path(self.hold), person=person, reason=reason)
+            if kept is not None:
+                sentence = f"Set aside: {kept}. Start the night again."
+                return Done(sentence=sentence, ending="Set aside")
+            must, until = "set it aside", " Nights stop until then."
+        elif verdicts.release(self.hold, reason=reason, person=person):
             return Done(sentence="Released.", ending="Released")
-        return Done(sentence="Noted: a second person must release it, too.")
-
-
-class AllowSending(Act):
-    """Let money be sent again, from the next night on; two people do."""
-
-    act: ClassVar[str] = ALLOW_SENDING
-    reason: Reason
-
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note one of the two words."""
-        if gate.allow_sending(person=person, reason=self.reason, environment=person.environment):
-            sentence = "Money may be sent again; the next night sends what waits."
-            return Done(sentence=sentence, ending="Allowed")
-        sentence = "Noted: a second person must allow it, too. Sending is still stopped."
-        return Done(sentence=sentence)
-
-
-class AcceptRestore(Act):
-    """Go on with a database that was restored from a backup; two people accept it.
-
-    Everything that was not sent yet then waits for people: it may have been sent after the backup.
-    """
-
-    act: ClassVar[str] = "accept-restore"
-    reason: Annotated[Text, Field(description="What happened; kept in the history.")]
-
-    def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
-        """Note one of the two words."""
-        waiting = gate.accept_restore(
-            person=person, reason=self.reason, environment=person.environment
-        )
-        if waiting is None:
-            sentence = "Noted: a second person must accept it, too. Nothing is sent until then."
-            return Done(sentence=sentence)
-        sentence = f"Accepted. {waiting} instructions that were not sent yet now wait for people."
-        return Done(sentence=sentence, ending="Accepted")
+        else:
+            must, until = "release it", ""
+        return Done(sentence=f"Noted: a second person must {must}, too.{until}")
 
 
 class DismissRow(Act):
     """Decide that a row stands for no order: the next night judges the payment without it."""
 
     act: ClassVar[str] = "dismiss"
-    about: ClassVar[str] = "row"
-    row: Annotated[int, Field(description="Its number, as `recon file list` shows it.", ge=1)]
-    reason: Annotated[Text, Field(description="Why it stands for no order; kept in the history.")]
+    row: Annotated[int, Field(ge=1)]
+    reason: Text
 
     def heard(self, person: Person, _drawings: DrawingsOf) -> Done:
         """Note it."""
@@ -447,9 +426,8 @@ class AboutFile(AboutAccount):
     """An act about a file of an account's inbox."""
 
     moves_money: ClassVar[bool] = False
-    about: ClassVar[str] = "file"
-    file: Annotated[Text, Field(description="The file's name, as `recon file list` shows it.")]
-    reason: Annotated[Text, Field(description="Why, in two words at least; kept in the history.")]
+    file: Text
+    reason: Text
 
 
 class ReadAgain(AboutFile):
@@ -551,7 +529,7 @@ class ImportAnswers(Act):
             yield f"{again}."
 
 
-class SignOff(AboutNight):
+class SignOff(Act):
     """Sign a night's workbook; refused while a high break has no owner and comment.
 
     What is signed is said before the code is asked, and a file that is swapped then is refused. A
@@ -561,6 +539,8 @@ class SignOff(AboutNight):
 
     act: ClassVar[str] = "sign-off"
     about: ClassVar[str] = "run_id"
+    waits_by: ClassVar[str] = "run_id"
+    run_id: Annotated[AccountId, Field(description="A run, or the business date of a night.")] = ""
     role: Annotated[Role, Field(description="reviewer or approver; they sign in any order.")]
     workbook_sha256: Annotated[
         Digits,
@@ -572,13 +552,14 @@ class SignOff(AboutNight):
 
     def seen(self, place: Place, show: Show) -> Self:
         """The file and its hash, so that one that is swapped meanwhile is refused."""
-        named = super().seen(place, show)
-        path, digest = file_to_sign(named.run_id, environment=place.environment)
+        with place.environment.store.reading() as connection:
+            run_id = run_named(connection, self.run_id).run_id
+        path, digest = file_to_sign(run_id, environment=place.environment)
         if self.workbook_sha256:
             path, digest = "the file that you looked at", self.workbook_sha256
         if digest:
             show(f"To sign: {path}, SHA-256 {digest}")
-        return named.model_copy(update={"workbook_sha256": digest})
+        return self.model_copy(update={"run_id": run_id, "workbook_sha256": digest})
 
     def heard(self, person: Person, drawings: DrawingsOf) -> Done:
         """Note the signature."""
@@ -608,7 +589,6 @@ class SignOff(AboutNight):
 class AboutMonth(AboutAccount):
     """An act about a month of one account."""
 
-    about: ClassVar[str] = "month"
     month: Annotated[Month, Field(description="The month, such as 2026-11.")]
 
     @property
@@ -647,20 +627,10 @@ def _became(word: CloseWord, *, role: str, month: str) -> Done:
 
 
 class ReopenMonth(AboutMonth):
-    """Show what of a closed month would move; with --reason and --as open it again, two people do.
-
-    Its sealed folder stays; closing it again makes a second one.
-    """
+    """Open a closed month again; two people do. Its sealed folder stays."""
 
     act: ClassVar[str] = "reopen-month"
-    said_by: ClassVar[tuple[str, ...]] = ("reason",)
     reason: Reason
-
-    @classmethod
-    def shown(cls, given: Mapping[str, Any], place: Place, show: Show) -> None:
-        """What would move, and how it is said."""
-        act_of(cls, {**given, "reason": "only shown"}).seen(place, show)
-        show(f"To open it again: recon reopen {given['month']} --reason WHY --as NAME (two people)")
 
     def seen(self, place: Place, show: Show) -> Self:
         """What would move; a folder that cannot be read keeps nobody from opening the month."""
@@ -717,7 +687,7 @@ class StopSending(OneName):
         """Stop it."""
         gate.stop_sending(by=name, reason=self.reason, environment=environment)
         sentence = (
-            "Sending is stopped for every account, until `recon allow-sending`. Nights still "
+            "Sending is stopped for every account, until `recon release sending`. Nights still "
             "compare."
         )
         return Done(sentence=sentence, ending="Stopped")
@@ -743,9 +713,8 @@ class Withdraw(OneName):
 HEARD: Mapping[str, type[Act]] = {
     each.act: each
     for each in (
-        *(Approve, RejectInstructions, TakeBack, Resolve, ReleaseHold, AllowSending),
-        *(AcceptRestore, DismissRow, ReadAgain, DismissFile, ImportAnswers, SignOff, SignClose),
-        ReopenMonth,
+        *(Approve, RejectInstructions, TakeBack, Resolve, ReleaseHold, DismissRow, ReadAgain),
+        *(DismissFile, ImportAnswers, SignOff, SignClose, ReopenMonth),
     )
 }
 """What the desk hears, by its name on the socket."""

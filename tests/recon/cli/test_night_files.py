@@ -13,7 +13,7 @@ from recon.steps.ground.environment import environment_of, system_clock
 from recon.store.nights import runs
 
 PLACE = ["--merchant", "100042", "--account", "100042001"]
-WHY = ["--as", "Ann", "--reason", "a colleague's note"]
+WHY = ["a colleague's note", "--as", "Ann"]
 
 
 @pytest.fixture
@@ -62,11 +62,11 @@ def test_a_part_that_refused_a_file_ends_as_its_night_would(
 @pytest.mark.usefixtures("inbox")
 def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None:
     """A refused file is listed with its reason; let go, with who said so, and no night reads it."""
-    assert main(["file", "list", *PLACE]) == 0
+    assert main(["file", *PLACE]) == 0
     before = capsys.readouterr().out
-    assert main(["file", "dismiss", "notes.csv", *PLACE, *WHY]) == 0
+    assert main(["file", "notes.csv", *PLACE, "--dismiss", *WHY]) == 0
     said = capsys.readouterr().out
-    main(["file", "list", *PLACE])
+    main(["file", *PLACE])
     after = capsys.readouterr().out
 
     assert before.startswith("100042/100042001 2026-11-20 notes.csv (version 1, run ")
@@ -80,16 +80,14 @@ def test_files_are_listed_and_let_go(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.usefixtures("inbox")
 def test_a_file_is_noted_to_be_read_again(capsys: pytest.CaptureFixture[str]) -> None:
     """The word stands in the list until a night has read the file."""
-    assert main(["file", "again", "notes.csv", *PLACE, *WHY]) == 0
-    main(["file", "list", *PLACE])
+    assert main(["file", "notes.csv", *PLACE, "--again", *WHY]) == 0
+    main(["file", *PLACE])
 
     assert "read again, said Ann" in capsys.readouterr().out
 
 
 def test_a_reason_of_one_word_is_refused(inbox: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two words at least; nothing is noted."""
-    words = ["--as", "Ann", "--reason", "stray"]
-
-    assert main(["file", "dismiss", "notes.csv", *PLACE, *words]) == 2
+    assert main(["file", "notes.csv", *PLACE, "--dismiss", "stray", "--as", "Ann"]) == 2
     assert "say why in words" in capsys.readouterr().err
     assert inbox.is_dir()

@@ -23,16 +23,10 @@ WORDS = {
     "reject": ["i1", *WHY],
     "resolve": ["i1", "--verdict", "applied", "--evidence", "seen in the portal"],
     "release": ["r1", *WHY],
-    "take-back": ["i1"],
     "sign-off": ["--run", "r1", "--role", "reviewer"],
-    "allow-sending": WHY,
-    "db accept-restore": WHY,
-    "file again": ["a.csv", *PLACE, *WHY],
-    "file dismiss": ["a.csv", *PLACE, *WHY],
+    "file": ["a.csv", *PLACE, "--again", "it was a drill"],
     "import-resolutions": ["a.xlsx"],
-    "file dismiss-row": ["1", *WHY],
     "close": ["2026-11", "--sign", "reviewer", *PLACE],
-    "reopen": ["2026-11", *PLACE, *WHY],
 }
 """Command -> what it needs beside name and code."""
 

@@ -63,7 +63,7 @@ def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The secret stands on the terminal and in no file of ours."""
-    assert main(["approver", "enrol", "anna"]) == 0
+    assert main(["enrol", "anna"]) == 0
 
     secret = capsys.readouterr().out.split("Secret: ")[1].split()[0]
     kept = [path for path in folder.rglob("*") if path.is_file()]

@@ -187,11 +187,11 @@ def desk_told(settings: Settings, *, variables: Mapping[str, str]) -> str:
             )
         return (
             f"key {held.name}, held by this very process: whoever has this login can speak for "
-            "everybody; `recon desk serve` under a login of its own is the barrier"
+            "everybody; `recon desk` under a login of its own is the barrier"
         )
     path = Path(variables[SOCKET])
     if not is_heard(path):
-        msg = f"no desk listens at {path}: start `recon desk serve`; until then nobody is heard"
+        msg = f"no desk listens at {path}: start `recon desk`; until then nobody is heard"
         raise ConfigurationError(msg)
     open_to_us = [PRIVATE] * bool(given(variables, PRIVATE))
     open_to_us += sorted(

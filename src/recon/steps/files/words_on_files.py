@@ -54,7 +54,7 @@ def unendorsed_files(connection: Connection, words: Endorsed) -> Iterator[str]:
             )
 
 
-UNTIL = "no night tries it again, under whatever name, until somebody says `recon file again`"
+UNTIL = "no night tries it again, under whatever name, until somebody says `recon file --again`"
 
 
 @contextmanager
@@ -171,7 +171,7 @@ def _known(account: tuple[str, str], *, environment: Environment) -> dict[str, K
 
 def _unknown(name: str, *, account: tuple[str, str]) -> UsageError:
     return UsageError(
-        f"no night of {'/'.join(account)} has met a file {name} (`recon file list` names them)"
+        f"no night of {'/'.join(account)} has met a file {name} (`recon file` names them)"
     )
 
 

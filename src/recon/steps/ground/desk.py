@@ -49,7 +49,8 @@ def refuse_lost(environment: Environment) -> None:
         msg = (
             f"this desk signed word {known.sequence}, and the database lacks it: words of people "
             "were taken away, or an older backup is in use. Nobody is heard until whoever runs the "
-            "desk knows which (`recon verify`), and says `recon desk restored`; nothing was changed"
+            "desk knows which (`recon verify`), and says `recon desk --restored`; nothing was "
+            "changed"
         )
         raise UsageError(msg)
 
@@ -88,7 +89,7 @@ def lost_word(desk: HeldKeys, *, store: Store) -> str:
     return (
         f"the desk said at {desk.published} that it signed word {known.sequence}, and the database "
         "lacks it: words of people were taken away, or an older backup is in use (`recon verify`, "
-        "then `recon desk restored` as the desk's login)"
+        "then `recon desk --restored` as the desk's login)"
     )
 
 

@@ -80,7 +80,7 @@ class Person:
         if not self.word.authenticated and not is_on_this_machine(self.environment.settings):
             msg = (
                 f"this counts with a current one-time code only, and none is set up for "
-                f"{self.short} (`recon approver enrol {self.short}`); nothing was changed"
+                f"{self.short} (`recon enrol {self.short}`); nothing was changed"
             )
             raise UsageError(msg)
 
@@ -248,7 +248,7 @@ def _refuse_shared(secret: SecretStr, *, short: str, environment: Environment) -
         if theirs is not None and hmac.compare_digest(_bare(theirs), mine):
             msg = (
                 f"{short} and {other} have the same secret of one-time codes: each person needs "
-                "their own (`recon approver enrol`); nothing was changed"
+                "their own (`recon enrol`); nothing was changed"
             )
             raise ConfigurationError(msg)
 

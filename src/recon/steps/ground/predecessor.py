@@ -40,7 +40,7 @@ def refuse_closed(
     msg = (
         f"{day} lies {lies} {closed.month}, which is CLOSED ({closed.by}, "
         f"{closed.at:%Y-%m-%d %H:%M} UTC); {kept}: what came since stands in the open month; to "
-        f"change {closed.month}, two people say `recon reopen {closed.month} --reason WHY`"
+        f"change {closed.month}, two people say `recon close {closed.month} --reopen WHY`"
     )
     raise UsageError(msg)
 

@@ -117,12 +117,12 @@ def unagreed(file: HeadFile, *, account: tuple[str, str], environment: Environme
         if problem := _unendorsed_restore(
             connection, words, link=acceptance.head.sequence, data=data
         ):
-            return f"{problem}; nothing is sent (`recon db accept-restore`)"
+            return f"{problem}; nothing is sent (`recon release restore`)"
         lacks = before is not None and first_foreign(connection, [before]) is not None
         if lacks and before is not None and data.get("lost", {}).get(name) != noted(before.head):
             return (
                 f"{file.path} has link {before.head.sequence} before the restore that was "
-                "accepted, and nobody accepted that it is lost (`recon db accept-restore`)"
+                "accepted, and nobody accepted that it is lost (`recon release restore`)"
             )
     return ""
 

@@ -3,7 +3,7 @@
 Signed is the digest of what was prepared. Both words and the folder's manifest stand in the
 history: the folder is written first, the transaction of the second word is the moment from which
 the month is closed. A first word lapses when a figure moved before the second was said. Two people
-open it again (`recon reopen`): its folder stays, closing makes another.
+open it again (`recon close --reopen`): its folder stays, closing makes another.
 """
 
 import json
@@ -151,7 +151,8 @@ class _Signing:
         if (closed := close.state.closed) is not None:
             yield (
                 f"{closed.month} is CLOSED: {closed.by} closed it on {closed.at:%Y-%m-%d %H:%M} "
-                f"UTC; nothing was signed: `recon reopen {month}` (two people) opens it again"
+                f"UTC; nothing was signed: `recon close {month} --reopen` (two people) opens it "
+                "again"
             )
         if blockers := close.blockers:
             more = f" (and {len(blockers) - 1} more)" if len(blockers) > 1 else ""

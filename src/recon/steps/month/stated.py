@@ -1,4 +1,4 @@
-"""`recon statement`: the month of an account from the sealed folders of its nights.
+"""`recon close` states it: the month of an account from the sealed folders of its nights.
 
 It changes nothing. Every file that is read is held against its manifest, and the manifest against
 the history. Nights that are missing or proved nothing are named; the figures are those of the

@@ -593,8 +593,8 @@ def rebuild_answered(done: Import, *, environment: Environment, workbooks: Workb
         who = " and ".join(name.by for name in names)
         return (
             f"{path} is not the file that {who} signed any more: put that one back, or, while one "
-            f"name is missing, {who} takes it back (`recon take-back {run.run_id}`); then bring "
-            "this file in again"
+            f"name is missing, {who} takes it back (`recon sign-off {run.run_id} "
+            "--take-back`); then bring this file in again"
         )
     again = rebuild(run.run_id, environment=environment, workbooks=workbooks)
     return (

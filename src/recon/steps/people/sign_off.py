@@ -385,8 +385,8 @@ def _refuse_person(connection: Connection, signed: Run, *, role: str, person: Pe
         if name.workbook_sha256 != signed.workbook_sha256:
             msg = (
                 f"{name.by} signed another file of run {signed.run_id} as {name.role}: "
-                f"{name.by} takes that back (`recon take-back {signed.run_id}`) and looks at this "
-                "one first"
+                f"{name.by} takes that back (`recon sign-off {signed.run_id} --take-back`) and "
+                "looks at this one first"
             )
             raise UsageError(msg)
         # Every answer stands under the name of somebody who did not bring it.
@@ -394,8 +394,8 @@ def _refuse_person(connection: Connection, signed: Run, *, role: str, person: Pe
         if any(person.is_same(by) for by in brought):
             msg = (
                 f"{person.declared.name} brought answers in after {name.by} had signed as "
-                f"{name.role}: {name.by} takes that back (`recon take-back {signed.run_id}`), "
-                "looks at them and signs again; nothing was signed"
+                f"{name.role}: {name.by} takes that back (`recon sign-off {signed.run_id} "
+                "--take-back`), looks at them and signs again; nothing was signed"
             )
             raise UsageError(msg)
 

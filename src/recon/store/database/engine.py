@@ -251,7 +251,8 @@ def _translated(path: Path | None) -> Iterator[None]:
         if getattr(error.orig, "sqlstate", "") == MAY_NOT:
             msg = (
                 f"the login of RECON_DATABASE_URL has not the rights: {cause}; nothing of this "
-                "step was written. The owner of the database runs what `recon db grants` prints"
+                "step was written. The owner of the database runs what `recon db upgrade --grants` "
+                "prints"
             )
             raise StoreError(msg) from error
         msg = f"the database refused a statement: {type(error).__name__}"

@@ -208,7 +208,7 @@ APART = "the desk alone should have"
     ("is_live", "variables", "refused", "says"),
     [
         (False, {}, "", "which everybody knows"),
-        (True, {}, "recon desk init", ""),
+        (True, {}, "recon enrol --desk", ""),
         (True, KEYS, "", "held by this very process"),
         (True, KEYS | {"RECON_DESK_SOCKET": "none.sock"}, "no desk listens", ""),
         (True, PUBLIC | KEYS, APART, ""),

@@ -24,9 +24,7 @@ from tests.recon.steps.month import test_signed_closes as closes
 pytestmark = closes.pytestmark
 ended = closes.ended
 """A month that is over."""
-SENTENCE = (
-    r"2026-11-\d\d lies in 2026-11, which is CLOSED \(Dan Orr .* and Anna Berg .*recon reopen"
-)
+SENTENCE = r"2026-11-\d\d lies in 2026-11, which is CLOSED \(Dan Orr .* and Anna Berg .*recon close"
 
 
 @pytest.fixture

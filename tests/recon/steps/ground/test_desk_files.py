@@ -40,7 +40,7 @@ def test_a_desk_whose_approvers_others_can_change_hears_nobody(
     path = merchant.folder / "config" / "approvers.toml"
     refuse_open_files(live)
     path.chmod(mode)
-    word = ReleaseHold(run_id="r1", reason="x")
+    word = ReleaseHold(hold="r1", reason="x")
     with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
         say(word, who=("anna", None), place=Place(live, drawings))
     merchant.variables["RECON_GATEWAY_BASE_URL"] = merchant.sandbox.base_url

@@ -212,7 +212,7 @@ def test_a_login_without_rights_is_told_what_to_run(
     server.execute("CREATE ROLE nobody_yet LOGIN")
     server.execute("GRANT USAGE ON SCHEMA public TO nobody_yet")
     url = make_url(postgresql_url).set(username="nobody_yet").render_as_string(hide_password=False)
-    said = r"denied for table run.*recon db grants"
+    said = r"denied for table run.*recon db upgrade --grants"
     with closing(open_store(url)) as store, pytest.raises(StoreError, match=said):
         read(store)
 
