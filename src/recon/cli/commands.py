@@ -134,11 +134,9 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "workbook": reconcile_commands.workbook,
         "what-if": past_nights.what_if,
         "verify": reconcile_commands.verify,
-        "opening": past_nights.opening,
         "journals": month_commands.journals,
         "sql": past_nights.sql,
         "close": month_commands.close,
-        "evidence": past_nights.evidence,
     },
     PEOPLE: {
         "reject": act(

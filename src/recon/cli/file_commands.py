@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from recon.cli.night_choices import Account, Merchant, OneAccount, OneMerchant, date_of, opened
+from recon.cli.night_choices import OneAccount, OneMerchant, date_of, opened
 from recon.cli.people_commands import NAME_HELP, Code, speak
 from recon.cli.speaking import complain, say
 from recon.model.errors import SourceUnreadableError
@@ -38,23 +38,46 @@ INSTRUCTIONS_REFUSED = (
 )
 SETTLEMENT_ROWS_REFUSED = "A night takes the other rows: ask the gateway for a correct file."
 
-order_file = typer.Typer(help="A file, before its night.", no_args_is_help=True)
+CHECKED = ("orders", "settlement", "bank")
+OwnAccount = Annotated[
+    str,
+    typer.Option(
+        envvar="RECON_ACCOUNT", help="The account's id; needed when the merchant has several."
+    ),
+]
 
 
-@order_file.command("check")
-def check(
-    paths: Annotated[list[Path], typer.Argument(help="The file; of a bank's statements several.")],
+def order_file(
+    word: Annotated[
+        Literal["check", "propose"],
+        typer.Argument(
+            help="check shows what a night would read of a file and what it would refuse; propose "
+            "writes the layout (TOML) of files like these samples: what fits two ways is asked."
+        ),
+    ],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="The file; of a bank's statements several. To propose: files of one layout, up to "
+            "8 MiB each; more decide more."
+        ),
+    ],
     merchant: OneMerchant = "",
-    account: Annotated[
-        str | None,
+    account: OwnAccount = "",
+    kind: Annotated[
+        str,
         typer.Option(
-            envvar="RECON_ACCOUNT", help="The account's id; needed when the merchant has several."
+            "--as",
+            help="What it is: orders (with instructions), settlement or bank; to propose also "
+            "gateway, ledger or instructions.",
+        ),
+    ] = "orders",
+    answer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="To propose: what was asked, as KEY=TEXT, such as zone=Europe/Lisbon; may repeat."
         ),
     ] = None,
-    kind: Annotated[
-        Literal["orders", "settlement", "bank"],
-        typer.Option("--as", help="What it is; orders and instructions are one kind."),
-    ] = "orders",
     mend: Annotated[
         bool,
         typer.Option(
@@ -74,28 +97,42 @@ def check(
         str, typer.Option(help="Of a bank: a later statement is refused. Today.")
     ] = "",
 ) -> None:
-    """Show what a night would read of a file and what it would refuse; nothing is stored.
+    """Show what a night would read of a file, or propose its layout; nothing is stored.
 
     Of a bank's statements what they prove: opening, movements, closing, gaps. Ends with 0 when
-    every row, instruction or statement would count, with 1 when one would not.
+    every row, instruction or statement would count, with 1 when one would not, or more is asked.
     """
+    if word == "propose":
+        _propose(paths, kind=kind, account=(merchant, account), answers=answer or ())
+        return
+    if kind not in CHECKED:
+        msg = f"--as {kind} is none of {', '.join(CHECKED)}"
+        raise typer.BadParameter(msg)
     if kind == "bank":
         _check_statements(paths, rules=rules, as_of=as_of)
         return
     if len(paths) > 1:
         msg = "one file at a time; only statements of a bank (--as bank) are checked together"
         raise typer.BadParameter(msg)
-    file, settlement = paths[0], kind == "settlement"
     from recon.config.settings import load_file_settings
-    from recon.steps.files.order_files import check_file, check_settlement_file
     from recon.steps.ground.environment import one_account
 
     settings = load_file_settings(os.environ)
-    which = one_account(settings, merchant=merchant, account=account or "")
-    declared = settings.accounts["/".join(which)]
+    declared = settings.accounts[
+        "/".join(one_account(settings, merchant=merchant, account=account))
+    ]
     if mend:
-        _write_mendable(file, out=out, declared=declared, settings=settings)
+        _write_mendable(paths[0], out=out, declared=declared, settings=settings)
         return
+    _check(paths[0], settlement=kind == "settlement", declared=declared, settings=settings)
+
+
+def _check(
+    file: Path, *, settlement: bool, declared: "AccountSettings", settings: "FileSettings"
+) -> None:
+    """Say what a night would read of a file; ends with 1 when it would refuse anything."""
+    from recon.steps.files.order_files import check_file, check_settlement_file
+
     check_as = check_settlement_file if settlement else check_file
     try:
         checked = check_as(file, account=declared, settings=settings)
@@ -214,26 +251,10 @@ def _told_of(statement: "BankStatement") -> str:
     return f"{named(statement)} of {scrubbed(statement.iban)}, {days}: {proof}."
 
 
-@order_file.command("propose")
-def propose(
-    samples: Annotated[
-        list[Path], typer.Argument(help="Files of one layout, up to 8 MiB each; more decide more.")
-    ],
-    kind: Annotated[
-        str, typer.Option("--as", help="orders, gateway, settlement, ledger, instructions or bank.")
-    ] = "orders",
-    merchant: Merchant = "",
-    account: Account = "",
-    answer: Annotated[
-        list[str] | None,
-        typer.Option(help="What was asked, as KEY=TEXT, such as zone=Europe/Lisbon; may repeat."),
-    ] = None,
+def _propose(
+    samples: list[Path], *, kind: str, account: tuple[str, str], answers: Sequence[str]
 ) -> None:
-    """Write the layout (TOML) of files like these samples; what fits two ways is asked.
-
-    The layout goes to the output, all else beside it. Ends with 0 when nothing is asked and a night
-    would take every row of the samples, with 1 when not.
-    """
+    """Write the layout of files like these samples to the output, all else beside it."""
     from recon.config.settings import config_dir_of, load_rules
     from recon.steps.files.proposed_layouts import KINDS, propose_layout
 
@@ -244,8 +265,8 @@ def propose(
         samples,
         kind=kind,
         rules=load_rules(config_dir=config_dir_of(os.environ)),
-        account=(merchant, account),
-        answers=dict(map(_answer, answer or ())),
+        account=account,
+        answers=dict(map(_answer, answers)),
     )
     say(proposed.text.rstrip("\n"))
     _tell_proposed(proposed, samples=samples)

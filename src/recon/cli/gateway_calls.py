@@ -397,26 +397,18 @@ def authorise(
     _tell(reply, facts, findings=reply.findings, as_json=as_json)
 
 
-@calls.command("cancel-subscription")
-def cancel_subscription(
-    recurring_id: Annotated[str, typer.Argument(help="The gateway's id of the contract.")],
-    contract_name: Annotated[str, typer.Argument(help="The contract's name.")],
-    merchant: Merchant,
-    account: Account,
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """End a recurring contract (sandbox only); what is already contracted is still charged."""
-    from recon.gateway_client import CancelSubscriptionRow
-
-    client = _sandbox_only(merchant, account, what="the end of a subscription")
-    row = CancelSubscriptionRow(recurring_id=recurring_id, contract_name=contract_name)
-    reply = _called(client.cancel_subscription(row))
-    _tell(reply.rows[0], {}, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
+CONTRACT_FIELDS = ("recurring_id", "contract_name")
 
 
-@calls.command("payout")
-def payout(
+@calls.command("send")
+def send(
+    what: Annotated[
+        Literal["payout", "cancel-subscription"],
+        typer.Argument(
+            help="payout pays a beneficiary; cancel-subscription ends a recurring contract, and "
+            "what is already contracted is still charged."
+        ),
+    ],
     file: Annotated[
         Path, typer.Argument(help="JSON file (mode 0600) with the fields of the API document.")
     ],
@@ -425,13 +417,28 @@ def payout(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Pay a beneficiary (sandbox only); elsewhere payouts need two people and a night."""
-    from recon.gateway_client import PayoutRow
+    """Send one row by hand (sandbox only); elsewhere payouts need two people and a night."""
+    from recon.gateway_client import CancelSubscriptionRow, PayoutRow
 
-    client = _sandbox_only(merchant, account, what="a payout")
-    row = checked(PayoutRow, {"request_id": _new_id(), **read_private(file)})
-    reply = _called(client.payout(row))
-    facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
+    client, played = _place(merchant, account)
+    if not played:
+        named = "a payout" if what == "payout" else "the end of a subscription"
+        msg = (
+            f"{named} by hand is for the sandbox only, since no journal would know of it: put it "
+            "into an instruction file, where two people approve it and a night sends it once. "
+            "Nothing was sent"
+        )
+        raise UsageError(msg)
+    fields, facts = read_private(file), {}
+    if what == "payout":
+        row = checked(PayoutRow, {"request_id": _new_id(), **fields})
+        reply = _called(client.payout(row))
+        facts = {"request_id": str(row.request_id), **_facts(reply.rows[0].payout)}
+    elif set(fields) != set(CONTRACT_FIELDS):
+        msg = f"{file} must hold exactly {', '.join(CONTRACT_FIELDS)}; nothing was sent"
+        raise UsageError(msg)
+    else:
+        reply = _called(client.cancel_subscription(CancelSubscriptionRow(**fields)))
     _tell(reply.rows[0], facts, findings=reply.findings, as_json=as_json, where=IN_THE_PORTAL)
 
 
@@ -462,23 +469,6 @@ def _called(call: Coroutine[Any, Any, Any]) -> Any:
 
 def _new_id() -> str:
     return str(uuid.UUID(int=SystemRandom().getrandbits(128), version=4))
-
-
-def _sandbox_only(merchant: str, account: str, *, what: str) -> Any:
-    """The client of the account at the sandbox.
-
-    Raises:
-        UsageError: the gateway is not on this machine.
-    """
-    client, played = _place(merchant, account)
-    if not played:
-        msg = (
-            f"{what} by hand is for the sandbox only, since no journal would know of it: put it "
-            "into an instruction file, where two people approve it and a night sends it once. "
-            "Nothing was sent"
-        )
-        raise UsageError(msg)
-    return client
 
 
 def _fields(path: Path | None, **given: str) -> dict[str, Any]:

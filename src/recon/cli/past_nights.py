@@ -1,4 +1,4 @@
-"""What past nights tell: `breaks`, `opening`, `sql`, `evidence` and `what-if`.
+"""What past nights tell: `breaks`, `sql` and `what-if`; `copy_evidence` is of `recon verify`.
 
 Nothing of a night changes; a what-if tries rules before anybody changes the real ones.
 """
@@ -35,9 +35,24 @@ def breaks(
             "than then, and which side moved, instead.",
         ),
     ] = "",
+    opening: Annotated[
+        bool,
+        typer.Option(
+            "--opening",
+            help="Instead: what the night did not compare because it is older than its window, the "
+            "opening balance. Orders and payments by what they came to, ledger entries by what "
+            "they book; never breaks.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --opening: folder for the items, as opening.csv.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the open breaks of a night, the gravest first, as its workbook has them."""
+    if opening:
+        _say_opening(named_night(night, run), out=out)
+        return
     if against:
         _say_difference(against, named_night(night, run))
         return
@@ -97,20 +112,12 @@ def _say_difference(first: str, second: str) -> None:
 OPENING_COLUMNS = ("what", "currency", "items", "amount", "oldest", "newest")
 
 
-def opening(
-    night: Night = "",
-    *,
-    run: RunOption = "",
-    out: Annotated[Path | None, typer.Option(help="Folder for the items, as opening.csv.")] = None,
-) -> None:
-    """Show what a night did not compare because it is older than its window: the opening balance.
-
-    Orders and payments by what they came to, ledger entries by what they book; never breaks.
-    """
+def _say_opening(night: str, *, out: Path | None) -> None:
+    """Say what a night did not compare because it is older than its window."""
     from recon.steps.compare.rebuild import opening_of, write_opening
 
     with opened() as environment:
-        balance = opening_of(named_night(night, run), environment=environment)
+        balance = opening_of(night, environment=environment)
     word = f", {balance.run.predecessor}" if balance.run.predecessor else ""
     say(f"{balance.run.business_date}, run {balance.run.run_id}{word}")
     if not balance.lines:
@@ -165,20 +172,12 @@ FAULTS_SHOWN_MAX = 20
 """Sentences on the terminal; the index has them all."""
 
 
-def evidence(
-    *,
-    out: Annotated[Path, typer.Option(help="An empty folder, or one that is not there yet.")],
-    first: First = "",
-    last: Last = "",
-    account: Annotated[
-        str, typer.Option(help="Only this account, as merchant/account; without it every one.")
-    ] = "",
-) -> None:
+def copy_evidence(out: Path, *, first: str, last: str, account: str) -> None:
     """Copy nights, closes, decisions, rules, people and history of a span into one folder.
 
     Every hash is verified while it is copied; README.txt says how to verify the folder with
-    sha256sum and duckdb alone. Nothing else is changed. Ends with 1 when a folder is not as it was
-    sealed: it is copied with its fault named.
+    sha256sum and duckdb alone. Ends with 1 when a folder is not as it was sealed: it is copied with
+    its fault named.
     """
     from recon.model.errors import UsageError
     from recon.steps.care.evidence import Span, write_evidence

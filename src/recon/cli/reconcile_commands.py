@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from recon.cli.night_choices import (
+    First,
+    Last,
     Night,
     RunOption,
     closed_day,
@@ -17,6 +19,7 @@ from recon.cli.night_choices import (
     opened,
     run_of,
 )
+from recon.cli.past_nights import copy_evidence
 from recon.cli.speaking import complain, say, telling
 
 Paths = list[Path]
@@ -210,15 +213,35 @@ def verify(
             "--compare", help="Compare that night again, and say whether its result is the same."
         ),
     ] = False,
+    copy: Annotated[
+        bool,
+        typer.Option(
+            "--copy",
+            help="Instead: copy nights, closes, decisions, rules, people and history of a span "
+            "into the empty folder of --out, every hash verified, so that it proves itself.",
+        ),
+    ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="With --compare: folder for the result files.")
+        Path | None,
+        typer.Option(help="With --compare: folder for the result files; with --copy: of it all."),
     ] = None,
+    first: First = "",
+    last: Last = "",
+    account: Annotated[
+        str, typer.Option(help="Of --copy: this account, as merchant/account; else every one.")
+    ] = "",
 ) -> None:
     """Check the hash chain, the stored totals, the folders and the workbooks of finished runs.
 
     Ends with 0 when they agree, whatever the verdicts were. What came after a night does not count
     where it is compared again: later files, answers, instructions and rules.
     """
+    if copy:
+        if out is None:
+            msg = "name the folder for the copy (--out)"
+            raise typer.BadParameter(msg)
+        copy_evidence(out, first=first, last=last, account=account)
+        return
     if compare:
         _compare_again(named_night(what, run), out=out)
         return

@@ -50,6 +50,12 @@ def private(path: Path, fields: dict[str, Any], *, mode: int = 0o600) -> str:
     return str(path)
 
 
+def contract(desk: Path) -> str:
+    """A file that names a recurring contract."""
+    fields = {"recurring_id": "R1", "contract_name": "Gold plan"}
+    return private(desk.parent / "contract.json", fields)
+
+
 @pytest.fixture
 def desk(tmp_path: Path, migrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a merchant's settings; the temporary files of this process go there too."""
@@ -161,8 +167,8 @@ def test_a_card_has_no_other_way_in(
     ("command", "words"),
     [
         (["authorise", *ORDER], "--live-card"),
-        (["cancel-subscription", "R1", "Gold plan"], "instruction file"),
-        (["payout", "nowhere.json"], "instruction file"),
+        (["send", "cancel-subscription", "nowhere.json"], "instruction file"),
+        (["send", "payout", "nowhere.json"], "instruction file"),
     ],
 )
 def test_what_no_journal_would_know_is_for_the_sandbox_only(
@@ -225,9 +231,9 @@ def test_a_payout_and_the_end_of_a_subscription(
     """One call each; a payout without an id gets one, which is shown."""
     fields = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
-    assert cli.main(["gateway", "payout", private(desk.parent / "p.json", fields)]) == 0
+    assert cli.main(["gateway", "send", "payout", private(desk.parent / "p.json", fields)]) == 0
     shown = capsys.readouterr().out
-    assert cli.main(["gateway", "cancel-subscription", "R1", "Gold plan"]) == 0
+    assert cli.main(["gateway", "send", "cancel-subscription", contract(desk)]) == 0
     assert [request["path"] for request in asked] == ["/v1/payout", "/v1/cancelsubscription"]
     assert f"request_id: {asked[0]['request_id']}" in shown
     assert "status: COMPLETED" in shown
@@ -237,7 +243,7 @@ def test_a_gateway_that_says_nothing_is_told_apart(
     desk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Surely not sent is 1: it may be tried again."""
-    assert cli.main(["gateway", "cancel-subscription", "R1", "Gold plan"]) == 1
+    assert cli.main(["gateway", "send", "cancel-subscription", contract(desk)]) == 1
     assert "nothing was sent" in capsys.readouterr().out
     assert desk
 
@@ -255,11 +261,11 @@ def test_an_outcome_that_is_not_known_names_where_it_can_be_seen(
     calls = {
         "authorise": [*ORDER, "--payment-method", "wallet", "--fields", back],
         "payout": [payee],
-        "cancel-subscription": ["R1", "Gold plan"],
+        "cancel-subscription": [contract(desk)],
     }
     sentences = {}
     for name, words in calls.items():
-        assert cli.main(["gateway", name, *words]) == 4
+        assert cli.main(["gateway", *([] if name == "authorise" else ["send"]), name, *words]) == 4
         sentences[name] = capsys.readouterr().out
 
     assert len(asked) == len(calls)
@@ -292,14 +298,14 @@ def test_no_secret_reaches_any_place(
     fields = ["--fields", shopper]
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", card])
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", wrong])
-    cli.main(["gateway", "payout", payee, "--json"])
-    cli.main(["gateway", "payout", bad_payee])
+    cli.main(["gateway", "send", "payout", payee, "--json"])
+    cli.main(["gateway", "send", "payout", bad_payee])
     _notify(desk)
     monkeypatch.setattr("recon.gateway_client.gateway.read_payment_reply", _crash)
     cli.main(["--debug", "gateway", "authorise", *ORDER, *fields, "--card-file", card])
     cli.main(["gateway", "authorise", *ORDER, *fields, "--card-file", card])
     monkeypatch.setenv("RECON_SIGN_KEY", SIGN_KEY)
-    cli.main(["gateway", "cancel-subscription", "R1", "Gold plan"])
+    cli.main(["gateway", "send", "cancel-subscription", contract(desk)])
     cli.main(["gateway", "doctor"])
 
     out, err = capsys.readouterr()

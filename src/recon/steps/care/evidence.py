@@ -1,4 +1,4 @@
-"""`recon evidence`: the nights and closes of a span in one folder that proves itself.
+"""`recon verify --copy`: the nights and closes of a span in one folder that proves itself.
 
 Nothing of the database or the archive is changed. Whoever has the folder needs `sha256sum` and
 `duckdb`, and nothing of ours. A folder that is not as it was sealed is copied all the same, and its

@@ -64,7 +64,7 @@ def copied(
     crash_point: Callable[[str], None] = lambda _: None,
     **variables: str,
 ) -> CopiedEvidence:
-    """`recon evidence --from 2026-11-01 --to 2026-11-30 --out DIR`."""
+    """`recon verify --copy --from 2026-11-01 --to 2026-11-30 --out DIR`."""
     with merchant.environment(**variables) as opened:
         environment = replace(opened, crash_point=crash_point)
         span = Span(*days, named_accounts(environment.settings, merchant="", account=account))
@@ -321,7 +321,7 @@ def test_a_night_that_does_not_verify_is_copied_with_its_fault_named(
 
     out = tmp_path / "out"
     days = ["--from", "2026-11-01", "--to", "2026-11-30"]
-    assert cli.main(["evidence", *days, "--out", str(out)]) == 1
+    assert cli.main(["verify", "--copy", *days, "--out", str(out)]) == 1
 
     document = json.loads((out / "manifest.json").read_text())
     assert any(f"{BROKEN}/{folder.name}/results" in fault for fault in document["faults"])

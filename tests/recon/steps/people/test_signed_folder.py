@@ -67,7 +67,7 @@ def problems(merchant: Merchant, run_id: str) -> tuple[str, ...]:
 
 
 def evidence(merchant: Merchant, out: Path) -> list[str]:
-    """The faults that `recon evidence` names."""
+    """The faults that `recon verify --copy` names."""
     day = date(2026, 11, 20)
     with merchant.environment() as environment:
         span = Span(day, day, named_accounts(environment.settings, merchant="", account=""))
