@@ -1,16 +1,14 @@
-"""The workbook of a month: `write_month_workbook` draws a statement and puts it in its place.
+"""The workbook of a month (`close_workbook`): its close, then its statement, then the lists.
 
-A close (`close_workbook`) has the sheet Close before the statement, and its journals and open
-breaks among the lists. The same statement gives the same bytes; another one of the same month is
-called -v2. Of a list of too many rows it has what they come to and the first of them: all rows
-stand in CSV files of the same close or statement, which the sheet names with rows and SHA-256.
+The same month gives the same bytes. Of a list of too many rows it has what they come to and the
+first of them: all rows stand in CSV files of the same close, which the sheet names with rows and
+SHA-256.
 """
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -51,7 +49,6 @@ from reports.drawing.blocks import (
     Workbook,
     check_of,
     rows_of,
-    written_in_place,
 )
 from reports.drawing.look import NAVY, CellLink, Tone
 from reports.sheets.lists import added_up
@@ -65,42 +62,23 @@ GUIDE_COLUMNS = (
 )
 
 
-def write_month_workbook(stated: StatedMonth, path: Path, *, files: Files) -> Path:
-    """Write the workbook of a statement; the path that was really written.
-
-    `files` (`month_files`) lie beside it: a list that is too long for its sheet names them.
-
-    Raises:
-        OutputError: too many versions stand there already.
-        OSError: the folder cannot be written.
-    """
-    return written_in_place(_drawn(stated, files=files).write, path=path)
-
-
 def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
-    """The workbook of a close: the statement's, and before and in it the close's own sheets.
+    """The workbook of a close; the same one gives the same bytes.
 
-    The same close gives the same bytes. `seen` (`seen_close`): its digest, and its files.
+    `seen` (`seen_close`): its digest, and its files.
     """
-    return _drawn(close.stated, files=seen.files, close=close, digest=seen.digest).content()
-
-
-def _drawn(
-    stated: StatedMonth, *, files: Files, close: PreparedClose | None = None, digest: str = ""
-) -> Workbook:
+    stated, files = close.stated, seen.files
     statement = stated.statement
     title = f"Statement {'/'.join(statement.account)} {statement.month.name}"
-    sheets = [] if close is None else [close_sheet(close, digest=digest)]
+    sheets = [close_sheet(close, digest=seen.digest)]
     sheets += [statement_sheet(stated), open_items(stated).sheet(files=files)]
     if statement.transit is not None:
         sheets.append(transit(statement.transit).sheet(files=files))
     if statement.books is not None:
         sheets.append(books(statement.books).sheet(files=files))
     sheets.append(straddling(statement.straddling).sheet(files=files))
-    if close is not None:
-        sheets += [journals_sheet(close), open_breaks_sheet(close)]
-    if close is not None or len(prior_items(statement.facts)):
-        sheets.append(prior_periods(stated).sheet(files=files))
+    sheets += [journals_sheet(close), open_breaks_sheet(close)]
+    sheets.append(prior_periods(stated).sheet(files=files))
     sheets += [nights_sheet(stated), proof_sheet(stated)]
     sheets.append(movements(statement.facts).sheet(files=files))
     rows = [
@@ -109,8 +87,8 @@ def _drawn(
     about = "How to read this workbook."
     sheets.append(Sheet("Guide", [Listing(GUIDE_COLUMNS, rows)], heading="Guide", about=about))
     written = datetime.combine(statement.month.last, time())
-    footer = title if close is None else title.replace("Statement", "Close", 1)
-    return Workbook(title, sheets, written, footer=footer)
+    footer = title.replace("Statement", "Close", 1)
+    return Workbook(title, sheets, written, footer=footer).content()
 
 
 TITLE = "Statement"

@@ -63,8 +63,7 @@ class AccountMonth:
     figures: Sequence[MonthFigure]
     has_books: bool
     """Whether a ledger was compared."""
-    workbook: Path | None
-    """None where none was written: a closed month's is `recon close`'s."""
+    workbook: Path
 
     @classmethod
     def of_stated(cls, stated: StatedMonth, *, standing: str, workbook: Path) -> "AccountMonth":
@@ -74,7 +73,7 @@ class AccountMonth:
         return cls(statement.account, standing, statement.figures, has_books, workbook)
 
     @classmethod
-    def of_closed(cls, view: ClosedView, *, workbook: Path | None) -> "AccountMonth":
+    def of_closed(cls, view: ClosedView, *, workbook: Path) -> "AccountMonth":
         """A closed month as it was sealed."""
         has_books = bool(view.document["statement"]["books_covered"])
         standing = CloseVerdict.CLOSED.value
@@ -161,7 +160,6 @@ def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
     By how much the books are apart stands beside; why, the workbook of each account says.
     """
     sums = sums_of(of.figures)
-    sealed = "recon close shows it as it was sealed"
     for currency in sorted({each.currency for each in of.figures}):
         before, moved, owed = (sums[currency, "gateway", at] for at in (OPENING, MOVED, CLOSING))
         # As a statement derives the books: from the gateway's and what was open between them.
@@ -176,5 +174,5 @@ def _rows(of: AccountMonth, *, folder: Path) -> Iterator[dict[str, Any]]:
             "booked": booked if of.has_books else None,
             "apart": booked - owed if of.has_books else None,
             "check": check_of(holds=before + moved == owed),
-            "workbook": sealed if of.workbook is None else file_link(of.workbook, folder=folder),
+            "workbook": file_link(of.workbook, folder=folder),
         }

@@ -45,15 +45,15 @@ SECOND = AccountMonth(
         MonthFigure("EUR", "books", "moved", "capture", 1, 300),
     ],
     has_books=True,
-    workbook=None,
+    workbook=Path("second.xlsx"),
 )
-WITHOUT_BOOKS = AccountMonth(("M", "3"), "PROVEN", SECOND.figures[:2], False, None)
-OTHER = AccountMonth(("N", "1"), "PROVEN", [], False, None)
+WITHOUT_BOOKS = AccountMonth(("M", "3"), "PROVEN", SECOND.figures[:2], False, Path("x.xlsx"))
+OTHER = AccountMonth(("N", "1"), "PROVEN", [], False, Path("x.xlsx"))
 
 
 def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
     """The page of some accounts, beside the folder of one of them."""
-    at = [replace(each, workbook=each.workbook and tmp_path / each.workbook) for each in accounts]
+    at = [replace(each, workbook=tmp_path / each.workbook) for each in accounts]
     return write_months_index(at, month=NOVEMBER, clearing="1360", folder=tmp_path)
 
 
@@ -87,11 +87,11 @@ def test_where_the_books_of_an_account_were_not_compared_nobody_knows_their_sum(
 
 
 def test_a_line_leads_to_its_workbook(tmp_path: Path) -> None:
-    """Relative to the page; of a closed month it says which command shows it as it was sealed."""
+    """Relative to the page."""
     sheet = load_workbook(written(tmp_path, FIRST, SECOND))["Accounts"]
 
     assert sheet["J7"].hyperlink.target == "a%201/statement%231.xlsx"
-    assert sheet["J8"].value == "recon close shows it as it was sealed"
+    assert sheet["J8"].hyperlink.target == "second.xlsx"
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
