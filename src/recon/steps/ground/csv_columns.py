@@ -4,9 +4,8 @@ The bytes are those of Python's csv writer with a line feed behind each row: a c
 where it must be. A carriage return is quoted too, since some readers take it for an end.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.matching.breaks.result import AMOUNT_COLUMNS
-from recon.matching.frames.coding import Codes, coded
-from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of
+from recon.matching.frames.coding import coded
+from recon.matching.frames.grouping import Ints, amounts_of
 from recon.model.errors import Defect
 from recon.model.money import exponent
 
@@ -54,10 +53,9 @@ def csv_parts(
 
 
 def _lines(rows: pd.DataFrame, *, columns: Sequence[str], amounts: Collection[str]) -> bytes:
-    written = _Amounts(rows)
-    cells = [
-        written.texts(name) if name in amounts else _quoted(_texts(rows[name])) for name in columns
-    ]
+    money = [rows[name] for name in columns if name in amounts]
+    written = iter(_amounts(money, currencies=rows["currency"])) if money else iter(())
+    cells = [next(written) if name in amounts else _quoted(_texts(rows[name])) for name in columns]
     ended = pc.binary_join_element_wise(cells[-1], pa.scalar("\n", TEXT), pa.scalar("", TEXT))
     lines = pc.binary_join_element_wise(*cells[:-1], ended, pa.scalar(",", TEXT))
     return bytes_of(lines).tobytes()
@@ -104,60 +102,26 @@ def _quoted(text: pa.LargeStringArray) -> pa.LargeStringArray:
     return pc.if_else(must, pc.binary_join_element_wise(quote, doubled, quote, nothing), text)
 
 
-class _Amounts:
-    """The amounts of some rows as text; a column that says what another says is written once."""
-
-    def __init__(self, rows: pd.DataFrame) -> None:
-        self._rows = rows
-        self._written: list[tuple[Ints, Bools, pa.LargeStringArray]] = []
-
-    @cached_property
-    def _currencies(self) -> tuple[Codes, list[str]]:
-        (codes,), words = coded([self._rows["currency"]])
-        return codes, words.to_pylist()
-
-    def texts(self, name: str) -> pa.LargeStringArray:
-        """Minor units with the decimals of their currency; blank where none is given."""
-        column = self._rows[name]
-        given, minor = column.notna().to_numpy(dtype=np.bool_), amounts_of(column)
-        for same_minor, same_given, texts in self._written:
-            if np.array_equal(minor, same_minor) and np.array_equal(given, same_given):
-                return texts
-        texts = _amounts(minor, given=given, currencies=self._currencies)
-        self._written.append((minor, given, texts))
-        return texts
-
-
 def _amounts(
-    minor: Ints, *, given: Bools, currencies: tuple[Codes, list[str]]
-) -> pa.LargeStringArray:
-    codes, names = currencies
-    texts = pa.nulls(len(minor), TEXT)
-    for decimals, numbers in _by_decimals(names, used=np.unique(codes[given])):
-        rows = np.flatnonzero(given & np.isin(codes, numbers))
-        texts = _put(texts, rows=rows, values=_written(minor[rows], decimals=decimals))
-    nameless = given & (np.array([*map(bool, names), True])[codes] == 0)
-    if (lost := minor[nameless]).any():
-        msg = f"an amount of {lost[lost != 0][0]} minor units has no currency"
-        raise Defect(msg)
-    return pc.fill_null(texts, "")
-
-
-def _by_decimals(names: list[str], *, used: Rows) -> Iterator[tuple[int, list[int]]]:
-    """How many decimals, and the numbers of the currencies that have so many."""
-    decimals = {int(n): exponent(names[n]) for n in used if names[n]}
-    for places in sorted({*decimals.values()}):
-        yield places, [number for number, own in decimals.items() if own == places]
-
-
-def _put(
-    texts: pa.LargeStringArray, *, rows: Rows, values: pa.LargeStringArray
-) -> pa.LargeStringArray:
-    if len(rows) == len(texts):
-        return values
-    mask = np.zeros(len(texts), dtype=np.bool_)
-    mask[rows] = True
-    return pc.replace_with_mask(texts, pa.array(mask), values)
+    columns: Iterable["pd.Series[Any]"], *, currencies: "pd.Series[Any]"
+) -> Iterator[pa.LargeStringArray]:
+    """Minor units with the decimals of each row's currency; blank where none is given."""
+    (codes,), words = coded([currencies])
+    names = words.to_pylist()
+    is_named = np.array([*map(bool, names), True])[codes] == 1
+    for column in columns:
+        given, minor = column.notna().to_numpy(dtype=np.bool_), amounts_of(column)
+        if (lost := minor[given & ~is_named]).any():
+            msg = f"an amount of {lost[lost != 0][0]} minor units has no currency"
+            raise Defect(msg)
+        decimals = {int(n): exponent(names[n]) for n in np.unique(codes[given & is_named])}
+        texts = pa.nulls(len(minor), TEXT)
+        for places in sorted({*decimals.values()}):
+            alike = [number for number, own in decimals.items() if own == places]
+            mask = given & np.isin(codes, alike)
+            values = _written(minor[mask], decimals=places)
+            texts = values if mask.all() else pc.replace_with_mask(texts, pa.array(mask), values)
+        yield pc.fill_null(texts, "")
 
 
 def _written(minor: Ints, *, decimals: int) -> pa.LargeStringArray:
