@@ -132,6 +132,7 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
     """
     layout = _layout(path, account)
     pattern = "" if layout is STANDARD else layout.files
+    sums, actions = Counter[str](), Counter[str]()
     if is_instruction_file(path):
         instructions = instruction_file(
             path,
@@ -149,13 +150,6 @@ def check_file(path: Path, *, account: AccountSettings, settings: FileSettings) 
             rejects=instructions.rejects,
             ignored_columns=instructions.ignored_columns,
         )
-    return _checked_orders(path, layout=layout, settings=settings)
-
-
-def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -> CheckedFile:
-    """An order file of any size, a part at a time."""
-    sums: Counter[str] = Counter()
-    actions: Counter[str] = Counter()
     refused: list[tuple[int, str]] = []
     with order_file(path, rules=settings.rules, layout=layout, keep=False) as read:
         for orders, wanted in read.parts():
@@ -166,7 +160,7 @@ def _checked_orders(path: Path, *, layout: FileLayout, settings: FileSettings) -
             refused += refused_actions(wanted)
     return CheckedFile(
         source=read.facts.source_file,
-        layout="" if layout is STANDARD else layout.files,
+        layout=pattern,
         sums=_sums(sums.items()),
         actions=actions,
         rejects=read.facts.rejects,

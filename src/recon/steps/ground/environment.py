@@ -129,11 +129,7 @@ def environment_of(
 
 def is_on_this_machine(settings: Settings) -> bool:
     """Whether the gateway is on a loopback address, as the sandbox is."""
-    return _is_here(settings.gateway_base_url)
-
-
-def _is_here(base_url: str) -> bool:
-    return is_loopback(urlsplit(base_url).hostname or "")
+    return is_loopback(urlsplit(settings.gateway_base_url).hostname or "")
 
 
 def nights_clock(clock: Clock, *, variables: Mapping[str, str]) -> Clock:
@@ -156,7 +152,7 @@ def clock_shift(variables: Mapping[str, str]) -> timedelta:
     moved = variables.get(CLOCK_VARIABLE)
     if not moved:
         return timedelta()
-    if not _is_here(variables.get(ADDRESS, "")):
+    if not is_loopback(urlsplit(variables.get(ADDRESS, "")).hostname or ""):
         msg = (
             f"{CLOCK_VARIABLE} moves the time of the sandbox's nights only, and the gateway of "
             f"{ADDRESS} is not on this machine: unset it. Nothing was changed"

@@ -45,7 +45,10 @@ from recon.store.nights import results
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import LetGo, Run, let_go_of
 
-DECISIONS = "decisions.jsonl.gz"
+DECISIONS, WORKBOOK = "decisions.jsonl.gz", "workbook.xlsx"
+"""Of the proof: what people decided, and the workbook as it was written that night."""
+RULES = "rules.json"
+"""The rules that judged, with every default."""
 
 
 def packed_lines(lines: str) -> bytes:
@@ -303,10 +306,10 @@ def _not_done(run: Run, *, step: str) -> str:
 
 
 KEPT_FILES = frozenset(
-    {"results/breaks.parquet", "proof/totals.parquet", f"proof/{DECISIONS}", "proof/rules.json"}
+    {"results/breaks.parquet", "proof/totals.parquet", f"proof/{DECISIONS}", f"proof/{RULES}"}
 )
 """Of a night that is let go, beside every manifest and what people put their names under."""
-SIGNED_FILES = ("proof/workbook.xlsx", SIGNED)
+SIGNED_FILES = (f"proof/{WORKBOOK}", SIGNED)
 """Beginnings of what is kept too, where somebody signed the night."""
 
 

@@ -24,6 +24,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     PROOF,
     RESULTS,
+    RULES,
     SealedNight,
     folder_of,
     sealed_night,
@@ -37,7 +38,6 @@ from recon.steps.month.statement import (
     MonthNight,
     MonthStatement,
 )
-from recon.steps.night.sealed_proof import RULES
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import closed_months

@@ -141,31 +141,29 @@ class Watched:
         return max(ended, UNFINISHED_EXIT_CODE * undone)
 
     @property
-    def troubles(self) -> tuple[str, ...]:
-        """What somebody must see to before the morning, each in a sentence; () for nothing."""
-        return tuple(self._troubles())
-
-    @property
     def only_incomplete(self) -> bool:
         """Whether nothing worse is to be seen to than a source that is missing."""
         incomplete = self.end is not None and self.end.kind is End.INCOMPLETE
         return incomplete and not (self.missed or self.stands_still or self.unproven)
 
-    def _troubles(self) -> Iterator[str]:
-        if self.newest and self.end and self.end.kind.exit_code >= UNFINISHED_EXIT_CODE:
-            sentence = f" {self.end.sentence}" if self.end.sentence else ""
-            yield f"The night of {self.newest.business_date} ended {self.end.kind}.{sentence}"
-        if self.newest and self.stands_still:
-            yield f"The night of {self.newest.business_date} {self.stands_still}."
+    @property
+    def troubles(self) -> tuple[str, ...]:
+        """What somebody must see to before the morning, each in a sentence; () for nothing."""
+        newest, end, told, held = self.newest, self.end, [], [*self.unproven]
+        if newest and end and end.kind.exit_code >= UNFINISHED_EXIT_CODE:
+            told.append(
+                f"The night of {newest.business_date} ended {end.kind}. {end.sentence}".rstrip()
+            )
+            if end.kind is End.NOT_PROVEN:
+                held = [day for day in held if day != newest.business_date]
+        if newest and self.stands_still:
+            told.append(f"The night of {newest.business_date} {self.stands_still}.")
         if self.missed:
-            yield missed_in_words(self)
-        if held := [day for day in self.unproven if not self._is_told(day)]:
+            told.append(missed_in_words(self))
+        if held:
             days = ", ".join(map(str, held))
-            yield f"The night of {days} is NOT PROVEN and holds refunds and payouts."
-
-    def _is_told(self, day: date) -> bool:
-        newest = self.newest.business_date if self.newest else None
-        return day == newest and self.end is not None and self.end.kind is End.NOT_PROVEN
+            told.append(f"The night of {days} is NOT PROVEN and holds refunds and payouts.")
+        return tuple(told)
 
 
 def watched(environment: Environment) -> tuple[Watched, ...]:

@@ -5,7 +5,7 @@ shows it and `recon status --tell` tries again.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,21 +98,15 @@ def untold(run: Run, *, environment: Environment) -> dict[str, str]:
     if not due:
         return {}
     with environment.store.reading() as connection:
-        events = _since_resumed(history.links_of(connection, [run.run_id]))
+        events = history.links_of(connection, [run.run_id])
     tries: dict[str, str] = {}
     for event in events:
+        if event.event == runs.RESUMED:
+            tries.clear()  # who heard that the night stopped has not heard how it ended then
         if event.event in {TOLD, NOT_TOLD}:
             details = event.data
             tries[details["notice"]] = details.get("problem", "")
     return {name: problem for name in due if (problem := tries.get(name, "it was not tried"))}
-
-
-def _since_resumed(events: Iterable[history.ChainLink]) -> list[history.ChainLink]:
-    """Who heard that the night stopped has not heard how it ended when it went on."""
-    since: list[history.ChainLink] = []
-    for event in events:
-        since = [] if event.event == runs.RESUMED else [*since, event]
-    return since
 
 
 def told_by_settings(settings: Settings, *, variables: Mapping[str, str]) -> str:

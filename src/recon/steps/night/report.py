@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recon.archive.schemas import ANSWERS, SCHEMAS
+from recon.archive.step_folder import Document, Part, Sealed
 from recon.config.fee_contract import FeeContract
 from recon.files.formats.named_bytes import sha256_of
+from recon.matching.bank.bank_frames import COUNTED
+from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.cash.fees_charged import charged_by_pieces
@@ -59,10 +62,11 @@ from recon.proof.night_tables import (
     TARIFFS,
     frame_of_table,
     sources_of_tables,
+    totals_table,
     vanished_of,
     with_tariffs,
 )
-from recon.proof.second_engine import SHEETS_IN_SQL, second_proof
+from recon.proof.second_engine import SHEETS_IN_SQL, second_proof, sql_files
 from recon.steps.compare.inputs import frozen_inputs, vanished_told
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.result_files import write_claims
@@ -84,12 +88,23 @@ from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_end import STOP_NEXT, end_of
 from recon.steps.ground.night_folder import (
     COMPARED,
+    DECISIONS,
     INPUTS,
+    PROOF,
+    RULES,
+    WORKBOOK,
     SealedNight,
+    Terms,
+    before,
     bind,
+    links,
+    newest,
+    packed_lines,
     refuse_changed_result,
+    rows_of,
     sealed_night,
     storages_of,
+    write,
 )
 from recon.steps.ground.predecessor import (
     SKIPPED,
@@ -99,9 +114,9 @@ from recon.steps.ground.predecessor import (
     previous_night,
 )
 from recon.steps.ground.shown_answers import ShownAnswers
-from recon.steps.night.sealed_proof import write_proof
 from recon.steps.people.people import attention
 from recon.steps.people.sign_off import notes_on
+from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import instruction_sheet, sending_rows
 from recon.store.nights import input_rows, results, runs, sign_off_rows
@@ -646,6 +661,66 @@ def _keep(
         values |= {"history_head": f"{head.sequence}:{head.hash}"}
         runs.note_result(connection, run.run_id, values=values)
         runs.note_step(connection, run.run_id, step=STEP)
+
+
+APPROVED = ("instruction_id", "kind", "order_no", "currency", "amount", "state", "approved_by")
+
+
+def write_proof(
+    run: Run,
+    *,
+    result: Reconciliation,
+    workbook: Path,
+    sheets: pa.Table,
+    environment: Environment,
+) -> Sealed:
+    """Write the step `proof`; whoever keeps the workbook binds it. `sheets` were read back from it.
+
+    Raises:
+        ArchiveError: the archive cannot be written; money, result and workbook are kept.
+    """
+    with environment.store.reading() as connection:
+        bound = newest(links(connection, run.run_id))
+        inputs = input_rows.load(connection, run.run_id)
+        decided = decisions_of(connection, run)
+        decisions = [json.dumps(each, sort_keys=True, default=str) + "\n" for each in decided]
+        night = sealed_night(connection, run, environment=environment)
+        kept = runs.text_of(connection, result.rules_digest)
+    # The rules that judged, whatever is declared now; none where nobody has them any more.
+    declared, rules = environment.settings.rules, list[Document]()
+    if declared.digest == result.rules_digest:
+        rules.append(Document(RULES, json.dumps(declared.document, indent=2).encode()))
+    elif runs.digest_of_text(kept) == result.rules_digest:
+        rules.append(Document(RULES, json.dumps(json.loads(kept), indent=2).encode()))
+    # The statements that prove the night name the files where they lie in its folder.
+    texts = sql_files(moved=night.moved, banks=night.has(COUNTED), books=night.has(BANKED))
+    parts: list[Part] = [
+        *rows_of([("totals", totals_table(result.control_totals)), ("sheets", sheets)]),
+        *rules,
+        Document(DECISIONS, packed_lines("".join(decisions))),
+        Document(WORKBOOK, workbook.read_bytes()),
+        *(Document(name, text.encode()) for name, text in texts.items()),
+    ]
+    return write(
+        run,
+        PROOF,
+        parts=parts,
+        terms=Terms(inputs.previous_run_id if inputs else "", result.rules_digest),
+        after=before(PROOF, bound=bound),
+        environment=environment,
+    )
+
+
+def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, object]]:
+    """What people decided that this night shows, each with its kind."""
+    if run.predecessor:
+        yield {"decision": "night before", "word": run.predecessor}
+    for row in instruction_sheet.sheet_frame(connection, run).to_dict("records"):
+        if row["approved_by"]:
+            yield {"decision": "approval", **{str(name): row[name] for name in APPROVED}}
+    answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))
+    for break_id, kept in sorted(answers.items()):
+        yield {"decision": "answer", "break_id": break_id, **asdict(kept)}
 
 
 PLAIN = (
