@@ -34,7 +34,7 @@ from recon.model.words import ControlTotal
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.people.people import attention, in_groups
-from recon.store.money import instruction_sheet
+from recon.store.money import sending_rows
 from recon.store.nights import results, runs
 from recon.telling.night_log import PacedLines, since_start
 from reports.sheets.totals import GROUPS
@@ -137,7 +137,7 @@ def standing_lines(run_id: str, *, environment: "Environment") -> list[str]:
     """Markdown: the money of a run by kind and outcome, and what needs a person."""
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
-        instructions = instruction_sheet.sheet_frame(connection, run)
+        instructions = sending_rows.sheet_frame(connection, run)
     counts: Counter[tuple[str, str]] = Counter()
     sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for row in instructions.to_dict("records"):

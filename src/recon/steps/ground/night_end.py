@@ -11,7 +11,7 @@ from recon.instructions.approval import sums_in_words
 from recon.model.nights import Mode
 from recon.model.words import End, Verdict
 from recon.steps.ground.environment import Environment
-from recon.store.money import instruction_sheet, sending_rows
+from recon.store.money import sending_rows
 from recon.store.money.sending_rows import OpenMoney
 from recon.store.nights import runs
 from recon.store.nights.runs import Run, Stop
@@ -94,7 +94,7 @@ class NightEnd:
 def not_verified(run: Run, *, environment: Environment) -> tuple[str, ...]:
     """What a night could not believe and that is of no set, each in words: one item of it each."""
     with environment.store.reading() as connection:
-        foreign = instruction_sheet.foreign_rows(connection, run)
+        foreign = sending_rows.foreign_rows(connection, run)
         return (*foreign, *runs.unverified(connection, run.run_id))
 
 

@@ -118,7 +118,7 @@ from recon.steps.people.people import attention
 from recon.steps.people.sign_off import notes_on
 from recon.store import Connection
 from recon.store.database import history
-from recon.store.money import instruction_sheet, sending_rows
+from recon.store.money import sending_rows
 from recon.store.nights import input_rows, results, runs, sign_off_rows
 from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run, Stop
@@ -507,8 +507,8 @@ def _of_tables(run: Run, *, before: str, environment: Environment) -> dict[str, 
         )
         return {
             "history_head": f"{head.sequence}:{head.hash}",
-            "instructions": instruction_sheet.shown_frame(connection, run),
-            "batches": instruction_sheet.batch_frame(connection, run),
+            "instructions": sending_rows.sheet_frame(connection, run, for_people=True),
+            "batches": sending_rows.batch_frame(connection, run),
             "answers": resolution_rows.kept_answers(connection, run.account),
             "trend": tuple(TrendPoint(*point) for point in [*trend.items()][-TREND_NIGHTS:]),
             "opening_breaks": results.open_breaks(connection, before) if before else None,
@@ -715,7 +715,7 @@ def decisions_of(connection: Connection, run: Run) -> Iterator[Mapping[str, obje
     """What people decided that this night shows, each with its kind."""
     if run.predecessor:
         yield {"decision": "night before", "word": run.predecessor}
-    for row in instruction_sheet.sheet_frame(connection, run).to_dict("records"):
+    for row in sending_rows.sheet_frame(connection, run).to_dict("records"):
         if row["approved_by"]:
             yield {"decision": "approval", **{str(name): row[name] for name in APPROVED}}
     answers = resolution_rows.kept_answers(connection, (run.merchant_id, run.account_id))

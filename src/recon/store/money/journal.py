@@ -38,13 +38,10 @@ from recon.store.money import sending_rows
 from recon.store.money.bound_rows import refuse_changed_rows
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.instruction_rows import find
-from recon.store.money.sending_rows import MAY_HAVE_MOVED
+from recon.store.money.sending_rows import FOREIGN_ROW, MAY_HAVE_MOVED
 from recon.store.nights import runs
 from recon.store.schema import attempt, batch, instruction
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, account_of
-
-FOREIGN_ROW = "foreign row"
-"""The event of a row in a batch's reply that belongs to no request of ours."""
 
 STATE_OF: Mapping[ReplyOutcome, InstructionState] = {
     ReplyOutcome.DONE: InstructionState.CONFIRMED,
