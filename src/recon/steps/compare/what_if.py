@@ -13,7 +13,6 @@ from datetime import date, timedelta
 from typing import Any
 
 from recon.config.rules import Rules
-from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
 from recon.model.errors import InputsGoneError, UsageError
@@ -21,8 +20,14 @@ from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
 from recon.proof.engine import reconcile as compare
-from recon.steps.compare.kept_sources import kept_sources
-from recon.steps.compare.rebuild import NOT_KEPT, kept_inputs, rebuilt, run_named
+from recon.steps.compare.carried import left_open
+from recon.steps.compare.rebuild import (
+    NOT_KEPT,
+    compared_then,
+    kept_inputs,
+    rebuilt,
+    run_named,
+)
 from recon.steps.compare.reconcile import with_missing_sources, with_stopped_sending
 from recon.steps.compare.rules_change import (
     EVENT,
@@ -280,9 +285,8 @@ class _Simulated:
 
     def carried(self, real: Previous | None) -> Previous:
         """What it left open; chargebacks are told by the gateway, so they are the real ones."""
-        closed, away = ended_so_far(self.result, previous=self.previous)
         chargebacks = real.chargebacks if real is not None else frame_of((), columns=KEY_COLUMNS)
-        return Previous(self.run.as_of, self.result.breaks, chargebacks, closed, away)
+        return left_open(self.result, previous=self.previous, chargebacks=chargebacks)
 
 
 def _runs(
@@ -310,13 +314,12 @@ def _judged(
 ) -> tuple[Reconciliation, _Simulated]:
     """The night's own result, and what the rules make of what it had read."""
     inputs, _, _ = kept_inputs(run, environment=environment)
+    sources, previous = compared_then(run, environment=environment)
     with environment.store.reading() as connection:
-        kept = kept_sources(connection, run, environment=environment)
         then = KeptResult(connection, run.run_id, environment).whole()
         stop = runs.stop_of(connection, run.run_id)
-    if kept is None or then is None:
+    if then is None:
         raise InputsGoneError(NOT_KEPT.format(run.run_id))
-    sources, previous = kept
     if before is not None and before.run.run_id == inputs.previous_run_id:
         previous = before.carried(previous)
     result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)

@@ -19,6 +19,7 @@ from recon.steps.night.report import figures_of
 from recon.store.nights import journal_rows, runs
 from recon.store.schema import break_answer, history
 from recon.store.schema import run as run_table
+from tests.recon.steps.compare.written_night import newest
 
 RULES = """
 [grace]
@@ -36,12 +37,6 @@ pytestmark = pytest.mark.xdist_group("journals of a night")
 """They begin with one night, which is played once."""
 
 
-def newest(merchant: Any) -> str:
-    """The newest finished run."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        return runs.finished(connection)[-1].run_id
-
-
 def handed_out(merchant: Any, run_id: str, *, out: Path, again: tuple[str, ...] = ()) -> Any:
     """`recon journals --out`."""
     with merchant.environment() as environment:
@@ -50,7 +45,7 @@ def handed_out(merchant: Any, run_id: str, *, out: Path, again: tuple[str, ...] 
 
 def figures_of_newest(merchant: Any) -> NightFigures:
     """What the workbook of the newest night shows."""
-    run_id = newest(merchant)
+    run_id = newest(merchant).run_id
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
             run, result = (
@@ -118,7 +113,7 @@ def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
 ) -> None:
     """Proposed, exported, never proposed again, booked; and the two nights differ by the ledger."""
     merchant, payment = unbooked
-    first = newest(merchant)
+    first = newest(merchant).run_id
 
     handed = handed_out(merchant, first, out=tmp_path / "out")
     again = handed_out(merchant, first, out=tmp_path / "out")
@@ -134,7 +129,7 @@ def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
     book(merchant, payment)
     merchant.wait(hours=24)
     merchant.night(date=NEXT_DATE)
-    second = newest(merchant)
+    second = newest(merchant).run_id
     with merchant.environment() as environment:
         found = difference(first, NEXT_DATE, environment=environment)
         with environment.store.reading() as connection:
@@ -154,7 +149,7 @@ def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
 ) -> None:
     """By command and on the Journals sheet of every later night, with amount, day and order."""
     merchant, payment = unbooked
-    first = newest(merchant)
+    first = newest(merchant).run_id
     with merchant.environment() as environment:
         before = journals_out(environment)
     handed = handed_out(merchant, first, out=tmp_path / "out")
@@ -185,7 +180,7 @@ def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(
 ) -> None:
     """The same journals under the same ids, so that an import refuses what it has."""
     merchant, _ = unbooked
-    run_id = newest(merchant)
+    run_id = newest(merchant).run_id
     first = handed_out(merchant, run_id, out=tmp_path / "out").paths[0].read_text()
     name = first.splitlines()[1].split(",")[0]
     again = handed_out(merchant, run_id, out=tmp_path / "out", again=(name,))
@@ -212,7 +207,7 @@ def test_only_live_and_proven_nights_hand_journals_out(
 ) -> None:
     """Amounts that nobody proved are not booked."""
     merchant, _ = unbooked
-    run_id = newest(merchant)
+    run_id = newest(merchant).run_id
     merchant.as_owner(update(run_table).values({column: value}))
     with merchant.environment() as environment, pytest.raises(UsageError, match=told):
         export_of_night(run_id, out=tmp_path / "out", environment=environment)
@@ -226,7 +221,7 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
 ) -> None:
     """Since the night a person asked for a write-off: booking it as well would count it twice."""
     merchant, _ = unbooked
-    run_id = newest(merchant)
+    run_id = newest(merchant).run_id
     result, _, _ = proposed(merchant, run_id)
     ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=run_id, agreed_by=agreed_by)
     with merchant.environment() as environment:
@@ -241,7 +236,7 @@ def test_only_the_newest_night_hands_journals_out(
 ) -> None:
     """Yesterday's proposals may be booked by now."""
     merchant, _ = unbooked
-    first = newest(merchant)
+    first = newest(merchant).run_id
     merchant.wait(hours=24)
     merchant.night(date=NEXT_DATE)
 

@@ -13,6 +13,7 @@ from recon.steps.compare import reconcile
 from recon.steps.ground.kept_results import KeptResult
 from recon.store.nights import runs
 from reports.handed import workbooks
+from tests.recon.steps.compare.written_night import newest
 
 HEADER = (
     "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,"
@@ -45,12 +46,15 @@ def booked(merchant: Any) -> str:
     return str(one.amount)
 
 
+def rows_of(merchant: Any, *, sheet: str) -> list[list[Any]]:
+    """A sheet of the newest workbook."""
+    book = CalamineWorkbook.from_path(newest(merchant).workbook)
+    return book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+
+
 def ways(merchant: Any) -> list[dict[str, Any]]:
     """The block of Control totals, as it stands in the file: a line for each currency."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        path = runs.finished(connection)[-1].workbook
-    book = CalamineWorkbook.from_path(str(path))
-    rows = book.get_sheet_by_name("Control totals").to_python(skip_empty_area=False)
+    rows = rows_of(merchant, sheet="Control totals")
     at = next(n for n, row in enumerate(rows) if str(row[0]).startswith("From the ledger file"))
     lines = [dict(zip(rows[at + 1], row, strict=True)) for row in rows[at + 2 : at + 4]]
     return [{title: cell for title, cell in line.items() if cell not in {"", 0}} for line in lines]
@@ -58,10 +62,7 @@ def ways(merchant: Any) -> list[dict[str, Any]]:
 
 def text_of(merchant: Any, *, sheet: str = "Summary") -> str:
     """A sheet of the newest workbook, as one text."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        path = runs.finished(connection)[-1].workbook
-    rows = CalamineWorkbook.from_path(str(path)).get_sheet_by_name(sheet).to_python()
-    return "\n".join(str(cell) for row in rows for cell in row)
+    return "\n".join(str(cell) for row in rows_of(merchant, sheet=sheet) for cell in row)
 
 
 def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant: Any) -> None:

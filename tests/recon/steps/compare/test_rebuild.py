@@ -15,18 +15,13 @@ from recon.store.schema import (
     rules_version,
     run_input,
 )
+from tests.recon.steps.compare.written_night import newest
 
 GONE = (
     (delete(rules_version), "the rules of run .* are not stored any more"),
     (delete(run_input), "did not keep what it compared"),
 )
 """One after the other, what is taken from the database and what is said of it."""
-
-
-def newest(merchant: Any) -> str:
-    """The run that finished last."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        return runs.finished(connection)[-1].run_id
 
 
 def again(merchant: Any, name: str, *, out: Path | None = None) -> Rebuilt:
@@ -53,14 +48,14 @@ def test_a_night_is_rebuilt_after_everything_went_on(merchant: Any, tmp_path: Pa
     merchant.drop("orders.csv", *rows)
     merchant.fault({"operation": "capture", "kind": "reset", "when": "after", "nth": 1})
     merchant.night()
-    first = newest(merchant)
+    first = newest(merchant).run_id
     merchant.drop("orders.csv", *(row | {"amount": "3.00", "currency": "EUR"} for row in rows[1:]))
     merchant.drop("more.csv", *(merchant.order(one) for one in captured[7:12]))
     merchant.fault()
     other_rules(merchant, "\n[tolerance.EUR]\nabsolute_minor_units = 100000\n")
     merchant.wait(hours=24)
     merchant.night(date="2026-11-21")
-    second = newest(merchant)
+    second = newest(merchant).run_id
     merchant.night()
 
     found = [again(merchant, name, out=tmp_path / name) for name in (first, second, "2026-11-20")]
@@ -86,7 +81,7 @@ def test_what_is_gone_is_named(merchant: Any) -> None:
     """A night is never rebuilt from half of what it compared."""
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
-    run_id = newest(merchant)
+    run_id = newest(merchant).run_id
 
     for gone, said in GONE:
         merchant.as_owner(gone)
@@ -98,7 +93,7 @@ def test_a_night_is_rebuilt_from_what_it_sealed_alone(merchant: Any) -> None:
     """Orders and answers may be gone from the tables; one changed file is refused."""
     merchant.drop("orders.csv", *(merchant.order(one) for one in merchant.payments("captured")[:2]))
     merchant.night()
-    run_id = newest(merchant)
+    run_id = newest(merchant).run_id
     merchant.as_owner(*map(delete, (order_facts_account, order_facts, answer_part)))
     found = again(merchant, run_id)
 

@@ -19,6 +19,7 @@ from recon.steps.compare.what_if import difference, note_answer, what_if
 from recon.steps.ground.identity import identify
 from recon.store.nights import input_rows, runs
 from tests.planted import RULES, planted
+from tests.recon.steps.compare.written_night import newest
 from tests.recon.steps.ground.test_sealed_totals import edit
 from tests.recon.steps.signing import sign_seen
 
@@ -42,24 +43,18 @@ MOVED = (
 TOLERANT = "\n[tolerance.EUR]\nabsolute_minor_units = 100\n"
 
 
-def newest(merchant: Any) -> str:
-    """The run that finished last."""
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        return runs.finished(connection)[-1].run_id
-
-
 def signed_by(merchant: Any, **names: str) -> None:
     """The newest night with these names under it, by role."""
     for role, name in names.items():
         with merchant.environment() as environment:
             person = identify(name, code=None, environment=environment)
-            sign_seen(newest(merchant), role=role, person=person, environment=environment)
+            sign_seen(newest(merchant).run_id, role=role, person=person, environment=environment)
 
 
 def told_on_page_one(merchant: Any) -> tuple[str, ...]:
     """What the newest night says of its rules."""
     with merchant.environment() as environment, environment.store.reading() as connection:
-        kept = input_rows.load(connection, newest(merchant))
+        kept = input_rows.load(connection, newest(merchant).run_id)
     assert kept is not None
     return kept.moved_by_rules
 
@@ -188,7 +183,7 @@ def test_two_nights_under_two_rules_say_what_the_rules_alone_moved(tied: Any) ->
 def test_a_digest_that_was_changed_does_not_verify(tied: Any) -> None:
     """The history binds the rules and the result of each night."""
     with tied.environment() as environment, environment.store.writing() as connection:
-        runs.note_result(connection, newest(tied), values={"rules_digest": "0" * 64})
+        runs.note_result(connection, newest(tied).run_id, values={"rules_digest": "0" * 64})
     with tied.environment() as environment:
         problems = verify(environment, reading=UNREAD).problems
 

@@ -1,4 +1,4 @@
-"""A night in memory, written as a night writes it."""
+"""A night in memory, written as a night writes it, and the night that finished last."""
 
 import json
 from datetime import UTC, datetime
@@ -12,6 +12,9 @@ from recon.matching.frames.sources import Previous, Sources
 from recon.proof.night_tables import absent_of, compared_tables, input_tables
 from recon.steps.compare.handed_night import HandedNight
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
+from recon.store.nights import runs
+from recon.store.nights.runs import Run
+from tests.recon.steps.conftest import Merchant
 
 AS_OF = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -40,3 +43,9 @@ def written(
     places = tuple((sealed.folder, sealed.sha256) for sealed in steps)
     archive = ArchiveSettings(path=str(folder))
     return HandedNight("R", AS_OF, json.dumps(rules.document), archive, places)
+
+
+def newest(merchant: Merchant) -> Run:
+    """The run that finished last."""
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        return runs.finished(connection)[-1]
