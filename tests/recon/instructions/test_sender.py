@@ -246,6 +246,14 @@ PASSES: dict[str, Pass] = {
         (not_sent(),),
         rows=1,
     ),
+    # Only tries in a row count: one that left begins the count anew.
+    "two tries behind a batch that left": Pass(
+        (ONE, REFUND),
+        "claim b1; send capture i1; keep b1; judge; record b1; claim b2; send refund i2; "
+        "release b2; claim b3; send refund i2; release b3; claim b4; send refund i2; …",
+        (RawReply(200, {}, b"", AT), not_sent(), not_sent()),
+        rows=2,
+    ),
     "a certificate that is not accepted": Pass(
         (ONE,),
         "claim b1; send capture i1; release b1",
