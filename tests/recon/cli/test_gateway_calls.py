@@ -109,25 +109,35 @@ def test_money_by_hand_is_done_and_told(
     assert told_by_us(port) == [operation]
 
 
+def refused(port: int, *words: str) -> int:
+    """The exit code of a movement of an authorised payment, of which nothing left."""
+    code = cli.main(["gateway", "move", *words, seeded(port, "authorise")["order_no"], "--as", "a"])
+    assert told_by_us(port) == []
+    return code
+
+
 @pytest.mark.parametrize(
-    ("words", "is_stopped", "says"),
+    ("words", "says"),
     [
-        (["review"], False, "not in review; nothing was stored or sent"),
-        (["refund", "--amount", "1.00"], False, "a refund needs a captured payment"),
-        # The switch for everybody holds here too.
-        (["capture"], True, "nothing was stored or sent"),
+        (["review"], "not in review; nothing was stored or sent"),
+        (["refund", "--amount", "1.00"], "a refund needs a captured payment"),
     ],
 )
 def test_what_cannot_be_done_ends_with_2(
-    port: int, capsys: pytest.CaptureFixture[str], words: list[str], *, is_stopped: bool, says: str
+    port: int, capsys: pytest.CaptureFixture[str], words: list[str], says: str
 ) -> None:
-    payment = seeded(port, "authorise")
-    if is_stopped:
-        cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
-
-    assert cli.main(["gateway", "move", *words, payment["order_no"], "--as", "anna"]) == 2
+    assert refused(port, *words) == 2
     assert says in capsys.readouterr().err
-    assert told_by_us(port) == []
+
+
+def test_while_all_sending_is_stopped_nothing_goes_by_hand(
+    port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The switch for everybody holds here too."""
+    cli.main(["stop-sending", "--as", "anna", "--reason", "odd refunds"])
+
+    assert refused(port, "capture") == 2
+    assert "nothing was stored or sent" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
