@@ -148,6 +148,7 @@ A_SOURCE = FROM_DOLLARS | {"source_amount": "290.00"}
         (EITHER, _told(250.00, 245.00), "done"),
         (EITHER, _told(255.00, 245.00), "unknown"),
         (PAYER, _told("", ""), "done"),
+        (PAYER | {"source_currency": "EUR", "source_amount": "250.00"}, _told(255.00), "done"),
         # Each side in its own currency; the fee is exact where it is in that of who bears it.
         (FROM_DOLLARS, _told(291.17), "done"),
         (FROM_DOLLARS, _told(291.17, of="USD"), "done"),
