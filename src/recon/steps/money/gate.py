@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -302,12 +302,11 @@ def judge(
     chain_problem: str,
     unproven_nights: Mapping[date, str],
     books_unread: str = "",
-    stopped: str = "",
 ) -> Gate:
     """The gate from its proofs.
 
     `unproven_nights` has beside each date why its release does not count; `books_unread` says why
-    the ledger was not read, `stopped` who stopped all sending.
+    the ledger was not read.
     """
     failed = [total for total in totals if not total.passed]
     closed = ""
@@ -333,7 +332,7 @@ def judge(
             f"the ledger was not read ({books_unread}); refunds and payouts wait until it is, "
             "captures and cancels go on"
         )
-    return Gate("; ".join(filter(None, (stopped, closed))), "; ".join(held))
+    return Gate(closed, "; ".join(held))
 
 
 def gate_of(run: Run, *, environment: Environment) -> Gate:
@@ -374,11 +373,7 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
         )
         unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
     return judge(
-        totals=totals,
-        chain_problem=problem,
-        unproven_nights=unproven,
-        books_unread=unread,
-        stopped=str(sending_stopped(environment) or ""),
+        totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
     )
 
 
@@ -457,6 +452,15 @@ def sending_stopped(environment: Environment) -> Stopped | None:
     """Who stopped all sending; None while money may be sent."""
     with environment.store.reading() as connection:
         return sending_rows.stopped(connection)
+
+
+def halted(gate: Gate, *, environment: Environment) -> Gate:
+    """The gate, closed for everything while sending is stopped."""
+    stop = sending_stopped(environment)
+    if stop is None:
+        return gate
+    reasons = "; ".join(filter(None, (str(stop), gate.closed_because)))
+    return replace(gate, closed_because=reasons)
 
 
 class Allowances:

@@ -43,7 +43,7 @@ from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.money.approve import lapse
 from recon.steps.money.doubt import Doubts
-from recon.steps.money.gate import Allowances, Gate, Notes, gate_of
+from recon.steps.money.gate import Allowances, Gate, Notes, gate_of, halted
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.bound_rows import events_of
@@ -101,7 +101,7 @@ def settle(
     lapse(environment)
     earlier, _ = money.unsent()
     planned = money.plan()
-    gate = gate_of(run, environment=environment)
+    gate = halted(gate_of(run, environment=environment), environment=environment)
     waiting = money.clear(gate)
     before_money(run)
     is_sending = run.mode is Mode.LIVE and waiting.cleared

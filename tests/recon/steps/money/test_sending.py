@@ -199,7 +199,6 @@ FAILS = ControlTotal("T3", "keys answered", "100042", "100042001", "", "count", 
         ({}, [], []),
         ({"totals": [TIES, FAILS]}, ["T3 keys answered"], []),
         ({"chain_problem": "history 3 is missing"}, ["history 3"], []),
-        ({"stopped": "stopped by Ann", "totals": [FAILS]}, ["stopped by Ann", "T3"], []),
         ({"unproven_nights": {"2026-11-19": ""}}, [], ["2026-11-19"]),
         # Authorisations lapse, so captures and cancels go; both holds are told where both hold.
         (
