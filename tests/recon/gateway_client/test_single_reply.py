@@ -190,6 +190,7 @@ def test_a_stored_reply_that_was_masked_is_judged_the_same(
 def test_a_failure_that_quotes_the_account_is_masked(payout: PreparedRequest, read: Read) -> None:
     said = {
         "failure_type": "BANK",
+        "transaction_id": PRIVATE[0],
         "failure_reason": f"account {PRIVATE[0]} of {PRIVATE[1]} closed",
     }
     reply = read(payout, record_of(payout, status="FAILED", **said))
