@@ -37,8 +37,6 @@ from recon.model.words import InstructionKind, Reject, SourceFile, SourceKind
 
 if TYPE_CHECKING:
     from recon.gateway_client import GatewayInterface
-if TYPE_CHECKING:
-    from recon.gateway_client import GatewayInterface
 
 _LIST = "beneficiary.person_documents"
 _PLACEHOLDER_ID = "00000000-0000-4000-8000-000000000000"

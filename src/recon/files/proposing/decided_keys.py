@@ -9,12 +9,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, combinations, product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from recon.config.file_layouts import FileLayout
-from recon.files.proposing.ranked_columns import Draft, units_of
+from recon.files.proposing.ranked_columns import Draft, layout_of, units_of
 from recon.files.proposing.sample import SAMPLE_ROWS_MAX, total_of
 from recon.files.proposing.vocabulary import MEANINGS, NAMES, plain_words
 from recon.files.proposing.written_cells import (
@@ -40,7 +41,7 @@ _ZONES = {"utc": "UTC", "gmt": "UTC"}
 _PADDED = {"m": 5, "d": 8, "H": 11}
 """Part of a pattern -> its place in the standard form."""
 _OF_ROW = ("gross", "fee", "net")
-_CHOICES = (
+_CHOICES: tuple[tuple[str, ...], ...] = (
     *((), ("gross", "net"), ("gross",), ("net",), ("fee",), ("gross", "fee"), ("fee", "net")),
     _OF_ROW,
 )
@@ -457,82 +458,48 @@ def _sign_of_settled(draft: Draft, found: Sequence[_Sides]) -> dict[str, _Sides]
     ]
 
     def read(sign: dict[str, _Sides]) -> tuple[Any, tuple[int, int]]:
-        rows = _settled(draft, sign=sign)
-        rows = rows.some(np.arange(len(rows.lines)) < _TRIED_ROWS_MAX)
-        sums = rows.some(rows.adds_up)
-        return str(rows), (len(sums.lines), int(sums.as_ours.sum()))
+        rows = _settled(draft, sign=sign).head(_TRIED_ROWS_MAX)
+        sums = rows[_adds_up(rows)]
+        # Money goes as the type says; without a net its gross does, and the fee of a capture.
+        of = "gross" if "net" in draft.keys else "net"
+        fine = sums[of] * sums["kind"].map(_WAYS).fillna(0) >= 0
+        if of == "gross":
+            fine &= (sums["fee"] >= 0) | (sums["kind"] != EntryType.CAPTURE)
+        return rows.to_csv(), (len(sums), int(fine.sum()))
 
     best = best_ways(signs, read=read, least=(1, 0))
     return next(iter(best.values())) if len(best) == 1 else None
 
 
-class _Settled(NamedTuple):
-    """The rows of a settlement file whose amounts can be read."""
+def _settled(draft: Draft, **keys: Any) -> pd.DataFrame:
+    """Line, kind, batch, gross, fee and net of the rows whose amounts can be read.
 
-    lines: Any
-    kinds: Any
-    batches: Any
-    """Batch and currency, as one text."""
-    units: Any
-    """Gross, fee, net of each; objects, for a sum may pass what 64 bits hold."""
-    has_net: bool
-    """Its file has the net, which proves the others."""
-
-    def __str__(self) -> str:
-        return f"{self.lines.tolist()} {self.units.tolist()}"
-
-    def some(self, rows: Any) -> "_Settled":
-        """Those rows alone."""
-        lines, kinds, batches, units = (column[rows] for column in self[:4])
-        return _Settled(lines, kinds, batches, units, self.has_net)
-
-    def turned(self, columns: Collection[str]) -> "_Settled":
-        """The same with the opposite sign in some columns."""
-        units = self.units * [-1 if name in columns else 1 for name in _OF_ROW]
-        if not self.has_net:
-            units[:, 2] = units[:, 0] - units[:, 1]
-        return self._replace(units=units)
-
-    @property
-    def adds_up(self) -> Any:
-        """Of which net is gross less fee."""
-        gross, fee, net = self.units.T
-        return (gross - fee == net).astype(bool)
-
-    @property
-    def as_ours(self) -> Any:
-        """Whose money goes as the type says; without a net its gross, and a capture's fee."""
-        gross, fee, net = self.units.T
-        ways = np.array([_WAYS.get(kind, 0) for kind in self.kinds], dtype=object)
-        if self.has_net:
-            return (net * ways >= 0).astype(bool)
-        is_fine = (fee >= 0).astype(bool) | (self.kinds != EntryType.CAPTURE)
-        return (gross * ways >= 0).astype(bool) & is_fine
-
-    def contrary(self, columns: Collection[str], *, kind: str) -> int:
-        """The first line whose net is not as ours, where that may be a mistake; 0: none.
-
-        Refunds and fees are given back now and then; of reserves and pay-outs either way is common.
-        """
-        wrong = self.lines[(self.turned(columns).units[:, 2] * _WAYS[kind] < 0).astype(bool)]
-        rare = kind not in _EITHER_WAY and len(wrong) * 2 <= len(self.lines)
-        return 0 if rare or not len(wrong) else int(wrong[0])
-
-
-def _settled(draft: Draft, **keys: Any) -> _Settled:
-    """The rows of a settlement file, as far as its layout is decided, and by further keys."""
+    By the layout so far, and by further keys. Amounts are objects: a sum may pass what 64 bits
+    hold.
+    """
     mapped = draft.mapped((*_OF_ROW, "batch_id"), **keys)
-    columns = [units_of(mapped, name) for name in _OF_ROW]
-    texts = {
-        name: mapped.cells[name].to_pylist() for name in ("batch_id", "currency", "entry_type")
-    }
-    units = np.array(columns, dtype=object).reshape(len(_OF_ROW), -1).T
-    read = np.array([None not in row for row in units.tolist()], dtype=bool)
-    pairs = zip(texts["batch_id"], texts["currency"], strict=True)
-    batches = np.array([f"{batch}\x1f{currency}" for batch, currency in pairs], dtype=object)
-    kinds = np.array(texts["entry_type"], dtype=object)
-    lines, has_net = draft.sample.raw.lines, "net" not in draft.keys
-    return _Settled(lines, kinds, batches, units, has_net).some(read).turned(())
+    rows = pd.DataFrame({name: units_of(mapped, name) for name in _OF_ROW}, dtype=object)
+    rows["line"] = draft.sample.raw.lines
+    rows["kind"] = pd.Series(mapped.cells["entry_type"].to_pylist(), dtype=object)
+    named = (mapped.cells[name].to_pylist() for name in ("batch_id", "currency"))
+    rows["batch"] = [f"{batch}\x1f{currency}" for batch, currency in zip(*named, strict=True)]
+    rows = rows.dropna(subset=["gross", "fee"] if "net" in draft.keys else list(_OF_ROW))
+    return rows.assign(net=rows["gross"] - rows["fee"]) if "net" in draft.keys else rows
+
+
+def _adds_up(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Of which rows net is gross less fee."""
+    return (rows["gross"] - rows["fee"] == rows["net"]).astype(bool)
+
+
+def _contrary(rows: pd.DataFrame, *, kind: str) -> int:
+    """The first line of a kind whose net is not as ours, where that may be a mistake; 0: none.
+
+    Refunds and fees are given back now and then; of reserves and pay-outs either way is common.
+    """
+    wrong = rows["line"][(rows["net"] * _WAYS[kind] < 0).astype(bool)]
+    rare = kind not in _EITHER_WAY and len(wrong) * 2 <= len(rows)
+    return 0 if rare or not len(wrong) else int(wrong.iloc[0])
 
 
 def _decide_turned(draft: Draft) -> None:
@@ -541,44 +508,46 @@ def _decide_turned(draft: Draft) -> None:
     Gross, fee and net prove which of them differ; the sums of batches that a pay-out ends, which
     rows are the wrong way round as a whole. What neither proves, and is not as ours, is asked.
     """
-    known = {*draft.columns, *draft.sums, *({"net"} & draft.keys.keys())}
+    has_net = "net" not in draft.keys
+    known = {*draft.columns, *draft.sums, *(["net"] * (not has_net))}
     of_settlement = draft.schema.kind is SourceKind.SETTLEMENT
     if _UNREAD & draft.questions.keys() or not of_settlement or not known.issuperset(_OF_ROW):
         return
     rows = _settled(draft)
     # Refunds without a sign look as if fees had the other one; captures do not.
-    with_fee = rows.some((rows.units[:, 1] != 0).astype(bool))
-    captures = with_fee.some(with_fee.kinds == EntryType.CAPTURE)
-    with_fee = captures if len(captures.lines) else with_fee
-    if with_fee.turned(("fee",)).adds_up.sum() > with_fee.adds_up.sum() and rows.has_net:
+    with_fee = rows[rows["fee"] != 0]
+    captures = with_fee[with_fee["kind"] == EntryType.CAPTURE]
+    with_fee = captures if len(captures) else with_fee
+    other_sign = with_fee["gross"] + with_fee["fee"] == with_fee["net"]
+    if has_net and other_sign.sum() > _adds_up(with_fee).sum():
         draft.keys["turned"] = ["fee"]
-        rows = rows.turned(("fee",))
-    if not rows.has_net:
-        rows = rows.turned(listed(draft.answers.get("turned", "")))
-        minus = captures.lines[(captures.units[:, 1] < 0).astype(bool)]
-        if len(minus):
-            draft.questions["turned"] = (
-                f"the fee of the capture on line {minus[0]} is minus, and no net says why: fee "
-                "where fees have the opposite of our sign, else nothing"
-            )
-    by_kind = {kind: rows.some(rows.kinds == kind) for kind in dict.fromkeys(rows.kinds.tolist())}
+    minus = captures["line"][(captures["fee"] < 0).astype(bool)]
+    if not has_net and "turned" in draft.answers:
+        draft.keys["turned"] = [*listed(draft.answers["turned"])]
+    elif not has_net and len(minus):
+        draft.questions["turned"] = (
+            f"the fee of the capture on line {minus.iloc[0]} is minus, and no net says why: fee "
+            "where fees have the opposite of our sign, else nothing"
+        )
     given = {kind: listed(text) for kind, text in draft.answered("turned_rows.").items()}
     turned, doubted = dict(given), dict[str, int]()
-    for kind in by_kind.keys() & _WAYS.keys() - given.keys():
-        own = by_kind[kind]
+    kinds = dict.fromkeys(rows["kind"])
+    for kind in kinds.keys() & _WAYS.keys() - given.keys():
         # The fewest columns by which they add up, the right way before.
-        ways = [
-            (int(own.turned(each).adds_up.sum()), not each or not own.contrary(each, kind=kind))
-            for each in _CHOICES
-        ]
-        turned[kind] = _CHOICES[ways.index(max(ways))]
-        if line := own.contrary(turned[kind], kind=kind):
+        ways = {}
+        for each in _CHOICES if has_net else _CHOICES[:1]:
+            own = _settled(draft, turned_rows={kind: each})
+            own = own[own["kind"] == kind]
+            line = _contrary(own, kind=kind)
+            ways[each] = (int(_adds_up(own).sum()), not each or not line, line)
+        turned[kind] = max(ways, key=lambda each: ways[each][:2])
+        if line := ways[turned[kind]][2]:
             doubted[kind] = line
-    proven = _proven_by_batches(by_kind, turned, [*doubted])
+    proven = _proven_by_batches(draft, turned, [*doubted])
     for kind in sorted(doubted, key=lambda kind: doubted[kind]):
         # The same rows the other way round; a fee that is always 0 stays as it is.
-        has_fee = bool((by_kind[kind].units[:, 1] != 0).any())
-        names = {"gross", *(["fee"] * has_fee), *(["net"] * rows.has_net)} ^ set(turned[kind])
+        has_fee = bool((rows["fee"][rows["kind"] == kind] != 0).any())
+        names = {"gross", *(["fee"] * has_fee), *(["net"] * has_net)} ^ set(turned[kind])
         whole = tuple(name for name in _OF_ROW if name in names)
         if kind in proven:
             turned[kind] = whole if proven[kind] else turned[kind]
@@ -587,25 +556,22 @@ def _decide_turned(draft: Draft) -> None:
             f"the net of the {kind} on line {doubted[kind]} is not "
             f"{'plus' if _WAYS[kind] > 0 else 'minus'}, and no batch's sum says why: "
             f"{','.join(whole)} where such rows have the opposite of our signs, "
-            f"{'gross where their fee has not, ' * (len(whole) > 1 and not rows.has_net)}"
+            f"{'gross where their fee has not, ' * (len(whole) > 1 and not has_net)}"
             "else nothing"
         )
-    if turned_rows := {kind: turned[kind] for kind in by_kind if turned.get(kind)}:
+    if turned_rows := {kind: turned[kind] for kind in kinds if turned.get(kind)}:
         draft.keys["turned_rows"] = turned_rows
 
 
 def _proven_by_batches(
-    by_kind: Mapping[str, _Settled],
-    turned: Mapping[str, Collection[str]],
-    doubted: Sequence[str],
+    draft: Draft, turned: Mapping[str, Sequence[str]], doubted: Sequence[str]
 ) -> dict[str, bool]:
     """Kind in doubt -> whether its rows are the other way round, where sums of batches say it."""
+    rows = _settled(draft, turned_rows=turned)
     sums: dict[str, dict[str, int]] = {}
-    for kind, rows in by_kind.items():
-        own = rows.turned(turned.get(kind, ()))
-        for batch, net in zip(own.batches.tolist(), own.units[:, 2].tolist(), strict=True):
-            of = sums.setdefault(batch, {})
-            of[kind] = of.get(kind, 0) + net
+    for batch, kind, net in zip(rows["batch"], rows["kind"], rows["net"], strict=True):
+        of = sums.setdefault(batch, {})
+        of[kind] = of.get(kind, 0) + net
     batches = [of for of in sums.values() if of.get("payout") and len(of) > 1]
 
     def read(flips: tuple[bool, ...]) -> tuple[Any, int]:
@@ -671,7 +637,7 @@ def _decide_trailer(draft: Draft) -> None:
     codes, units = {*mapped.cells["currency"].to_pylist()[:rows]}, units_of(mapped, "amount")[:rows]
     written = units if mapped.signed is None else mapped.signed.minor_units.tolist()[:rows]
     total = 0 if None in units or len(codes) > 1 else sum(filter(None, written))
-    layout = FileLayout.model_validate(draft.layout() | {"constants": {}})
+    layout = layout_of(draft.layout() | {"constants": {}})
     places = [at for at, cell in cells if total and total == _declared(cell, codes, layout=layout)]
     below = sample.raw.header.index(column) + 1
     if below in places or len(places) == 1:

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
+from pydantic import ValidationError
 
+from recon.config.declared import mistakes_of
 from recon.config.file_layouts import FileLayout
 from recon.files.proposing.sample import Sample
 from recon.files.proposing.vocabulary import NAMES, STAND_INS, names_of_column, plain_words
@@ -150,9 +152,7 @@ class Draft:
         signs = layout.get("sign", {}).items()  # a word that no row has is not known yet
         layout["sign"] = {ours: sign | {"minus": sign["minus"] or _NO_WORD} for ours, sign in signs}
         schema = TableSchema(self.schema.kind, tuple(columns))
-        return mapped_columns(
-            self.sample.raw, schema=schema, layout=FileLayout.model_validate(layout)
-        )
+        return mapped_columns(self.sample.raw, schema=schema, layout=layout_of(layout))
 
     def read(self, theirs: Sequence[str], *, rows: Any = None, **keys: Any) -> list[Units]:
         """Amounts of columns of theirs, each by itself, with any sign; `rows`: of all without."""
@@ -172,7 +172,7 @@ class Draft:
                     *(TableColumn(name, Cell.AMOUNT) for name in amounts),
                 ),
             ),
-            layout=FileLayout.model_validate(written),
+            layout=layout_of(written),
         )
         return [units_of(mapped, name) for name in amounts]
 
@@ -180,6 +180,20 @@ class Draft:
         """What is known to stand in every row; an amount is read without its currency, too."""
         known = {"currency": "EUR"} | self.constants | self.answered("constants.")
         return {name: text for name, text in known.items() if name not in self.columns}
+
+
+def layout_of(keys: Mapping[str, Any]) -> FileLayout:
+    """The layout of some keys.
+
+    Raises:
+        UsageError: an answer is none that its key can have.
+    """
+    try:
+        return FileLayout.model_validate(keys)
+    except ValidationError as error:
+        key, why = mistakes_of(error)[0]
+        msg = f"{key}: {why}"
+        raise UsageError(msg) from error
 
 
 def units_of(mapped: MappedColumns, ours: str) -> Units:

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
-from recon.config.declared import mistakes_of
 from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.layouts import refuse_wrong_layout
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of
+from recon.files.proposing.ranked_columns import layout_of
 from recon.files.reader import (
     bank_facts,
     instruction_file,
@@ -27,7 +25,7 @@ from recon.files.typing.table_schema import (
     SETTLEMENT_FILE,
     TableSchema,
 )
-from recon.model.errors import SourceUnreadableError, UsageError
+from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile
 
 _REVIEW_FLAGS = frozenset({"1"})
@@ -104,7 +102,7 @@ def propose_layout(
         UsageError: an answer is none that the key can have.
     """
     # The one answer that is tried on cells before the whole layout is looked at.
-    _layout({key: text for key, text in answers.items() if key == "times"})
+    layout_of({key: text for key, text in answers.items() if key == "times"})
     how = KINDS[kind]
     known = zip(("merchant_id", "account_id"), account, strict=True)
     proposal = layout_proposal(
@@ -118,7 +116,7 @@ def propose_layout(
     text = layout_text(proposal, table=table, files=files)
     if proposal.questions:
         return Proposed(text, proposal, None, ())
-    layout = _layout(proposal.layout)
+    layout = layout_of(proposal.layout)
     refuse_wrong_layout(layout, schemas=(how.schema,), where="the proposal: ")
     found = tuple(checked(path, layout, rules, schema=how.schema) for path in paths)
     return Proposed(text, proposal, layout, found)
@@ -137,12 +135,3 @@ def checked(path: Path, layout: FileLayout, rules: Rules, *, schema: TableSchema
         return Checked(facts.source_file, facts.rejects)
     except SourceUnreadableError as error:
         return Checked(None, (), str(error))
-
-
-def _layout(keys: Mapping[str, Any]) -> FileLayout:
-    try:
-        return FileLayout.model_validate(keys)
-    except ValidationError as error:
-        key, why = mistakes_of(error)[0]
-        msg = f"{key}: {why}"
-        raise UsageError(msg) from error

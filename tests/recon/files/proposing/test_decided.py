@@ -14,7 +14,7 @@ from recon.files.formats.named_bytes import read_bytes
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of, proposal_of
 from recon.files.typing.table_schema import ORDER_FILE, SETTLEMENT_FILE, TableSchema
 from recon.files.typing.typed_table import Table, read_table
-from recon.model.errors import SourceUnreadableError
+from recon.model.errors import SourceUnreadableError, UsageError
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT
 
 CONSTANTS = {"merchant_id": MERCHANT, "account_id": ACCOUNT}
@@ -82,6 +82,15 @@ def test_an_amount_that_reads_two_ways_is_asked(
     assert set(found.questions) == asked
     if keys is not None:
         assert {key: found.layout[key] for key in AMOUNTS if key in found.layout} == keys
+
+
+def test_an_answer_that_its_key_cannot_have_is_refused(tmp_path: Path) -> None:
+    """Where it is tried, as where it would be written."""
+    header = "batch_id;settled_on;entry_type;order_no;transaction_id;reference_no;currency"
+    content = f"{header};gross;A;net\nB;2026-11-20;capture;A1;T;;EUR;1.00;0.10;0.90\n".encode()
+    answers = {"sums.fee": "A"}
+    with pytest.raises(UsageError, match=r"sums\.fee: needs 2 to 16 columns"):
+        of_bytes(tmp_path / "s.csv", content, schema=SETTLEMENT_FILE, answers=answers)
 
 
 def test_an_answer_decides_an_amount(tmp_path: Path) -> None:
