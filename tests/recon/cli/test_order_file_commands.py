@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from recon.cli import main
-from tests.recon.files.test_bad_files import ROWS, WHOLE
+from tests.recon.files.test_order_files import ROWS, WHOLE
 
 HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
 WORDS = (["check"], ["check", "--mend"])
