@@ -58,8 +58,6 @@ _MADE_PATTERNS = (
     "reports/import-*.xlsx",
     "reports/close-*.xlsx",
     "reports/close-*/*",
-    "reports/statement-*.xlsx",
-    "reports/statement-*/*",
     # Of a database that is gone, they would read as one restored from a backup: no money moves.
     "reports/history-head.jsonl",
     "reports/history-verified.json",
@@ -303,20 +301,6 @@ def health(port: int) -> dict[str, Any]:
     except (OSError, http.client.HTTPException, ValueError):
         return {}
     return answer if isinstance(answer, dict) and answer.get("status") == "ok" else {}
-
-
-def effects(port: int) -> list[dict[str, str]]:
-    """The truth so far, from the sandbox's ledger of effects.
-
-    Raises:
-        ConfigurationError: the sandbox does not answer.
-    """
-    try:
-        lines = _get(port, "/_sandbox/effects").splitlines()
-    except (OSError, http.client.HTTPException) as error:
-        msg = f"the sandbox at port {port} does not answer ({error}); start the demo again"
-        raise ConfigurationError(msg) from error
-    return [json.loads(line) for line in lines]
 
 
 def handed_out(port: int, *, account_id: str, day: date) -> dict[str, str]:

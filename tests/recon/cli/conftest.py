@@ -1,15 +1,23 @@
 """A demo of few orders, played once for all who look at what it came to."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import httpx
 import pytest
 
 DEMO_OF_60 = "demo of 60"
 """The group of its tests."""
+
+
+def effects(port: int) -> list[dict[str, str]]:
+    """The truth so far, from a sandbox's ledger of effects."""
+    answer = httpx.get(f"http://127.0.0.1:{port}/_sandbox/effects", trust_env=False)
+    return [json.loads(line) for line in answer.text.splitlines()]
 
 
 class PlayedDemo(NamedTuple):

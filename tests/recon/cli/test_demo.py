@@ -11,7 +11,6 @@ from recon.cli.demo_work import (
     DemoFolder,
     DemoMemory,
     demo_gateway,
-    effects,
     empty,
     folder_at,
     health,
@@ -21,7 +20,7 @@ from recon.cli.demo_work import (
 from recon.config.settings import load_settings
 from recon.sandbox import SandboxOptions, serving
 from recon.steps.night.whole_night import STEP_NAMES
-from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo
+from tests.recon.cli.conftest import DEMO_OF_60, PlayedDemo, effects
 
 FEW = DemoMemory(orders=40, seed=7)
 

@@ -3,7 +3,8 @@ import json
 import pytest
 
 from recon import cli
-from recon.cli.demo_work import DemoFolder, effects
+from recon.cli.demo_work import DemoFolder
+from tests.recon.cli.conftest import effects
 from tests.recon.cli.test_night_commands import gateway, prepared, prepared_once
 
 __all__ = ["gateway", "prepared", "prepared_once"]

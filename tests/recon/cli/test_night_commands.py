@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from recon import cli
-from recon.cli.demo_work import DemoFolder, demo_gateway, effects, folder_at, recall
+from recon.cli.demo_work import DemoFolder, demo_gateway, folder_at, recall
 from recon.sandbox import CLOCK_START
 from recon.store.database.engine import open_store
 from recon.store.database.night_lock import account_lock
+from tests.recon.cli.conftest import effects
 
 ORDERS = 80
 

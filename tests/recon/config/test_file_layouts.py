@@ -1,7 +1,11 @@
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
-from recon.config.file_layouts import STANDARD, FileLayout, layout_of
+from recon.config.file_layouts import STANDARD, FileLayout, given_layouts, layout_of
+from recon.model.errors import ConfigurationError
+from recon.model.words import SourceKind
 
 
 @pytest.mark.parametrize(
@@ -65,3 +69,70 @@ def test_the_first_layout_that_fits_holds() -> None:
     assert layout_of("mended-shop-1.csv", layouts=layouts) is STANDARD
     assert layout_of("instructions-mended-shop-1.csv", layouts=layouts) is STANDARD
     assert layout_of("shop-1.csv", layouts=()) is STANDARD
+
+
+GIVEN = """
+[[accounts."1/2".layouts]]
+files = "shop-*.csv"
+delimiter = ";"
+[[accounts."1/2".gateway.layouts]]
+delimiter = "|"
+[accounts."1/2".ledger.layout]
+decimal_sign = ","
+[[bank."main".layouts]]
+preamble = 2
+"""
+
+
+def layout_file(folder: Path, text: str, *, name: str = "layouts.toml") -> Path:
+    """A file of layouts."""
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_each_kind_of_file_has_its_own_layouts(tmp_path: Path) -> None:
+    """The table of a layout says of which files it is; a file that none fits is written as ours."""
+    layouts = given_layouts([layout_file(tmp_path, GIVEN)])
+
+    assert layouts.of(Path("in/shop-1.csv"), kind=SourceKind.ORDERS).delimiter == ";"
+    assert layouts.of(Path("shop-1.csv"), kind=SourceKind.GATEWAY).delimiter == "|"
+    assert layouts.of(Path("books.csv"), kind=SourceKind.LEDGER).decimal_sign == ","
+    assert layouts.of(Path("main.csv"), kind=SourceKind.BANK).preamble == 2
+    assert layouts.of(Path("app-1.csv"), kind=SourceKind.ORDERS) == STANDARD
+    assert layouts.of(Path("shop-1.csv"), kind=SourceKind.SETTLEMENT) == STANDARD
+
+
+def test_a_file_that_layouts_of_two_accounts_fit_is_refused(tmp_path: Path) -> None:
+    """Either reading could be true of it; of one account the first that fits holds."""
+    other = layout_file(tmp_path, GIVEN.replace("1/2", "1/3"), name="other.toml")
+    again = layout_file(tmp_path, GIVEN.replace('";"', '"|"'), name="again.toml")
+    first = layout_file(tmp_path, GIVEN)
+
+    layouts = given_layouts([first, again])
+    assert layouts.of(Path("shop-1.csv"), kind=SourceKind.ORDERS).delimiter == ";"
+    with pytest.raises(ConfigurationError, match=r"shop-1\.csv: layouts of 1/2 and 1/3 fit it"):
+        given_layouts([first, other]).of(Path("shop-1.csv"), kind=SourceKind.ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[[accounts."1/2".layout]]\nfiles = "a"\n', 'accounts."?1/2'),
+        ('[accounts."1/2"]\ninbox = "in"\n', "inbox"),
+        ("[rules]\nx = 1\n", "rules"),
+        ("x = ", "cannot be read"),
+        ('[[accounts."1/2".layouts]]\nquestions = { zone = "which?" }\n', "questions"),
+    ],
+    ids=["misspelt", "no layout", "other table", "no TOML", "open question"],
+)
+def test_what_is_no_layout_is_refused_by_name(text: str, told: str, tmp_path: Path) -> None:
+    """Nothing in the file is passed over: a key that nobody reads would be a layout lost."""
+    with pytest.raises(ConfigurationError, match=rf"layouts\.toml.*{told}"):
+        given_layouts([layout_file(tmp_path, text)])
+
+
+def test_a_layout_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """By its path."""
+    with pytest.raises(ConfigurationError, match=r"none\.toml cannot be read: No such file"):
+        given_layouts([tmp_path / "none.toml"])

@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from recon.desk.server import UNEXPECTED, listening
-from recon.model.errors import ConfigurationError
+from recon.desk.server import UNEXPECTED, ask_desk, listening
+from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 
 
 def post(path: Path, act: str, content: bytes) -> httpx.Response:
@@ -128,3 +128,20 @@ def test_bodies_that_come_slowly_or_are_large_keep_nobody_away(echo: Path) -> No
         assert [b"400" in end_of(one) for one in large] == [True, True]
     assert post(echo, "approve", b"{" + b" " * 65 * 1024 * 1024).status_code == 400
     assert post(echo, "approve", b"{}").status_code == 200
+
+
+def test_the_desk_replies(echo: Path) -> None:
+    """What was said arrives as it was."""
+    assert ask_desk(echo, "approve", body={"list": "ä"})["body"] == {"list": "ä"}
+
+
+def test_a_refusal_keeps_its_kind(echo: Path) -> None:
+    """The command ends with the exit code that the desk's own error has."""
+    with pytest.raises(GateClosedError, match="the gate is closed"):
+        ask_desk(echo, "closed", body={})
+
+
+def test_without_a_desk_nothing_is_changed(tmp_path: Path) -> None:
+    """And the sentence says what to start."""
+    with pytest.raises(UsageError, match="recon desk"):
+        ask_desk(tmp_path / "none.sock", "approve", body={})

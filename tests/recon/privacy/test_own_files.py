@@ -9,6 +9,7 @@ from recon.privacy.own_files import (
     for_owner,
     keep_strangers_out,
     make_folder,
+    program_variables,
     replace_result,
     tell_kernel,
     write_result,
@@ -75,3 +76,10 @@ def test_a_result_takes_its_place_at_once(umask: int, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         replace_result(tmp_path, "nothing")
     assert sorted(found.name for found in tmp_path.iterdir()) == ["result", "victim"]
+
+
+def test_a_program_takes_over_what_python_needs_and_no_secret() -> None:
+    """Keys have any name, so what goes along is named, not what stays behind."""
+    needed = {"PATH": "/bin", "HOME": "/h", "PYTHONPATH": "/p", "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    secrets = {"RECON_SIGN_KEY": "k", "KEY_OF_THE_SHOP": "k", "CODE_OF_ANN": "s", "AWS_KEY": "k"}
+    assert program_variables({**needed, **secrets, "PREFECT_API_KEY": "k"}) == needed

@@ -19,6 +19,7 @@ from recon.privacy.own_servers import (
     is_heard,
     listening,
 )
+from recon.privacy.this_machine import is_loopback
 
 
 def test_a_socket_is_for_its_owner_or_a_group(tmp_path: Path) -> None:
@@ -96,3 +97,12 @@ def test_nobody_there_is_an_error_of_the_system(tmp_path: Path) -> None:
     """And leaves no socket open."""
     with pytest.raises(FileNotFoundError):
         SocketConnection(tmp_path / "a", name="desk", seconds_max=1).connect()
+
+
+@pytest.mark.parametrize(
+    ("host", "is_here"),
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", False), ("", False)],
+)
+def test_only_a_literal_address_is_this_machine(host: str, *, is_here: bool) -> None:
+    """A name could be answered by anybody."""
+    assert is_loopback(host) is is_here

@@ -2,7 +2,8 @@ import os
 
 import pytest
 
-from recon.privacy.shown_text import masked, name_problem, printable, scrubbed, shown_name
+from recon.privacy.bank_accounts import masked_accounts
+from recon.privacy.shown_text import defused, masked, name_problem, printable, scrubbed, shown_name
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,49 @@ def test_text_of_a_stranger_can_be_written_everywhere() -> None:
     """A lone surrogate, as JSON can bring one, has a number too."""
     assert printable("a\ud800b") == "a\\ud800b"
     assert scrubbed("x" * 200) == f"{'x' * 120}… (200 characters)"
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("-2+3", "'-2+3"),
+        (" @SUM(A1)", " '@SUM(A1)"),
+        ("a;=HYPERLINK(1)", "a;'=HYPERLINK(1)"),
+        ("-12.50", "-12.50"),
+        ("order 7-1", "order 7-1"),
+    ],
+)
+def test_a_cell_that_begins_like_a_formula_is_text(text: str, cell: str) -> None:
+    """Also behind a separator that is not ours; numbers and everything else stay as they are."""
+    assert defused(text) == cell
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("paid to DE89370400440532013000", "paid to DE…3000"),
+        ("DE89 3704 0044 0532 0130 00 IS CLOSED", "DE…3000 IS CLOSED"),
+        ("GB29-NWBK-6016-1331-9268-19,NO9386011117947", "GB…6819,NO…7947"),
+        ("(FR1420041010050500013M02606)", "(FR…2606)"),
+    ],
+)
+def test_an_account_number_is_cut_wherever_it_stands(text: str, shown: str) -> None:
+    """In one piece or in groups, between words or signs; only country and end are left."""
+    assert masked_accounts(text) == shown
+    assert scrubbed(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DE89370400440532013001",
+        "DE8937040044053201300",
+        "SO100000720261120000001",
+        "order XDE89370400440532013000",
+        "QQ89370400440532013000",
+    ],
+)
+def test_what_is_no_account_number_stays(text: str) -> None:
+    """Wrong check digits, a wrong length, a country without such numbers, a longer word."""
+    assert masked_accounts(text) == text

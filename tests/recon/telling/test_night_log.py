@@ -2,12 +2,14 @@ import json
 import logging
 import stat
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from recon.model.errors import ConfigurationError
-from recon.telling.night_log import LOGGER, note, open_log
+from recon.model.headway import Headway
+from recon.telling.night_log import LINE_EVERY, LOGGER, PacedLines, note, open_log
 
 
 @pytest.fixture
@@ -81,3 +83,26 @@ def test_a_log_that_cannot_be_written_is_refused_with_its_name() -> None:
     """A folder that is not there is told before a night begins."""
     with pytest.raises(ConfigurationError, match=r"RECON_LOG_FILE names /nowhere/recon.log"):
         open_log({"RECON_LOG_FILE": "/nowhere/recon.log"})
+
+
+SECOND = timedelta(seconds=1)
+
+
+def test_a_line_comes_only_as_often_as_a_log_bears() -> None:
+    """A short stage adds none; a long one says how far it is each half minute, by its own clock."""
+    now = timedelta()
+    said: list[str] = []
+    lines = PacedLines(said.append, elapsed=lambda: now)
+    lines.begin("query")
+    for done in range(0, 10_000, 100):
+        now += SECOND
+        lines(Headway(done, 10_000, "orders asked"))
+    lines.begin("settle")
+    now += LINE_EVERY - SECOND
+    lines(Headway(50, 100, "instructions sent"))
+
+    assert said == [
+        "query: 2,900 of 10,000 orders asked.",
+        "query: 5,900 of 10,000 orders asked.",
+        "query: 8,900 of 10,000 orders asked.",
+    ]
