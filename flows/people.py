@@ -386,7 +386,7 @@ stop_sending = form(
     choices={
         "stop": Choice(acts.StopSending),
         "allow": Choice(acts.ReleaseHold, {"hold": acts.SENDING}),
-        "take_back": Choice(acts.TakeBack, {"subject": acts.OVERRIDES[acts.SENDING]}),
+        "take_back": Choice(acts.TakeBack, {"subject": acts.subject_of(acts.SENDING)}),
     },
     fields=("reason",),
     shown=sending_shown,

@@ -81,7 +81,7 @@ def close(
         if sign and not take_back:
             digest = digest or _to_sign(wanted, which, environment=environment)
     if take_back:
-        subject = acts.OVERRIDES[acts.CLOSED if sign else acts.REOPENED]
+        subject = acts.subject_of(acts.CLOSED if sign else acts.REOPENED)
         speak(acts.TakeBack, {"subject": subject}, name=name, code=code)
         return
     fields = {"month": month, "merchant_id": which[0], "account_id": which[1]}

@@ -140,8 +140,7 @@ def command_of(name: str, model: str) -> Any:
             which_of = run_of if is_back else named_night
             given["run_id"] = which_of(given.pop("night"), given.pop("run"))
         if is_back:
-            word = given[act_model.waits_by]
-            subject = acts.OVERRIDES.get(acts.SPILL_FILE if "/" in word else word, word)
+            subject = acts.subject_of(given[act_model.waits_by])
             speak(acts.TakeBack, {"subject": subject}, name=who, code=code)
             return
         if workbook := given.pop("looked_at", None):

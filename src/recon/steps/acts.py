@@ -351,6 +351,15 @@ OVERRIDES = {
 """What is no list, instruction or run -> by which one takes back one's word about it."""
 
 
+def subject_of(word: str) -> str:
+    """By what one takes back one's word about this: a list, an instruction, a run, or a hold."""
+    return OVERRIDES.get(SPILL_FILE if _is_path(word) else word, word)
+
+
+def _is_path(hold: str) -> bool:
+    return "/" in hold or Path(hold).is_file()
+
+
 class ReleaseHold(Act):
     """Lift what holds money back; two people do, and nothing is sent by it.
 
@@ -376,7 +385,7 @@ class ReleaseHold(Act):
         """The whole path of the file, or the run."""
         if self.hold in OVERRIDES:
             return self
-        if "/" in self.hold or Path(self.hold).is_file():
+        if _is_path(self.hold):
             return self.model_copy(update={"hold": str(Path(self.hold).resolve())})
         with place.environment.store.reading() as connection:
             return self.model_copy(update={"hold": run_named(connection, self.hold).run_id})

@@ -166,6 +166,10 @@ def test_the_database_is_made_and_made_again(
     assert first == again
     assert cli.main(["db", "upgrade", "--url", f"sqlite:///{tmp_path}/none/recon.sqlite"]) == 2
     assert f"{tmp_path}/none" in capsys.readouterr().err
+    assert cli.main(["db", "upgrade", "--grants", "--app", "nights"]) == 0
+    assert "GRANT USAGE ON SCHEMA public TO nights," in capsys.readouterr().out
+    assert cli.main(["db", "upgrade", "--url", url, "--app", "nights"]) == 2
+    assert "or roles for --grants" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

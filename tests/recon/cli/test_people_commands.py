@@ -72,6 +72,25 @@ def test_an_enrolled_secret_is_shown_once_and_kept_nowhere(
     assert secret not in "".join(os.environ.values())
 
 
+def test_a_desk_gets_its_key_and_goes_on_after_a_restore(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its key is made once; a person and a key are not made together; without a key it is none."""
+    monkeypatch.setenv("RECON_GATEWAY_BASE_URL", "https://gateway.example")
+    for words in (["enrol"], ["enrol", "anna", "--desk", str(folder)]):
+        assert main(words) == 2
+    assert "name one person, or the folder" in capsys.readouterr().err
+    assert main(["desk", "--restored"]) == 2
+    assert "no key of the desk" in capsys.readouterr().err
+    assert main(["enrol", "--desk", str(folder)]) == 0
+    monkeypatch.setenv("RECON_DESK_KEY_FILE", str(folder / "desk.key"))
+    assert main(["desk", "--restored"]) == 0
+    assert "every word that this desk remembers" in capsys.readouterr().out
+    assert main(["desk"]) == 2
+    assert "say where the desk listens" in capsys.readouterr().err
+    assert main(["enrol", "--desk", str(folder)]) == 2
+
+
 def test_a_workbook_is_named_before_the_code_is_typed(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,3 +131,25 @@ def test_a_command_has_the_fields_of_its_act_and_their_help(
     for flag in ("[instructions]...", "--list", "--reason", "--as", "--code"):
         assert flag in said
     assert "Ids, as `recon approve` shows them." in said
+
+
+@pytest.mark.parametrize(
+    ("words", "subject"),
+    [
+        (["approve", "--list", "0" * 16], "0" * 16),
+        (["resolve", "i1"], "i1"),
+        (["sign-off", "r1"], "r1"),
+        (["release", "r1"], "r1"),
+        (["release", "sending"], "allow-sending"),
+        (["release", "restore"], "accept-restore"),
+        (["release", "spill/a.json"], "set-file-aside"),
+    ],
+)
+def test_a_word_is_taken_back_by_the_command_that_says_it(
+    folder: Path, words: list[str], subject: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By what it was about, and by nobody who did not say it."""
+    (folder / "config" / "approvers.toml").write_text('[approvers.jo]\nname = "Jo Ahn"\n')
+
+    assert main([*words, "--take-back", "--as", "jo"]) == 2
+    assert f"Jo Ahn has no word about {subject} that waits" in capsys.readouterr().err
