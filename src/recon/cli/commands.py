@@ -85,10 +85,6 @@ def _full_text(error: BaseException) -> str:
 
 
 DEBUG_OPTION = "--debug"
-SHORT: Mapping[tuple[str, ...], Sequence[str]] = {
-    ("bank", "check"): ("order-file", "check", "--as", "bank")
-}
-"""What people type for a command with an option; said by no help."""
 FREE_TEXT_OPTIONS = frozenset(
     {"--reason", "--skip", "--opening", "--reopen", "--again", "--dismiss"}
 )
@@ -218,7 +214,6 @@ def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else list(words)
     debug = DEBUG_OPTION in words
     words = [word for word in words if word != DEBUG_OPTION]
-    words[:2] = SHORT.get(tuple(words[:2]), words[:2])
     try:
         _refuse_cards(words)
         code = _exit_code_of(words)
