@@ -38,6 +38,7 @@ REFUSED_FILES = {
     "cut inside a letter": (b"a,b\n1,\xc3", "is not UTF-8: byte 6"),
     "overlong utf-8": (b"a,b\n1,\xc0\xaf\n", "is not UTF-8"),
     "nul in a cell": (b"a,b\n1,2\x003\n", "has a NUL at byte 7"),
+    "nul before all": (b"\x00a,b\n1,2\n", "has a NUL at byte 0"),
     "carriage returns only": (b"a,b\r1,2\r", "carriage return without a line feed on line 1"),
     "two carriage returns": (b"a,b\n1,2\r\r\n", "carriage return without a line feed on line 2"),
     "one lone carriage return": (b"a,b\n1,2\r3,4\n", "carriage return without a line feed"),
