@@ -142,20 +142,22 @@ def judge(
         evidence = [each.evidence for each in (broken, *buckets) if each.evidence is not None]
         every = with_causes(every, evidence=added_evidence(evidence), calendar=calendar)
         every = with_suggestions(every)
-    own = every["break_id"].isin([*break_sets.values()])
+    taken = {*every["break_id"]}
+    every = every[[*BREAK_COLUMNS]]
+    if buckets:
+        own = every["break_id"].isin([*break_sets.values()])
+        others, every = replace(others, breaks=every[~own]), every[own].reset_index(drop=True)
     ledger = sources.ledger
     ledger = frame_of([], columns=LEDGER_COLUMNS) if ledger is None else ledger
     alone = not_compared_rows(ledger, versions=joined.ledger.versions)
     frames = Frames(
-        breaks=every[[*BREAK_COLUMNS]][own].reset_index(drop=True),
+        breaks=every,
         effects=broken.effects,
         matches=matches_of(rows, outcomes=outcomes, alone=alone),
         pending=pending_of(rows, outcomes=outcomes),
         unverified=unverified_of(rows, outcomes=outcomes),
     )
-    others = replace(others, breaks=every[[*BREAK_COLUMNS]][~own])
     judged = Judged(joined, outcomes, rows, reopens, frames, break_sets, broken, others)
-    taken = {*every["break_id"]}
     return _with_cash_and_banks(
         judged, sources, taken=taken, rules=rules, as_of=as_of, previous=previous
     )

@@ -105,12 +105,12 @@ def evidence_of(joined: Joined, *, sources: Sources, calendar: BusinessCalendar)
     sets, file = joined.sets, _files(joined, sources=sources)
     both, ordered = (sets["order_captured"] > 0) & (sets["gateway_captured"] > 0), "order_captured"
     paid = sets[PAID_AT]
+    day = business_days(paid, calendar=calendar)
     amounts = {"file": file, "currency": sets["currency"], "off": _off(joined)}
     days, pairs = [], []
     times: dict[tuple[str, ...], pd.Series[int]] = {}
     for source, clock in DATED.items():
         known = (sets[SIDES[source]] != 0) & (paid != NO_INSTANT)
-        day = business_days(paid, calendar=calendar)
         days.append(_counted(joined, rows=known, source=source, day=day))
         known = (sets[clock] != NO_INSTANT) & (paid != NO_INSTANT)
         steps = _steps(source, ours=sets[clock], paid=paid)
