@@ -24,7 +24,7 @@ from recon.matching.cash.book_groups import BASES
 from recon.matching.engine import Broken, Judged, judge
 from recon.matching.frames.arrays import frame_of_cells, text_column
 from recon.matching.frames.coding import is_word, placed
-from recon.matching.frames.digest import digest_of
+from recon.matching.frames.digest import are_among, digest_of, numbers_of
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.same_words import taken, without_copies
 from recon.matching.frames.sorting import columns_in_order
@@ -115,11 +115,12 @@ class Gathering:
                 self._restated.update(restated(frame[~odd]))
         self._transactions.see(rows.gateway["transaction_id"])
         # Of what has no payment of its own it is told where the one that it names is.
-        paid = rows.gateway["order_no"][is_word(rows.gateway["answer"], KeyAnswer.FOUND)]
+        found = is_word(rows.gateway["answer"], KeyAnswer.FOUND)
+        paid = np.sort(numbers_of(rows.gateway["order_no"])[found])
         for frame in (rows.orders, rows.ledger):
             if frame is not None:
-                unpaid = ~frame["order_no"].isin(paid) & frame["transaction_id"].ne("")
-                self._unpaid |= {*frame["transaction_id"][unpaid]}
+                unpaid = ~are_among(numbers_of(frame["order_no"]), paid)
+                self._unpaid |= {*frame["transaction_id"][unpaid]} - {""}
         if rows.settlement is not None:
             self._see_lines(rows.settlement, gateway=rows.gateway)
 
