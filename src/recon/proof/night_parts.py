@@ -24,7 +24,7 @@ from recon.matching.cash.book_groups import BASES
 from recon.matching.engine import Broken, Judged, judge
 from recon.matching.frames.arrays import frame_of_cells, text_column
 from recon.matching.frames.coding import is_word, placed
-from recon.matching.frames.digest import are_among, digest_of, numbers_of
+from recon.matching.frames.digest import Words, are_among, digest_of, numbers_of
 from recon.matching.frames.grouping import Bools
 from recon.matching.frames.same_words import taken, without_copies
 from recon.matching.frames.sorting import columns_in_order
@@ -116,10 +116,10 @@ class Gathering:
         self._transactions.see(rows.gateway["transaction_id"])
         # Of what has no payment of its own it is told where the one that it names is.
         found = is_word(rows.gateway["answer"], KeyAnswer.FOUND)
-        paid = np.sort(numbers_of(rows.gateway["order_no"])[found])
+        paid = np.sort(_of_account(rows.gateway)[found])
         for frame in (rows.orders, rows.ledger):
             if frame is not None:
-                unpaid = ~are_among(numbers_of(frame["order_no"]), paid)
+                unpaid = ~are_among(_of_account(frame), paid)
                 self._unpaid |= {*frame["transaction_id"][unpaid]} - {""}
         if rows.settlement is not None:
             self._see_lines(rows.settlement, gateway=rows.gateway)
@@ -195,6 +195,11 @@ class Gathering:
             if (whole := getattr(self._small, name)) is not None
         }
         return replace(self._small, **frames)
+
+
+def _of_account(rows: pd.DataFrame) -> Words:
+    """The number of each row's order number in its account."""
+    return numbers_of(rows["order_no"]) ^ numbers_of(rows["account_id"])
 
 
 def _stands_for_others(frame: pd.DataFrame, *, name: str) -> Bools:

@@ -60,6 +60,12 @@ LEFT: dict[str, Callable[[Any], Any]] = {
     "our-move": lambda c: open_set(c).move("capture", "withdrawn"),
     "rejected-row": lambda c: open_set(c).reject(),
     "paid-under-another-number": lambda c: c.order(transaction_id="TZ").answer("not_found"),
+    "paid-under-another-number-of-two-accounts": lambda c: (
+        c.order(transaction_id="TZ")
+        .answer("not_found")
+        .order(account_id="2")
+        .payment(account_id="2")
+    ),
 }
 """Sets that another row names: no part judges them."""
 CALM: dict[str, Callable[[Any], Any]] = {
