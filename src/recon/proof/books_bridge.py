@@ -6,7 +6,7 @@ check.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from recon.matching.frames.coding import by_word, placed, sums_of
 from recon.matching.frames.digest import are_repeated
 from recon.matching.frames.grouping import Ints, Rows, given
 from recon.matching.frames.sources import KEY_COLUMNS, Sources
-from recon.matching.frames.total_rows import paired
 from recon.matching.frames.versions import CONFLICT, REPEAT, SUPERSEDED, versions
 from recon.matching.sides.ledger_side import (
     ADDED,
@@ -31,7 +30,7 @@ from recon.matching.sides.ledger_side import (
     is_base_type,
 )
 from recon.matching.sides.payouts import judged_entries
-from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType, Reject, SourceKind
+from recon.model.words import REVERSAL_SUFFIX, EntryType, Reject, SourceKind
 
 REPEATS = "identical repeats"
 REPLACED = "replaced by a newer row"
@@ -104,7 +103,6 @@ ARRIVED_STEPS = frozenset({FILE, REJECTED, OTHER_ACCOUNTS, BEFORE_WINDOW, BEFORE
 """Those before the comparison; it takes the others itself."""
 Books = Mapping[str, Mapping[str, int]]
 """Currency -> step -> minor units it adds (less than 0: takes away)."""
-NAME = "ledger in money: file = compared, step by step"
 Steps = Mapping[str, Mapping[str, int]]
 """Step -> currency -> minor units it adds."""
 Sums = Mapping[tuple[str, str], int]
@@ -222,18 +220,6 @@ def _plain_books(ledger: pd.DataFrame, *, rejects: Iterable[Reject]) -> Books:
     accepted, rejected = in_file(sums_by_type(ledger)), in_file(rejected_sums(rejects))
     whole = _less(accepted, _negative(rejected))
     return _by_currency({FILE: whole, REJECTED: _negative(rejected)})
-
-
-def books_totals(
-    books: Books, *, sides: pd.DataFrame, account: tuple[str, str]
-) -> Iterator[ControlTotal]:
-    """T0 in money: the file and every step = the ledger as it is compared."""
-    ledger = sides[sides["source"].eq("ledger")]
-    came_to = {(*account, currency): sum(steps.values()) for currency, steps in books.items()}
-    counted: Counter[tuple[str, str, str]] = Counter()
-    for currency, amount in zip(ledger["currency"], ledger["amount"], strict=True):
-        counted[*account, str(currency)] += int(amount)
-    yield from paired("T0", NAME, left=came_to, right=dict(counted), measure="amount")
 
 
 def _keyless(ledger: pd.DataFrame) -> Ints:

@@ -32,8 +32,14 @@ from recon.matching.sets.joined_sets import (
 )
 from recon.matching.sides.ledger_side import booked_currency, not_compared
 from recon.matching.sides.settlement_side import of_payments
-from recon.model.words import KeyAnswer, SetState
-from recon.proof.totals_of_settlement import sent_payouts
+from recon.model.words import (
+    CONFIRMED_STATES,
+    DOUBTFUL_STATES,
+    REJECTED_STATES,
+    InstructionKind,
+    KeyAnswer,
+    SetState,
+)
 
 SET_KINDS = {
     BY_ORDER: "order",
@@ -196,7 +202,9 @@ def _payouts(sources: Sources) -> pd.DataFrame:
     """Our payouts in the order of Joined.payouts."""
     parts = [pd.DataFrame({name: pd.Series(dtype="str") for name in _IDENTITY})]
     if sources.instructions is not None:
-        ours = sources.instructions[sent_payouts(sources.instructions)]
+        rows = sources.instructions
+        left = (*CONFIRMED_STATES, *DOUBTFUL_STATES, *REJECTED_STATES)
+        ours = rows[is_word(rows["state"], *left) & is_word(rows["kind"], InstructionKind.PAYOUT)]
         parts.append(ours.assign(entry_id=ours["instruction_id"], reference_no=""))
     return pd.concat([part[[*_IDENTITY]] for part in parts], ignore_index=True)
 

@@ -21,6 +21,7 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import OPEN_SORTED_BY
 from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
 from recon.matching.cash.book_groups import BASES
+from recon.matching.cash.fees_charged import ListedFees
 from recon.matching.engine import Broken, Judged, judge
 from recon.matching.frames.arrays import frame_of_cells, text_column
 from recon.matching.frames.coding import is_word, placed
@@ -49,11 +50,9 @@ from recon.matching.sides.settlement_side import (
     summed_lines,
     with_summed,
 )
-from recon.model.words import ControlTotal, KeyAnswer, SetState
+from recon.model.words import KeyAnswer, SetState
 from recon.proof.books_bridge import Books, of_money, restated, steps_of
 from recon.proof.proven import concluded, proof_of, prove
-from recon.proof.totals_of_inputs import arrived_aside
-from recon.proof.totals_of_items import IN_SCOPE, SOURCES
 from recon.proof.verdict import STATEMENTS, Line, OpenCounts, verdict_of
 
 ORDERS_PER_PART = 100_000
@@ -218,7 +217,6 @@ SECTIONS = ("matches", "pending", "unverified")
 class PartFigures:
     """What one part adds to the result of its night."""
 
-    totals: tuple[ControlTotal, ...]
     sides: pd.DataFrame
     """See Reconciliation.sides."""
     scope: tuple[Line, ...]
@@ -230,8 +228,7 @@ class PartFigures:
     """Source -> its rows that are aside."""
     settled: pd.DataFrame | None
     """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
-    unpriced: Mapping[str, int]
-    """See ListedFees.not_covered."""
+    fees: ListedFees
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,14 +277,13 @@ def judged_part(
     frames = {name: getattr(result, name) for name in SECTIONS}
     items = result.items
     figures = PartFigures(
-        totals=result.control_totals,
         sides=result.sides,
         scope=result.scope_of_assurance,
         broken=judged.broken,
         sums=sums_of_amounts(sources),
         aside={leg: int(own.sum()) for leg, own in aside.items() if leg != "universe"},
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
-        unpriced=proof.fees.not_covered,
+        fees=proof.fees,
     )
     # What is left goes on as it was given: what is added to it is of all that is left, together.
     left: dict[str, Any] = {
@@ -342,14 +338,8 @@ def _rounded(judged: Judged, *, rules: Rules) -> Bools:
     return np.asarray(differs & np.isin(sets["currency"], budgets))
 
 
-BOUNDS = "T9"
-"""The total that says of nothing that it is nothing, once for each account."""
-_BY_SOURCE = {"T4": SOURCES, "T6": IN_SCOPE}
-"""Totals of each source -> their order."""
 _SIDE_KEY = ("source", "merchant_id", "account_id", "currency", "state")
 _SIDE_SUMS = ("count", "amount")
-_TOTAL_KEY = ("id", "name", "measure")
-_PLACE = ("merchant_id", "account_id", "currency")
 
 
 def reconcile_rest(
@@ -382,14 +372,9 @@ def reconcile_rest(
     refuse_beyond_sums(rest, parts=_counted(part.sums for part in figures))
     buckets = [part.broken for part in figures]
     proof = prove(rest, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
-    fees = proof.fees.with_more(_counted(part.unpriced for part in figures))
+    fees = proof.fees.with_more(part.fees for part in figures)
     result = concluded(replace(proof, fees=fees), as_of=as_of)
     of_sources = _counted(part.aside for part in figures)
-    totals = added_totals(
-        result.control_totals,
-        parts=[part.totals for part in figures],
-        arrived=[*arrived_aside(rest, rows=of_sources)],
-    )
     sides = _added_sides([result.sides, *(part.sides for part in figures)])
     frames: dict[str, Any] = {
         name: _in_one(getattr(result, name), parts=[part.frames.pop(name) for part in parts])
@@ -406,8 +391,7 @@ def reconcile_rest(
     return replace(
         result,
         **frames,
-        verdict=verdict_of(totals, judged=judged, sources=rest, rules=rules, lacks=lacks),
-        control_totals=totals,
+        verdict=verdict_of(judged, sources=rest, rules=rules, lacks=lacks),
         sides=sides,
         scope_of_assurance=_added_scope(
             [result.scope_of_assurance, *(part.scope for part in figures)]
@@ -429,79 +413,6 @@ def _in_one(rest: pd.DataFrame, *, parts: Sequence[pd.DataFrame]) -> pd.DataFram
         columns: list[pd.Series[Any]] = [rest[name], *(part.pop(name) for part in parts)]
         every[name] = pd.concat(columns, ignore_index=True)
     return without_copies(columns_in_order(every, by=OPEN_SORTED_BY))
-
-
-def added_totals(
-    rest: Sequence[ControlTotal],
-    *,
-    parts: Sequence[Sequence[ControlTotal]],
-    arrived: Sequence[ControlTotal] = (),
-) -> tuple[ControlTotal, ...]:
-    """Each total, both sides added up, in the order in which a whole night has them.
-
-    One that fails in a part is shown by itself as well: no other part makes up for it. `arrived`:
-    rows of the parts that stand on one side alone (see totals_of_inputs.arrived_aside).
-    """
-    groups: list[tuple[str, ...]] = []
-    sums: dict[tuple[str, ...], dict[tuple[str, ...], tuple[int, int]]] = {}
-    bounds = [total for totals in (rest, *parts) for total in totals if total.id == BOUNDS]
-    is_beyond = not all(map(_is_nothing_beyond, bounds))
-    alone = [
-        replace(total, name=f"{total.name}, in one part of the night")
-        for totals in parts
-        for total in totals
-        if not total.passed
-    ]
-    for totals in (rest, *parts, arrived):
-        counted = [total for total in totals if not (is_beyond and _is_nothing_beyond(total))]
-        _name_in_order(groups, names=[_cells(total, _TOTAL_KEY) for total in counted])
-        for total in counted:
-            by_place = sums.setdefault(_cells(total, _TOTAL_KEY), {})
-            holder = _cells(total, _PLACE)
-            left, right = by_place.get(holder, (0, 0))
-            by_place[holder] = left + total.left, right + total.right
-    together = [
-        ControlTotal(number, name, merchant, account, currency, measure, *sides)
-        for number, name, measure in groups
-        for (merchant, account, currency), sides in sorted(sums[number, name, measure].items())
-    ]
-    return (*together, *alone)
-
-
-def _name_in_order(groups: list[tuple[str, ...]], *, names: Sequence[tuple[str, ...]]) -> None:
-    """Put those that are not named yet behind the one before them, or before the one behind."""
-    for at, name in enumerate(names):
-        if name in groups:
-            continue
-        behind = next((other for other in names[at + 1 :] if other in groups), None)
-        if at:
-            number = groups.index(names[at - 1]) + 1
-            # Neither the parts nor the rest need have both sources that the whole night has.
-            while number < len(groups) and _is_of_source_before(groups[number], name):
-                number += 1
-            groups.insert(number, name)
-        else:
-            groups.insert(len(groups) if behind is None else groups.index(behind), name)
-
-
-def _is_of_source_before(other: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Whether another total says the same of a source that comes before that of this one."""
-    (theirs, *other_words), (ours, *own_words) = (
-        (source, number, text, measure)
-        for number, title, measure in (other, name)
-        for source, _, text in [title.partition(":")]
-    )
-    sources = _BY_SOURCE.get(name[0], ())
-    is_same = other_words == own_words and {theirs, ours} <= {*sources}
-    return is_same and sources.index(theirs) < sources.index(ours)
-
-
-def _cells(total: ControlTotal, names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(getattr(total, name) for name in names)
-
-
-def _is_nothing_beyond(total: ControlTotal) -> bool:
-    return total.id == BOUNDS and total.left == total.right == 0
 
 
 def _added_sides(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -339,8 +339,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 Cells = dict[str, Any]
 _STORED = ("accepted", "new", "repeat", "superseding")
-_OF_PLACE = ("books_of", "carried_of")
-"""Totals of one place: the money of the books, and what the night before left open."""
 _OPTIONAL = ("ledger", "instructions", "settlement", "universe")
 
 
@@ -351,7 +349,7 @@ def compared_tables(
     previous: Previous | None,
     books: Books,
     account: tuple[str, str] = ("", ""),
-    is_carried: bool = False,
+    carried: tuple[int, Mapping[str, int]] | None = None,
 ) -> Tables:
     """The small tables: terms, steps, agreed, known, quarantined and opening.
 
@@ -361,10 +359,17 @@ def compared_tables(
         previous: what the night before left open.
         books: every step of the ledger's money (see books_bridge.books_of).
         account: merchant and account of the night; blank where plain files may hold several.
-        is_carried: whether the night before is stored, and so held against what is carried forward.
+        carried: how many breaks the night before stored as open, and what they expose by currency
+            (minor units); None: it stored none, and nothing is held against it.
     """
     terms = [*_terms(sources, rules=rules, previous=previous)]
-    terms += [_term(name, account[0], word=account[1]) for name in _OF_PLACE[: 1 + is_carried]]
+    terms.append(_term("books_of", account[0], word=account[1]))
+    if carried is not None:
+        count, exposure = carried
+        terms.append(_term("carried_of", account[0], word=account[1]))
+        terms.append(_term("carried", "", word="count", number=count))
+        for currency, amount in exposure.items():
+            terms.append(_term("carried", currency, word="amount", number=amount))
     breaks = SCHEMAS["opening"].columns.empty_table()
     return {
         "terms": table_of_rows(terms, name="terms"),

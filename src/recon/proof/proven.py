@@ -1,15 +1,22 @@
 """Some rows compared at once: judged sets, and all that proves them, as one result."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.bank.bank_frames import bank_frames
-from recon.matching.bank.bookings import banked_frame
+from recon.matching.bank.bookings import Bookings, banked_frame
+from recon.matching.bank.result import BankResult
 from recon.matching.breaks.found_rows import fates_of_found
 from recon.matching.breaks.movements import Fate, movements
 from recon.matching.breaks.places import (
@@ -23,33 +30,84 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import (
     BREAKS_SORTED_BY,
     EFFECTS_SORTED_BY,
+    Frames,
     business_date,
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
-from recon.matching.cash.fees_charged import listed_fees
+from recon.matching.cash.fees_charged import NO_FEES, ListedFees, listed_fees
 from recon.matching.cash.holdings import gateway_holds
-from recon.matching.cash.result import listed_frame, placed_cash
+from recon.matching.cash.result import (
+    CashResult,
+    listed_frame,
+    placed_cash,
+)
 from recon.matching.causes.proposed_journals import propose
 from recon.matching.engine import Broken, Judged, judge, prepared
-from recon.matching.frames.arrays import stacked
+from recon.matching.frames.arrays import Arrays, Column, stacked
 from recon.matching.frames.digest import digest_of
+from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sorting import in_order
 from recon.matching.frames.sources import Previous, Sources
+from recon.matching.sets.joined_sets import Joined
 from recon.model.headway import Way
 from recon.model.uptime import give_back
 from recon.model.words import SetState
+from recon.privacy.own_files import make_folder
+from recon.proof.books_bridge import Books, books_of
 from recon.proof.items import group_items, items_of, named_alone
-from recon.proof.totals_of_bank import bank_lacks, bank_not_covered, bank_scope
+from recon.proof.night_tables import compared_tables, input_tables, result_tables
+from recon.proof.second_engine import control_totals, key_of
 from recon.proof.verdict import (
     OpenCounts,
-    Proof,
-    control_totals,
+    bank_lacks,
+    bank_not_covered,
+    bank_scope,
     not_covered,
     scope_of_assurance,
     unmapped_codes,
     verdict_of,
+    with_totals,
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Everything a result is made of."""
+
+    sources: Sources
+    rules: Rules
+    joined: Joined
+    """The sources in sets."""
+    frames: Frames
+    """Of these sources."""
+    breaks: pd.DataFrame
+    """Of the result, with those of sets that were judged before; so are the next ones."""
+    effects: pd.DataFrame
+    places: Arrays
+    """See places.place_items."""
+    states: Column
+    """What each set came to."""
+    ids: Mapping[str, int]
+    """The set of each match_id and break_id."""
+    moved: pd.DataFrame
+    """See movements.movements."""
+    journals: pd.DataFrame
+    """See journals.propose."""
+    hosts: Rows
+    """For each set the one whose break explains it, else -1."""
+    told_by_match: Bools
+    """Which sets need no items (see places.told_by_match)."""
+    bank: BankResult | None = None
+    """What banks say; None where no statements were given."""
+    cash: CashResult | None = None
+    """What the gateway keeps and holds; None where no settlement was given."""
+    fees: ListedFees = NO_FEES
+    """What the fee contract lists."""
+    bookings: Bookings | None = None
+    """What the books have of what arrived at the bank; None where it is not compared."""
+
+
+FEES_UNDER_CONTRACT = ("T18", "fees: all of the lines = by contract + outside")
 PASSES = 2
 """Over the rows: the sets, then what proves them."""
 
@@ -62,7 +120,7 @@ def prove(
     previous: Previous | None,
     buckets: Sequence[Broken] = (),
 ) -> Proof:
-    """The frames of the result with all that the control totals are computed from.
+    """The frames of the result with all that it is made of.
 
     Args:
         sources: typed frames, one row per accepted source row.
@@ -84,8 +142,8 @@ def prove(
 
 
 def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
-    """The result with its control totals, its verdict and what it is worth."""
-    frames, totals, sources, rules = proof.frames, control_totals(proof), proof.sources, proof.rules
+    """The result with its verdict and what it is worth; what proves it is asked of its files."""
+    frames, sources, rules = proof.frames, proof.sources, proof.rules
     stands = stands_of(proof.places)
     lacks = bank_lacks(proof.bank)
     unverified = sum(stand.items for stand in stands if stand.state == SetState.UNVERIFIED)
@@ -93,13 +151,14 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
     held = listed_frame(() if proof.cash is None else proof.cash.listed)
     return Reconciliation(
         as_of=as_of,
-        verdict=verdict_of(totals, judged=judged, sources=sources, rules=rules, lacks=lacks),
+        verdict=verdict_of(judged, sources=sources, rules=rules, lacks=lacks),
         breaks=proof.breaks,
         effects=proof.effects,
         every_match=Deferred(lambda: frames.matches),
         pending=frames.pending,
         unverified=frames.unverified,
-        control_totals=totals,
+        control_totals=(),
+        fees_listed=proof.fees.by_currency or {},
         sides=sides_of(stands),
         unmapped_codes=unmapped_codes(sources, rules=rules),
         not_covered=(
@@ -155,7 +214,7 @@ def proof_of(
     as_of: datetime,
     previous: Previous | None,
 ) -> Proof:
-    """The frames with all that the totals are computed from (`sources`: what was judged)."""
+    """The frames with all that the result is made of (`sources`: what was judged)."""
     joined, outcomes, frames = judged.joined, judged.outcomes, judged.frames
     places = place_items(
         joined, outcomes=outcomes, break_sets=judged.break_sets, ledger=sources.ledger
@@ -197,7 +256,6 @@ def proof_of(
         breaks,
         effects,
         places,
-        previous,
         outcomes.states(),
         dict(own.rows("identity", "set")),
         moved,
@@ -234,3 +292,67 @@ def _with_others(fates: dict[str, Fate], judged: Judged) -> dict[str, Fate]:
         if fate.state == SetState.BREAK
     }
     return {**known, **bank, **broken}
+
+
+def proven_by_files(
+    result: Reconciliation,
+    *,
+    folder: Path,
+    account: tuple[str, str],
+    moved: Mapping[str, str] | None = None,
+) -> Reconciliation:
+    """The result with its control totals, as SQL finds them in the files of a folder.
+
+    NOT PROVEN where one fails, or where SQL does not come to its end.
+
+    Args:
+        result: what they are of.
+        folder: sealed inputs and results, on this machine.
+        account: merchant and account of the night.
+        moved: see `second_engine.sql_totals`.
+    """
+    totals = control_totals(folder, account=account, moved=moved)
+    # What is listed of fees stands in no file: SQL has the other side.
+    listed = {
+        (*FEES_UNDER_CONTRACT, "", "", currency, "amount"): fee
+        for currency, fee in result.fees_listed.items()
+    }
+    both = (replace(one, right=listed.get(key_of(one), one.right)) for one in totals)
+    return with_totals(result, totals=both)
+
+
+def proven(
+    result: Reconciliation,
+    *,
+    sources: Sources,
+    rules: Rules,
+    previous: Previous | None = None,
+    books: Books | None = None,
+    account: tuple[str, str] = ("", ""),
+) -> Reconciliation:
+    """The same of a result in memory: its files are written, asked and go again.
+
+    Args:
+        result: of the sources.
+        sources: what was compared.
+        rules: by which.
+        previous: what an earlier run left open.
+        books: every step of the ledger's money; None: that of the sources.
+        account: merchant and account; blank where there may be several.
+    """
+    steps = books_of(sources, rules=rules) if books is None else books
+    small = compared_tables(sources, rules=rules, previous=previous, books=steps, account=account)
+    with TemporaryDirectory(prefix="recon-proof-") as place:
+        absent = {*SCHEMAS}
+        for name, table in chain(input_tables(sources), small.items(), result_tables(result)):
+            _write(Path(place), name=name, table=table)
+            absent.discard(name)
+        for name in absent:
+            _write(Path(place), name=name, table=SCHEMAS[name].columns.empty_table())
+        return proven_by_files(result, folder=Path(place), account=account)
+
+
+def _write(folder: Path, *, name: str, table: pa.Table) -> None:
+    file = folder / SCHEMAS[name].path
+    make_folder(file.parent)
+    pq.write_table(table, file, compression="lz4")

@@ -1,9 +1,9 @@
-"""The control totals once more, in SQL over the files of a night's folder, by DuckDB.
+"""The control totals, in SQL over the files of a night's folder, by DuckDB.
 
-Another engine in another language: it shares the files with the first one, and nothing else. It
-reads the folder it is given and nothing beside it, within bounds of memory and time. T14 holds the
-figures of both against each other, side by side: one that an engine does not tell counts as 0
-there, so a total that one of them forgot shows, unless it was of nothing.
+An engine and a language that share the files with the comparison, and nothing else. It reads the
+folder it is given and nothing beside it, within bounds of memory and time. Of a night that is
+sealed T14 holds its totals against what SQL says again, side by side: one that is not told counts
+as 0 there, so a total that was forgotten shows, unless it was of nothing.
 """
 
 import re
@@ -40,7 +40,7 @@ def second_proof(
     """T14: how many figures there are and how many agree; then each that does not, by its name.
 
     Args:
-        totals: as the night computed them.
+        totals: as they were kept.
         by_sql: as SQL gives them; those of T14 are its own and must agree by themselves.
         account: merchant and account of the night.
         name: what the line that counts them says.
@@ -142,6 +142,21 @@ def sql_files(
     return {**texts, VERIFY: _verify(texts)}
 
 
+def control_totals(
+    folder: Path, *, account: tuple[str, str], moved: Mapping[str, str] | None = None
+) -> tuple[ControlTotal, ...]:
+    """All that the files of a folder tell, in order of their numbers.
+
+    Where SQL did not come to its end it proves nothing: there is one total, which fails and says
+    why.
+    """
+    try:
+        totals = sql_totals(folder, moved=moved)
+    except SqlError as error:
+        return (not_run(error.reason, account=account),)
+    return (*sorted(totals, key=lambda total: (int(total.id.strip("TABC")), key_of(total))),)
+
+
 def proven_in_sql(
     folder: Path,
     *,
@@ -150,7 +165,7 @@ def proven_in_sql(
     moved: Mapping[str, str] | None = None,
     own: Mapping[str, str] | None = None,
 ) -> tuple[ControlTotal, ...]:
-    """T14: the figures of a night held against those of SQL, over the files of its folder.
+    """T14: the kept figures of a night held against those of SQL, over the files of its folder.
 
     Where SQL did not come to its end it proves nothing: the total fails and says why. Those of
     sheets are asked where the statements of the folder (`own`) say them.

@@ -1,138 +1,35 @@
 """What a result is worth: its verdict, what was proven, what not, and what no query can show."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.bookings import Bookings
 from recon.matching.bank.result import BankResult
-from recon.matching.breaks.movements import roll_forward
-from recon.matching.breaks.places import stands_of
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.breaks.result_rows import Frames
-from recon.matching.breaks.write_offs import write_off_totals
 from recon.matching.cash.before_books import BEFORE_BOOKS
-from recon.matching.cash.fees_charged import NO_FEES, ListedFees, fees_not_covered
+from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
-from recon.matching.causes.proposed_journals import journal_totals
-from recon.matching.frames.arrays import Arrays, texts
+from recon.matching.frames.arrays import texts
+from recon.matching.frames.bank_sources import BankSource
 from recon.matching.frames.coding import by_word, coded, is_word, sums_of
-from recon.matching.frames.grouping import Bools, Rows, amounts_of, given
-from recon.matching.frames.sources import Previous, Sources
-from recon.matching.sets.joined_sets import Joined
+from recon.matching.frames.grouping import Bools, amounts_of, given
+from recon.matching.frames.sources import Sources
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.matching.sides.settlement_side import pay_outs
 from recon.model.words import ControlTotal, Flag, GatewayState, KeyAnswer, Verdict
-from recon.proof.totals_of_bank import bank_totals, booking_totals
-from recon.proof.totals_of_inputs import (
-    Words,
-    file_totals,
-    instruction_totals,
-    load_totals,
-    query_totals,
-)
-from recon.proof.totals_of_items import (
-    ResultSums,
-    bounds_totals,
-    conservation_totals,
-    exclusivity_totals,
-    leg_totals,
-    remainders,
-    scoped_items,
-    shown_rows,
-    tolerance_totals,
-)
-from recon.proof.totals_of_settlement import (
-    GroupSides,
-    contract_totals,
-    settlement_totals,
-)
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """Everything the totals are computed from."""
-
-    sources: Sources
-    rules: Rules
-    joined: Joined
-    """The sources in sets."""
-    frames: Frames
-    """Of these sources."""
-    breaks: pd.DataFrame
-    """Of the result, with those of sets that were judged before; so are the next ones."""
-    effects: pd.DataFrame
-    places: Arrays
-    """See places.place_items."""
-    previous: Previous | None
-    states: Words
-    """What each set came to."""
-    ids: Mapping[str, int]
-    """The set of each match_id and break_id."""
-    moved: pd.DataFrame
-    """See movements.movements."""
-    journals: pd.DataFrame
-    """See journals.propose."""
-    hosts: Rows
-    """For each set the one whose break explains it, else -1."""
-    told_by_match: Bools
-    """Which sets need no items (see places.told_by_match)."""
-    bank: BankResult | None = None
-    """What banks say; None where no statements were given."""
-    cash: CashResult | None = None
-    """What the gateway keeps and holds; None where no settlement was given."""
-    fees: ListedFees = NO_FEES
-    """What the fee contract lists."""
-    bookings: Bookings | None = None
-    """What the books have of what arrived at the bank; None where it is not compared."""
-
-
-def control_totals(proof: Proof) -> tuple[ControlTotal, ...]:
-    """All totals that the given sources allow, in order of their numbers."""
-    sources, joined, frames = proof.sources, proof.joined, proof.frames
-    places = proof.places
-    scope, claimed = scoped_items(sources, joined=joined, places=places, rules=proof.rules)
-    shown, stands = ResultSums.of(frames), stands_of(places)
-    groups = GroupSides.of(sources, cash=proof.cash, frames=frames)
-    left_over = remainders(
-        frames.matches, ids=proof.ids, joined=joined, sources=sources, rules=proof.rules
-    )
-    return (
-        *file_totals(sources),
-        *load_totals(sources, joined=joined),
-        *query_totals(sources, joined=joined),
-        *conservation_totals(
-            scope,
-            shown=shown,
-            stands=stands_of(places, rows=shown_rows(places, breaks=frames.breaks)),
-            covered=joined.covered,
-        ),
-        *leg_totals(
-            scope, shown=shown, left_over=left_over, covered=joined.covered, apart=groups.together()
-        ),
-        *exclusivity_totals(claimed, stands=stands),
-        *roll_forward(proof.breaks, moved=proof.moved, previous=proof.previous),
-        *instruction_totals(
-            sources.instructions, sets=joined.keys.of["instructions"], states=proof.states
-        ),
-        *settlement_totals(sources, cash=proof.cash, groups=groups, rules=proof.rules),
-        *contract_totals(sources.settlement, shown=proof.fees.by_currency),
-        *booking_totals(sources, bank=proof.bank, bookings=proof.bookings, frames=frames),
-        *bank_totals(sources, result=proof.bank, frames=frames, rules=proof.rules),
-        *journal_totals(proof.journals, effects=proof.effects, rules=proof.rules),
-        *bounds_totals(
-            joined,
-            instructions=sources.instructions,
-            frames=frames,
-            places=places,
-            ids=proof.ids,
-        ),
-        *tolerance_totals(left_over, rules=proof.rules),
-        *write_off_totals(sources, joined=joined, previous=proof.previous),
-    )
+def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Reconciliation:
+    """The result with more totals: NOT PROVEN when one of them fails."""
+    more = tuple(totals)
+    proven = all(total.passed for total in more)
+    verdict = result.verdict if proven else Verdict.NOT_PROVEN
+    return replace(result, control_totals=(*result.control_totals, *more), verdict=verdict)
 
 
 class OpenCounts(NamedTuple):
@@ -147,16 +44,16 @@ class OpenCounts(NamedTuple):
 
 
 def verdict_of(
-    totals: Iterable[ControlTotal],
-    *,
     judged: OpenCounts,
+    *,
     sources: Sources,
     rules: Rules,
     lacks: Collection[str],
 ) -> Verdict:
-    """NOT PROVEN > INCOMPLETE > BREAKS OPEN > RECONCILED; `lacks`: see totals_of_bank."""
-    if not all(total.passed for total in totals):
-        return Verdict.NOT_PROVEN
+    """INCOMPLETE > BREAKS OPEN > RECONCILED; whether it is proven, `with_totals` says.
+
+    `lacks`: see `bank_lacks`.
+    """
     uncertain = judged.unverified_items + len(sources.rejects)
     empty = not judged.has_parts and (sources.orders.empty or sources.gateway.empty)
     missing = lacks or empty or sources.ledger is None
@@ -178,6 +75,8 @@ def allowance(sources: Sources, *, rules: Rules) -> int:
 
 
 Line = Mapping[str, str | int]
+NOTHING_OF_BANKS = "the bank, T15, T16 and T17: no statement of a bank was given"
+"""Under what is not covered, where nobody asked the bank."""
 STATEMENTS = (
     "keys proven",
     "within grace, not yet due",
@@ -262,6 +161,51 @@ def not_covered(
                 f"fees, reserves and pay-outs of {merchant}/{account} settled before {day}: "
                 "its books begin then"
             )
+
+
+def bank_lacks(result: BankResult | None) -> tuple[str, ...]:
+    """What of a bank does not count, in words: each makes the night incomplete."""
+    if result is None:
+        return ()
+    unserved = (
+        f"pay-outs of {account}: no [bank] of the rules names this account"
+        for account in result.unserved
+    )
+    return (*result.judged.problems, *unserved)
+
+
+def bank_not_covered(result: BankResult | None) -> Iterator[str]:
+    """Up to which day each bank is covered, where that is not all, in words."""
+    if result is None:
+        yield NOTHING_OF_BANKS
+        return
+    for name, cover in result.judged.covers.items():
+        if not cover.to_day:
+            yield f"the bank {name}: no statement of it counts"
+        known = "" if result.night is None else result.night.known_to.get(name, "")
+        waits = sum(
+            receipt.bank == name and receipt.value_on > known for receipt in result.paired.waiting
+        )
+        if known and waits and known < cover.to_day:
+            yield (
+                f"{waits} entries of the bank {name} after {known}: they name no batch, and the "
+                "settlement files of the other accounts that it serves reach no further"
+            )
+
+
+def bank_scope(source: BankSource | None, *, result: BankResult | None) -> Iterator[Line]:
+    """Up to which day each bank is covered, with its balance of that day."""
+    if source is None or result is None:
+        return
+    for name, cover in result.judged.covers.items():
+        if cover.counted:
+            last = source.statements[cover.counted[-1]]
+            yield {
+                "statement": f"bank {name}: covered from {cover.first_day} to {cover.to_day}",
+                "currency": last.currency,
+                "count": len(cover.counted),
+                "amount": last.closing or 0,
+            }
 
 
 def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:

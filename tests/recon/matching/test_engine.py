@@ -18,7 +18,7 @@ from recon.matching.frames.sources import SettledDays
 from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.words import BreakCode, Verdict
-from recon.proof.engine import reconcile
+from tests.proving import failed, reconcile_proven
 
 JUST_NOW = datetime(2026, 11, 20, 20, tzinfo=UTC)
 
@@ -52,7 +52,7 @@ def test_an_earlier_chargeback_answer_counts(case: Any, new_case: Callable[[], A
 
 def test_money_in_another_account_nets_to_zero(case: Any) -> None:
     """One break under the order's account; the effects stand in both."""
-    result = case.order().payment(account_id="2", transaction_date=JUST_NOW).run()
+    result = case.order().payment(account_id="2", transaction_date=JUST_NOW).proven()
 
     row = result.breaks.iloc[0]
     assert len(result.breaks) == 1
@@ -60,7 +60,7 @@ def test_money_in_another_account_nets_to_zero(case: Any) -> None:
     assert (row["state_gateway"], row["transaction_id"]) == ("paid", "T1")
     effects = zip(result.effects["account_id"], result.effects["amount"].tolist(), strict=True)
     assert list(effects) == [("1", -10000), ("2", 10000)]
-    assert [total for total in result.control_totals if not total.passed] == []
+    assert failed(result) == []
 
 
 def test_second_currencies_have_their_own_effects(case: Any) -> None:
@@ -272,7 +272,7 @@ def compared(case: Any, **days: Any) -> Reconciliation:
     """The case as a night compares it, its files telling of some days."""
     told = SettledDays(**{"first": "2026-11-10", **days})
     sources = replace(case.sources(), settled=told)
-    return reconcile(sources, rules=case.rules, as_of=case.as_of)
+    return reconcile_proven(sources, rules=case.rules, as_of=case.as_of)
 
 
 def unsettled(case: Any) -> Any:
@@ -329,4 +329,4 @@ def test_fees_and_payouts_of_the_account_are_in_the_batch_and_of_no_payment(case
     codes = ["FEE_NOT_BOOKED", "PAYOUT_NOT_BOOKED", "RESERVE_NOT_BOOKED"]
     assert list(result.breaks["code"]) == codes
     assert list(result.breaks["gateway_amount"]) == [-500, -6500, -1000]
-    assert [one.passed for one in result.control_totals if not one.passed] == []
+    assert failed(result) == []

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.proving import failed
 from tests.recon.matching.second_judge import Judge, Judged, Set
 
 LONG_AGO = datetime(2026, 10, 1, 12, tzinfo=UTC)
@@ -110,8 +111,8 @@ def _rest(row: Any, word: str) -> dict[str, Any]:
 
 def found(case: Any) -> dict[str, Judged]:
     """What the engine makes of each set."""
-    result = case.run()
-    assert [total for total in result.control_totals if not total.passed] == []
+    result = case.proven()
+    assert failed(result) == []
     outcomes: dict[str, Judged] = {}
     frames = {
         "BREAK": result.breaks,

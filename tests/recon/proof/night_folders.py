@@ -1,67 +1,53 @@
-"""Nights as folders, written as anybody would write Parquet, for the second engine to read."""
+"""Nights as folders, written as anybody would write Parquet, and what spoils their files."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
+from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Previous
-from recon.model.words import ControlTotal
-from recon.proof.books_bridge import books_of, books_totals
-from recon.proof.night_tables import compared_tables, input_tables, result_tables, totals_table
-from recon.proof.proven import concluded
+from recon.proof.books_bridge import books_of
+from recon.proof.night_tables import compared_tables, input_tables, result_tables
+from recon.proof.proven import Proof, concluded, proven_by_files
 from recon.proof.second_engine import sql_files
-from recon.proof.verdict import Proof
 
 PLACE = ("M", "1")
+Tables = Mapping[str, pa.Table]
+Change = Callable[[pa.Table], pa.Table]
 
 
-@dataclass(frozen=True)
-class Night:
-    """The tables of a night and its own figures."""
-
-    tables: Mapping[str, pa.Table]
-    totals: tuple[ControlTotal, ...]
-
-
-def night_of(proof: Proof, *, as_of: object, is_carried: bool = False) -> Night:
-    """A night as it would be sealed."""
+def night_of(proof: Proof, *, as_of: object, previous: Previous | None = None) -> Tables:
+    """The tables of a night as it would be sealed."""
     result = concluded(proof, as_of=as_of)  # type: ignore[arg-type]  # the case's own instant
-    sources, books = proof.sources, books_of(proof.sources, rules=proof.rules)
-    totals = (
-        *result.control_totals,
-        *books_totals(books, sides=result.sides, account=PLACE),
-        *(_carried(proof.previous) if is_carried and proof.previous else ()),
-    )
+    sources, carried = proof.sources, None
+    if previous is not None:
+        exposed = previous.breaks.groupby("currency")["exposure"].sum()
+        carried = len(previous.breaks), {str(name): int(each) for name, each in exposed.items()}
     small = compared_tables(
         sources,
         rules=proof.rules,
-        previous=proof.previous,
-        books=books,
+        previous=previous,
+        books=books_of(sources, rules=proof.rules),
         account=PLACE,
-        is_carried=is_carried,
+        carried=carried,
     )
-    tables = {**dict(input_tables(sources)), **small, **dict(result_tables(result))}
-    return Night({**tables, "totals": totals_table(totals)}, totals)
+    return {**dict(input_tables(sources)), **small, **dict(result_tables(result))}
 
 
-def _carried(previous: Previous) -> tuple[ControlTotal, ...]:
-    name = "breaks open on the night before, as stored = carried forward"
-    breaks = previous.breaks
-    money = breaks.groupby("currency")["exposure"].sum().to_dict()
-    return (
-        ControlTotal("T7", name, *PLACE, "", "count", len(breaks), len(breaks)),
-        *(
-            ControlTotal("T7", name, *PLACE, str(currency), "amount", int(total), int(total))
-            for currency, total in money.items()
-        ),
-    )
+def proven_in(
+    folder: Path, proof: Proof, *, as_of: object, previous: Previous | None = None
+) -> Reconciliation:
+    """A night with its totals, its files written into a folder."""
+    written(folder, tables=night_of(proof, as_of=as_of, previous=previous))
+    result = concluded(proof, as_of=as_of)  # type: ignore[arg-type]  # the case's own instant
+    return proven_by_files(result, folder=folder, account=PLACE)
 
 
-def written(folder: Path, *, tables: Mapping[str, pa.Table]) -> Path:
+def written(folder: Path, *, tables: Tables) -> Path:
     """The folder, with every file of a night; one that is not among the tables has no row."""
     for name, schema in SCHEMAS.items():
         place = folder / schema.path
@@ -85,3 +71,47 @@ def statements_of(numbers: Iterable[str]) -> dict[str, str]:
     """Name -> text of the statements of some totals, which SQL is asked in the place of all."""
     own = {f"T{int(number[1:].rstrip('ABC')):02}" for number in numbers}
     return {name: text for name, text in sql_files().items() if name.partition("_")[0] in own}
+
+
+def first_off(column: str) -> Change:
+    """The first row says one cent or one row more."""
+
+    def change(table: pa.Table) -> pa.Table:
+        at = table.column_names.index(column)
+        cells = table.column(column).to_pylist()
+        row = next(number for number, cell in enumerate(cells) if cell is not None)
+        cells[row] += 1
+        return table.set_column(at, table.field(at), pa.array(cells, table.field(at).type))
+
+    return change
+
+
+def without(column: str, word: str) -> Change:
+    """The rows with this word are gone."""
+    return lambda table: table.filter(pc.not_equal(table.column(column).cast(pa.string()), word))
+
+
+def without_first(table: pa.Table) -> pa.Table:
+    """The first row is gone."""
+    return table.slice(1)
+
+
+def emptied(table: pa.Table) -> pa.Table:
+    """No row is left."""
+    return table.slice(0, 0)
+
+
+def doubled(table: pa.Table) -> pa.Table:
+    """The first row stands twice."""
+    return pa.concat_tables([table, table.slice(0, 1)])
+
+
+def all_says(column: str, word: str) -> Change:
+    """Every row says another word."""
+
+    def change(table: pa.Table) -> pa.Table:
+        at = table.column_names.index(column)
+        words = pa.array([word] * table.num_rows).cast(table.field(at).type)
+        return table.set_column(at, table.field(at), words)
+
+    return change

@@ -14,13 +14,9 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.shared_causes import Evidence, added_evidence
 from recon.matching.frames import same_words
 from recon.matching.frames.sources import Previous, Sources
-from recon.model.words import ControlTotal, Verdict
 from recon.proof.books_bridge import books_of
 from recon.proof.engine import reconcile
-from recon.proof.night_parts import PartFigures, added_totals
 from recon.proof.proven import concluded, prove
-from recon.proof.second_engine import key_of
-from recon.proof.totals_of_items import IN_SCOPE, SOURCES
 from tests.planted import planted
 from tests.planted.planted_files import AS_OF
 from tests.planted.shifted_zone import zone_shifted
@@ -95,11 +91,6 @@ def items_of(result: Reconciliation) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: [str(row[name]) for name in sorted(row)])
 
 
-def with_sorted_totals(result: Reconciliation) -> Reconciliation:
-    """The result with its totals by name: where only parts have some, these may stand later."""
-    return replace(result, control_totals=tuple(sorted(result.control_totals, key=key_of)))
-
-
 def assert_same_in_parts(
     night: Sources,
     *,
@@ -112,7 +103,7 @@ def assert_same_in_parts(
     told: dict[str, Any] = {"rules": rules, "as_of": as_of, "previous": previous}
     whole = concluded(prove(night, **told), as_of=as_of)
     ours = reconciled_in_parts(night, buckets=buckets, **told)
-    assert_same(with_sorted_totals(ours.result), with_sorted_totals(whole))
+    assert_same(ours.result, whole)
     assert items_of(ours.result) == items_of(whole)
     pd.testing.assert_frame_equal(ours.result.held, whole.held)
     assert ours.result.gateway_holds == whole.gateway_holds
@@ -271,65 +262,6 @@ def test_without_what_is_aside_another_cause_would_be_told(
     deaf = reconciled_in_parts(night, buckets=6, **told).result
 
     assert whole.breaks["cause"].tolist() != deaf.breaks["cause"].tolist()
-
-
-def total(left: int, right: int, *, name: str = "orders: places = items") -> ControlTotal:
-    """A figure of T6."""
-    return ControlTotal("T6", name, "M", "1", "EUR", "count", left, right)
-
-
-def test_no_part_makes_up_for_another_one() -> None:
-    """What one part has too many and another too few is no proof, though the sum agrees."""
-    rest, parts = [total(5, 5)], [[total(3, 2)], [total(3, 4)]]
-
-    together = added_totals(rest, parts=parts)
-
-    assert [(each.left, each.right) for each in together] == [(11, 11), (3, 2), (3, 4)]
-    assert {each.name for each in together[1:]} == {
-        "orders: places = items, in one part of the night"
-    }
-
-
-def test_a_total_that_only_a_part_has_stands_in_its_place() -> None:
-    """Places and names that nothing left has are told in the order of a whole night."""
-    first, second, third = (total(1, 1, name=name) for name in ("first", "second", "third"))
-
-    together = added_totals([first, third], parts=[[second, third], [first]])
-
-    assert [(each.name, each.left) for each in together] == [
-        *(("first", 2), ("second", 1), ("third", 2)),
-    ]
-
-
-@pytest.mark.parametrize("number", ["T4", "T6"])
-def test_sources_that_only_parts_or_only_the_rest_have_stand_in_their_order(number: str) -> None:
-    """No lines of payments may be left, and reserves are of no part."""
-    sources = [each for each in {"T4": SOURCES, "T6": IN_SCOPE}[number] if each != "gateway"]
-    one, *others = (
-        replace(total(1, 1, name=f"{each}: places = items"), id=number) for each in sources
-    )
-    for of_parts in (others[::2], others[1::2]):
-        of_rest = [each for each in others if each not in of_parts]
-        together = added_totals([one, *of_rest], parts=[[one, *of_parts]])
-        assert [each.name.partition(":")[0] for each in together] == sources
-
-
-def test_a_part_that_is_not_proven_leaves_the_night_not_proven(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One figure of one part that does not agree is NOT PROVEN."""
-    night = replace(planted(size=120, broken=60).sources, settlement=None)
-    figures = PartFigures.__init__
-
-    def bent(self: PartFigures, *, totals: tuple[ControlTotal, ...], **cells: Any) -> None:
-        one, *others = totals
-        figures(self, totals=(replace(one, left=one.left + 1), *others), **cells)
-
-    monkeypatch.setattr(PartFigures, "__init__", bent)
-    told: dict[str, Any] = {"rules": RULES_OF_NIGHTS, "as_of": AS_OF, "previous": None}
-    result = reconciled_in_parts(night, buckets=3, **told).result
-
-    assert result.verdict is Verdict.NOT_PROVEN
 
 
 def abroad(night: Sources, *, rate: str) -> tuple[Sources, Rules]:

@@ -30,7 +30,7 @@ def nights(make_case: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Ni
 
 def _night(case: Any, *, run_id: str, folder: Path) -> NightFolder:
     proof = prove(case.sources(), rules=case.rules, as_of=case.as_of, previous=None)
-    written(folder, tables=night_of(proof, as_of=AS_OF).tables)
+    written(folder, tables=night_of(proof, as_of=AS_OF))
     about = {"run_id": run_id, "merchant_id": "M", "account_id": "1", "mode": "live"}
     about |= {"business_date": f"2026-11-2{run_id[1]}", "verdict": "BREAKS OPEN"}
     files = {name: folder / SCHEMAS[name].path for name in VIEWS}

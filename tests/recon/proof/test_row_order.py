@@ -40,9 +40,8 @@ def engine(files: Planted) -> Engine:
 
 
 def is_same_either_way(sources: Sources, *, engine: Engine) -> bool:
-    """Whether the rows the other way round come to the same digest and totals."""
-    one, other = engine(sources), engine(turned(sources))
-    return (one.digest, one.control_totals) == (other.digest, other.control_totals)
+    """Whether the rows the other way round come to the same digest."""
+    return engine(sources).digest == engine(turned(sources)).digest
 
 
 def first_row_lost(engine: Engine) -> Engine:

@@ -25,9 +25,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[NightFolder, ...]:
     """A night with every code in turn."""
     plan = planted(size=300, broken=200)
     proof = prove(plan.sources, rules=plan.rules, as_of=plan.as_of, previous=None)
-    folder = written(
-        tmp_path_factory.mktemp("night"), tables=night_of(proof, as_of=plan.as_of).tables
-    )
+    folder = written(tmp_path_factory.mktemp("night"), tables=night_of(proof, as_of=plan.as_of))
     about = {"run_id": "R1", "merchant_id": "M1", "account_id": "1", "mode": "live"}
     about |= {"business_date": "2026-11-20", "verdict": "BREAKS OPEN"}
     files = {name: folder / SCHEMAS[name].path for name in VIEWS}

@@ -18,8 +18,7 @@ from recon.matching.frames.arrays import Arrays, among, frame_of_cells
 from recon.matching.frames.digest import id_of_text
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Previous
-from recon.matching.frames.total_rows import ACCOUNT, counted, paired, sums
-from recon.model.words import ControlTotal, Flag, SetState
+from recon.model.words import Flag, SetState
 
 NEW, REOPENED, RETURNED = "new", "reopened", "returned"
 """Where a break comes from: `reopened`: it had closed, and points to the closed one; `returned`: it
@@ -102,44 +101,6 @@ def movements(
     pointed.sort(key=lambda row: tuple(row[name] for name in by))
     numbers = {"exposure_before", "exposure"}
     return frame_of_cells(pointed, names=MOVEMENT_COLUMNS, numbers=numbers)
-
-
-def roll_forward(
-    breaks: pd.DataFrame, *, moved: pd.DataFrame, previous: Previous | None
-) -> Iterator[ControlTotal]:
-    """T7: opening + new + reopened ± revalued - closed = closing, by count and by exposure."""
-    if previous is None:
-        return
-    opening = previous.breaks
-    left = pd.concat(
-        [
-            opening[~opening["break_id"].isin(moved[moved["movement"].isin(CLOSED)]["break_id"])][
-                ACCOUNT
-            ],
-            moved[moved["movement"].isin(COMES_IN)][ACCOUNT],
-        ]
-    )
-    name = "opening + new + reopened - closed = closing"
-    yield from counted("T7", name, left=left, right=breaks)
-    parts = [
-        sums(opening, column="exposure"),
-        _signed(moved, column="exposure_before", currency="currency_before", sign=-1),
-        _signed(moved, column="exposure", currency="currency", sign=1),
-    ]
-    together: dict[tuple[str, str, str], int] = {}
-    for part in parts:
-        for key, amount in part.items():
-            together[key] = together.get(key, 0) + amount
-    closing = sums(breaks, column="exposure")
-    name = "opening + new + reopened ± revalued - closed = closing"
-    yield from paired("T7", name, left=together, right=closing, measure="amount")
-
-
-def _signed(
-    moved: pd.DataFrame, *, column: str, currency: str, sign: int
-) -> dict[tuple[str, str, str], int]:
-    rows = moved.assign(currency=moved[currency], amount=sign * moved[column])
-    return sums(rows[rows["amount"].ne(0)])
 
 
 def _of_last_night(

@@ -1,27 +1,19 @@
-"""T10: what the books wrote off is what two people agreed to, whatever became of its set.
-
-A write-off gives money up, and it is booked outside. So its entries are counted one by one, also
-where no break ever showed, none shows yet, or the set is pending or unverified.
-"""
+"""What the books wrote off, and what a night is refused for whose sums could not be exact."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from recon.matching.breaks.result_rows import identities
 from recon.matching.frames.arrays import text_column
-from recon.matching.frames.digest import id_of_text
 from recon.matching.frames.grouping import Ints, amounts_of
-from recon.matching.frames.sources import AgreedWriteOffs, Previous, Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, ITEMS, compared_rows, paired, sums
+from recon.matching.frames.sources import Sources
 from recon.matching.frames.versions import NEW
-from recon.matching.sets.joined_sets import Joined
 from recon.matching.sides.ledger_side import entry_versions, ledger_items
 from recon.matching.sides.settlement_side import one_by_one
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import REVERSAL_SUFFIX, ControlTotal, EntryType
+from recon.model.words import REVERSAL_SUFFIX, EntryType
 
 SUM_MAX = 2**60
 """Minor units of one column of one source, without signs; sums of several stay in int64."""
@@ -80,35 +72,7 @@ def _without_signs(amounts: Ints) -> int:
     return int(np.abs(amounts).sum())
 
 
-NAME = "write-offs in the books = those that two people agreed to"
 TYPES = (EntryType.WRITE_OFF.value, EntryType.WRITE_OFF.value + REVERSAL_SUFFIX)
-SHOWN_MAX = 50
-"""Sets whose write-off is beyond what was agreed that are named one by one."""
-
-
-def write_off_totals(
-    sources: Sources, *, joined: Joined, previous: Previous | None
-) -> Iterator[ControlTotal]:
-    """T10 by count and by amount, and each write-off beyond what was agreed under its own name.
-
-    The left side comes from the ledger's rows, the right one from the sets and the list of what
-    people agreed to; nothing is asked where nobody keeps such a list.
-    """
-    agreed = sources.agreed_write_offs
-    if agreed is None or sources.ledger is None:
-        return
-    booked = booked_write_offs(sources.ledger)
-    known = _known(joined, agreed=agreed, previous=previous)
-    fitting = known[known["amount"].eq(known["agreed"])]
-    yield from compared_rows("T10", NAME, left=booked, right=fitting)
-    allowed = known.assign(amount=known["agreed"])
-    yield from paired("T10", NAME, left=sums(booked), right=sums(allowed), measure="amount")
-    beyond = known[known["amount"].ne(known["agreed"])].head(SHOWN_MAX)
-    columns = (beyond[name] for name in (*ACCOUNT_CURRENCY, "key", "amount", "agreed"))
-    for merchant, account, currency, key, amount, allows in zip(*columns, strict=True):
-        name = f"write-off of {key} = agreed"
-        account_currency = str(merchant), str(account), str(currency)
-        yield ControlTotal("T10", name, *account_currency, "amount", int(amount), int(allows))
 
 
 def booked_write_offs(ledger: pd.DataFrame) -> pd.DataFrame:
@@ -131,59 +95,3 @@ def booked_write_offs(ledger: pd.DataFrame) -> pd.DataFrame:
             "amount": items["forward"],
         }
     )
-
-
-def _known(joined: Joined, *, agreed: AgreedWriteOffs, previous: Previous | None) -> pd.DataFrame:
-    """One row per set and currency with write-offs: how many, how much, how much was agreed."""
-    every = joined.ledger.items
-    every = every.take(every["kind"] == EntryType.WRITE_OFF.value)
-    # An entry that is told in two ways counts nowhere.
-    conflict = joined.sets["entry_conflict"][every["set"]]
-    every = every.take(~(conflict & (every["forward"] == 0)))
-    earlier = agreed.entries or {}
-    before = [
-        amount if earlier.get(entry) == (money, amount) else 0
-        for entry, money, amount in every.rows("entry_id", "currency", "forward")
-    ]
-    columns = {name: every[name] for name in ("set", "currency", "forward")}
-    items = pd.DataFrame({**columns, "before": np.array(before, dtype=np.int64), ITEMS: 1})
-    groups = items.groupby(["set", "currency"], sort=True)
-    sums = groups[["forward", "before", ITEMS]].sum().reset_index()
-    for name in ("merchant_id", "account_id", "key"):
-        sums[name] = text_column(joined.sets[name][sums["set"].to_numpy()])
-    first = identities(joined.sets)[sums["set"].to_numpy()] if len(sums) else []
-    closed = frozenset() if previous is None else previous.closed
-    by_people = [
-        _agreed_to(
-            set_key, first=str(break_id), currency=str(money), agreed=agreed.breaks, closed=closed
-        )
-        for set_key, break_id, money in zip(
-            zip(*(sums[name] for name in ("merchant_id", "account_id", "key")), strict=True),
-            first,
-            sums["currency"],
-            strict=True,
-        )
-    ]
-    allowed = sums["before"] + np.array(by_people, dtype=np.int64)
-    # Less than was agreed may be booked; a reversal alone gives nothing up.
-    agreed_to = np.minimum(sums["forward"], np.maximum(allowed, 0))
-    return pd.DataFrame({**sums, "amount": sums["forward"], "agreed": agreed_to})
-
-
-def _agreed_to(
-    set_key: tuple[object, ...],
-    *,
-    first: str,
-    currency: str,
-    agreed: Mapping[str, tuple[str, int]],
-    closed: frozenset[str],
-) -> int:
-    """Minor units that people agreed to over all breaks of one key, whatever number they had."""
-    total, number, break_id = 0, 1, first
-    while True:
-        money, amount = agreed.get(break_id, (currency, 0))
-        total += amount if money == currency else 0
-        if break_id not in closed and break_id not in agreed:
-            return total
-        number += 1
-        break_id = id_of_text("\x1f".join((*map(str, set_key), str(number))))

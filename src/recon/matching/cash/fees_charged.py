@@ -119,9 +119,13 @@ class ListedFees(NamedTuple):
     not_covered: Mapping[str, int]
     """Why the contract does not say what lines should cost -> how many."""
 
-    def with_more(self, reasons: Mapping[str, int]) -> "ListedFees":
-        """The same with lines of other parts that are not covered."""
-        return self._replace(not_covered=Counter(self.not_covered) + Counter(reasons))
+    def with_more(self, others: Iterable["ListedFees"]) -> "ListedFees":
+        """The same with the lines of other parts."""
+        shown, reasons = Counter(self.by_currency), Counter(self.not_covered)
+        for other in others:
+            shown.update(other.by_currency or {})
+            reasons.update(other.not_covered)
+        return ListedFees(None if self.by_currency is None else shown, reasons)
 
 
 NO_FEES = ListedFees(None, {})

@@ -19,9 +19,8 @@ from recon.matching.breaks.result_rows import NO_AMOUNT
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, frame_of_cells, records
 from recon.matching.frames.sources import Exported, Sources
-from recon.matching.frames.total_rows import compared_sums
 from recon.matching.sets.joined_sets import Joined
-from recon.model.words import BreakCode, ControlTotal, EntryType, SetState
+from recon.model.words import BreakCode, EntryType, SetState
 
 PARTS = ("sales", "refunds", "chargebacks", "payouts", "fees", "reserves", "bank")
 """Accounts of the rules, each for one kind of entry."""
@@ -147,7 +146,6 @@ def not_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -> 
     return [journal for journal in exported if not journal.booked and journal not in shown]
 
 
-OF_BANK_NAME = "proposed journals of the bank = effects of their breaks"
 OF_BANK = "bank_books"
 """Leg of what arrived at the bank and is not booked there."""
 LACKS = ("ledger", OF_BANK)
@@ -163,33 +161,6 @@ def shown_in_the_books(effects: pd.DataFrame, *, exported: Sequence[Exported]) -
         for journal in exported
         if not journal.booked and (journal.break_id, journal.currency) not in open_still
     ]
-
-
-def journal_totals(
-    journals: pd.DataFrame, *, effects: pd.DataFrame, rules: Rules
-) -> Iterator[ControlTotal]:
-    """T12: debits = credits, and what the clearing account moves = the effects that are booked."""
-    accounts = rules.journal.accounts
-    if accounts is None:
-        return
-    left, right = (journals.assign(amount=journals[side]) for side in ("debit", "credit"))
-    name = "proposed journals: debits = credits"
-    yield from compared_sums("T12", name, left=left, right=right)
-    clearing = journals[journals["account"].eq(accounts.clearing)]
-    moved = clearing.assign(amount=clearing["debit"] - clearing["credit"])
-    legs = effects[effects["leg"].eq("ledger")]
-    named = set(zip(journals["break_id"], journals["currency"], strict=True))
-    pairs = zip(legs["break_id"], legs["currency"], strict=True)
-    chosen = np.array([pair in named for pair in pairs], dtype=np.bool_)
-    name = "proposed journals = effects of their breaks"
-    yield from compared_sums("T12", name, left=moved, right=legs[chosen])
-    if accounts.bank is not None:
-        legs = effects[effects["leg"].eq(OF_BANK)]
-        pairs = zip(legs["break_id"], legs["currency"], strict=True)
-        legs = legs[np.array([pair in named for pair in pairs], dtype=np.bool_)]
-        booked = journals[journals["account"].eq(accounts.bank)]
-        moved = booked.assign(amount=booked["debit"] - booked["credit"])
-        yield from compared_sums("T12", OF_BANK_NAME, left=moved, right=legs)
 
 
 def _bookable(

@@ -1,11 +1,11 @@
--- What the night before left open is what this one carries forward.
+-- What the night before stored as open, by its own summary, is what this one carries forward.
 WITH place AS (
     SELECT key AS merchant_id, word AS account_id FROM 'compared/terms.parquet' WHERE name = 'carried_of'
 ),
 sides AS (
-    SELECT '' AS currency, 'count' AS measure, 1 AS stored, 0 AS carried FROM 'compared/opening.parquet'
+    SELECT key AS currency, word AS measure, number AS stored, 0 AS carried
+    FROM 'compared/terms.parquet' WHERE name = 'carried'
     UNION ALL SELECT '', 'count', 0, 1 FROM 'results/movements.parquet' WHERE movement NOT IN ('new', 'reopened', 'returned')
-    UNION ALL SELECT currency, 'amount', exposure, 0 FROM 'compared/opening.parquet'
     UNION ALL SELECT currency_before, 'amount', 0, exposure_before FROM 'results/movements.parquet'
         WHERE movement NOT IN ('new', 'reopened', 'returned')
 )

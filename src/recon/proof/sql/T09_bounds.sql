@@ -28,6 +28,9 @@ sides AS (
     FROM paid WHERE set_id IN (SELECT set_id FROM beyond)
     UNION ALL
     SELECT merchant_id, account_id, currency, 1, 0 FROM aside
+    UNION ALL
+    -- None beyond a bound is said, not left out: money waits for this total.
+    SELECT DISTINCT merchant_id, account_id, '', 0, 0 FROM placed
 )
 SELECT
     'T9' AS id, 'sets beyond refunds <= captured <= authorised = those shown' AS name,

@@ -49,8 +49,9 @@ totals AS (
         merchant_id, account_id, currency, 'amount', sum(amount), sum(allowed)
     FROM sides GROUP BY ALL
     UNION ALL
-    SELECT 'write-off of ' || set_key || ' = agreed', merchant_id, account_id, currency, 'amount', amount, allowed
-    FROM held WHERE amount <> allowed
+    -- One by one, the first fifty.
+    FROM (SELECT 'write-off of ' || set_key || ' = agreed', merchant_id, account_id, currency, 'amount', amount, allowed
+        FROM held WHERE amount <> allowed ORDER BY ALL LIMIT 50)
 )
 SELECT 'T10' AS id, * FROM totals
 WHERE 'agreed' IN (FROM given) AND 'ledger' IN (FROM given);

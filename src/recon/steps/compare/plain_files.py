@@ -43,7 +43,7 @@ from recon.model.figures import (
 )
 from recon.model.words import DOUBTFUL_STATES, Clock, ControlTotal, SourceKind
 from recon.privacy.shown_text import scrubbed
-from recon.proof.books_bridge import Books, books_of, books_totals, bridge_of
+from recon.proof.books_bridge import Books, books_of, bridge_of
 from recon.steps.compare.carried import (
     NIGHT,
     EarlierRun,
@@ -70,7 +70,7 @@ from recon.steps.compare.result_files import (
     stage,
     staged_folder,
 )
-from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13, with_totals
+from recon.steps.compare.sheets_proven import SheetTotals, sheets_of, t13, with_t13
 from recon.steps.compare.shown_breaks import grave_breaks
 from recon.steps.files.bank_files import BankFiles, read_bank_files
 from recon.steps.files.incomplete import NO_LEDGER, why_incomplete
@@ -259,6 +259,10 @@ def reconcile_files(
     rules = load_rules(
         config_dir=request.config_dir, rules_file=request.rules_file, fees_file=request.fees_file
     )
+    # As the comparison, which who only asks for help has not to load.
+    from recon.proof.proven import proven
+    from recon.proof.verdict import with_totals
+
     with output_folder(request.out):
         earlier = EarlierRun() if request.previous is None else read_earlier_run(request.previous)
         read, sources = _read(request, earlier=earlier, rules=rules)
@@ -266,8 +270,10 @@ def reconcile_files(
         compared = reconcile(sources, rules=rules, as_of=as_of, previous=earlier.previous)
         books = books_of(sources, rules=rules)
         lines = lines_totals(read.given, earlier=earlier, compared=sources.settlement)
-        in_file = books_totals(books, sides=compared.sides, account=NO_ACCOUNT)
-        result = with_totals(compared, totals=(*in_file, *lines))
+        result = with_totals(
+            proven(compared, sources=sources, rules=rules, previous=earlier.previous, books=books),
+            totals=lines,
+        )
         there = frozenset(request.out.iterdir())
         notes = _notes(request, read=read, result=compared, sources=sources, rules=rules)
         run = _Run(request, clock, rules, sources, books, notes, read)

@@ -23,6 +23,7 @@ from recon.model.money import format_minor_units
 from recon.model.words import KeyAnswer
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_tables import frame_of_table
+from recon.proof.proven import proven
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
 from recon.steps.ground.environment import Environment
@@ -76,7 +77,13 @@ def rebuild_night(name: str, *, out: Path | None, environment: Environment) -> R
     if out is not None:
         with output_folder(out):
             texts = result_files(
-                again.result,
+                proven(
+                    again.result,
+                    sources=again.sources,
+                    rules=again.rules,
+                    previous=again.previous,
+                    account=run.account,
+                ),
                 rejects=again.sources.rejects,
                 files=again.sources.files,
             )

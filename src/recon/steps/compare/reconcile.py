@@ -1,20 +1,17 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from recon.archive.step_folder import Sealed
-from recon.matching.breaks.movements import COMES_IN, BreakEnd, ends_of
+from recon.matching.breaks.movements import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import paired
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.uptime import give_back
-from recon.model.words import ControlTotal, SetState, Verdict
-from recon.proof.books_bridge import books_of, books_totals
+from recon.model.words import SetState, Verdict
+from recon.proof.books_bridge import books_of
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_parts import WORDS_MAX
 from recon.proof.night_tables import result_tables
@@ -32,7 +29,6 @@ from recon.steps.compare.sealed_inputs import (
 )
 from recon.steps.compare.second_proof import with_sql
 from recon.steps.compare.selection import selected_sources
-from recon.steps.compare.sheets_proven import with_totals
 from recon.steps.files.incomplete import (
     NO_ANSWER,
     NO_PARTS,
@@ -142,24 +138,18 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
             environment=environment,
         )
     give_back()
-    account, predecessor = run.account, inputs.previous_run_id
-    # T0 in money: what the ledger file holds comes, step by step, to what was compared.
-    in_file = books_totals(books, sides=compared.sides, account=account)
-    with environment.store.reading() as connection:
-        carried = carried_forward(connection, compared, before=predecessor, account=account)
-        result = with_totals(compared, totals=(*in_file, *carried))
-    del compared
     way.more()
     # Of a night in parts no rules moved, or it would not be in parts.
     moved: tuple[str, ...] = ()
     if cut is None:
         moved = moved_since_signed(
-            run, result=result, sources=sources, previous=previous, environment=environment
+            run, result=compared, sources=sources, previous=previous, environment=environment
         )
     way.more()
     result = with_known_rules(
-        with_missing_sources(result, sources=sources, parts=rows), moved=moved
+        with_missing_sources(compared, sources=sources, parts=rows), moved=moved
     )
+    del compared
     result = with_unverified(result, sources=sources, run=run, environment=environment)
     lacking = _lacking(result, sources=sources, run=run, parts=rows, environment=environment)
     # Of the sources only what still is asked of them stays, and goes as it is made into rows.
@@ -219,31 +209,6 @@ def _figures(result: Reconciliation) -> dict[str, int | str]:
         "unverified": result.rows_of("unverified"),
         "totals_failed": sum(not total.passed for total in result.control_totals),
     }
-
-
-def carried_forward(
-    connection: Connection, result: Reconciliation, *, before: str, account: tuple[str, str]
-) -> Iterator[ControlTotal]:
-    """T7: what the night before stored as open is what this one carries forward.
-
-    Args:
-        connection: the store.
-        result: of this night.
-        before: the run that it carries forward, "" for none.
-        account: merchant and account.
-    """
-    if not before:
-        return
-    moved = result.movements[~result.movements["movement"].isin(COMES_IN)]
-    summary = results.load_summary(connection, before)
-    stored = summary.rows["break"] if summary else 0
-    yield ControlTotal("T7", CARRIED, *account, "", "count", stored, len(moved))
-    at_risk = summary.exposure if summary else {}
-    left = {(*account, currency): amount for currency, amount in at_risk.items()}
-    right: Counter[tuple[str, str, str]] = Counter()
-    for currency, amount in zip(moved["currency_before"], moved["exposure_before"], strict=True):
-        right[*account, str(currency)] += int(amount)
-    yield from paired("T7", CARRIED, left=left, right=dict(right), measure="amount")
 
 
 def _keep(connection: Connection, run: Run, compared: _Compared) -> history.Event:

@@ -51,6 +51,7 @@ from recon.steps.ground.night_folder import (
     write,
     writing,
 )
+from recon.store.nights import results
 from recon.store.nights.runs import Run
 
 UNREAD = "what the night read cannot be looked up"
@@ -263,8 +264,8 @@ def end_compared(
         rules=environment.settings.rules,
         previous=previous,
         books=books,
-        account=(run.merchant_id, run.account_id),
-        is_carried=bool(begun.terms.predecessor),
+        account=run.account,
+        carried=_stored_open(begun.terms.predecessor, environment=environment),
     )
     with writing(run, COMPARED, environment=environment) as storage:
         compared = end_step(
@@ -276,6 +277,17 @@ def end_compared(
             crash_point=environment.crash_point,
         )
     return WrittenInputs(compared, begun.terms, begun.bound)
+
+
+def _stored_open(
+    predecessor: str, *, environment: Environment
+) -> tuple[int, Mapping[str, int]] | None:
+    """How many breaks the night before stored as open, and what they expose by currency."""
+    if not predecessor:
+        return None
+    with environment.store.reading() as connection:
+        summary = results.load_summary(connection, predecessor)
+    return (summary.rows["break"], summary.exposure) if summary else (0, {})
 
 
 def _about(run: Run, *, terms: Terms, bound: Mapping[str, str], environment: Environment) -> About:

@@ -1,4 +1,4 @@
-"""The night's figures once more in SQL, over the files that its folder has on the disk."""
+"""The night's control totals in SQL, over the files that its folder has on the disk."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,8 +14,8 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_owner
 from recon.proof.night_tables import totals_of
+from recon.proof.proven import proven_by_files
 from recon.proof.second_engine import SHEETS_READ, proven_in_sql, sheets_in_sql
-from recon.steps.compare.sheets_proven import with_totals
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     COMPARED,
@@ -35,10 +35,10 @@ def with_sql(
     sealed: Iterable[Sealed],
     environment: Environment,
 ) -> Reconciliation:
-    """The result with T14 by the second engine: NOT PROVEN where a figure is another one by SQL.
+    """The result with its control totals: NOT PROVEN where one fails.
 
     Args:
-        result: with all totals that SQL can say.
+        result: what was compared.
         run: whose it is.
         sealed: the steps `compared` and `results`, as they lie on the disk.
         environment: where the archive is.
@@ -53,13 +53,7 @@ def with_sql(
     # All steps of a run lie in one folder.
     of_run = night.steps[COMPARED].folder.rpartition("/")[0]
     with night.storage.local(of_run) as folder:
-        totals = proven_in_sql(
-            folder,
-            totals=result.control_totals,
-            account=run.account,
-            moved=night.moved,
-        )
-    return with_totals(result, totals=totals)
+        return proven_by_files(result, folder=folder, account=run.account, moved=night.moved)
 
 
 def sheets_proven(

@@ -1,6 +1,6 @@
 """T13: what the sheets of a workbook come to, held against the results they were drawn from."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -50,14 +50,6 @@ def with_files(expected: SheetTotals, *, files: Mapping[str, ListFile]) -> Sheet
 def with_checks(expected: SheetTotals, *, verdict: Verdict) -> SheetTotals:
     """Of a night that is proven, no check of the workbook itself may fail either."""
     return expected if verdict is Verdict.NOT_PROVEN else {**expected, CHECKS: (0, {})}
-
-
-def with_totals(result: Reconciliation, *, totals: Iterable[ControlTotal]) -> Reconciliation:
-    """The result with more totals: NOT PROVEN when one of them fails."""
-    more = tuple(totals)
-    proven = all(total.passed for total in more)
-    verdict = result.verdict if proven else Verdict.NOT_PROVEN
-    return replace(result, control_totals=(*result.control_totals, *more), verdict=verdict)
 
 
 def t13(

@@ -20,6 +20,7 @@ from recon.model.money import format_minor_units
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
 from recon.proof.engine import reconcile as compare
+from recon.proof.proven import proven
 from recon.steps.compare.carried import left_open
 from recon.steps.compare.rebuild import (
     NOT_KEPT,
@@ -322,7 +323,13 @@ def _judged(
         raise InputsGoneError(NOT_KEPT.format(run.run_id))
     if before is not None and before.run.run_id == inputs.previous_run_id:
         previous = before.carried(previous)
-    result = compare(sources, rules=rules, as_of=run.as_of, previous=previous)
+    result = proven(
+        compare(sources, rules=rules, as_of=run.as_of, previous=previous),
+        sources=sources,
+        rules=rules,
+        previous=previous,
+        account=run.account,
+    )
     judged = with_stopped_sending(with_missing_sources(result, sources=sources), stop=stop)
     return then, _Simulated(run, judged, previous)
 

@@ -21,8 +21,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.proof.proven import concluded, prove
-from recon.proof.verdict import Proof
+from recon.proof.proven import Proof, concluded, prove, proven
 
 IBAN = "DE89370400440532013000"
 FIRST, LAST = "2026-11-02", "2026-11-30"
@@ -87,7 +86,13 @@ class Case:
 
     def come_to(self, *, previous: Previous | None = None) -> Reconciliation:
         """What the engine makes of it."""
-        return concluded(self.proven(previous=previous), as_of=AS_OF)
+        proof = self.proven(previous=previous)
+        return proven(
+            concluded(proof, as_of=AS_OF),
+            sources=proof.sources,
+            rules=proof.rules,
+            previous=previous,
+        )
 
     def proven(self, *, previous: Previous | None = None) -> Proof:
         """What its totals are computed from."""

@@ -1,15 +1,12 @@
 """What the books have of what arrived at the bank, each rule by its own case."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
-from recon.proof.totals_of_bank import booking_totals
-from recon.proof.verdict import Proof
 from tests.recon.matching.bank.cases import Case
 
 BOOKS = {"ledger": {"bank": True}}
@@ -232,17 +229,13 @@ def test_each_rule(
 
 
 def test_a_group_that_is_written_off_says_so_and_is_no_difference_that_is_gone() -> None:
-    """Its effect stays to be seen; a total fails when what wrote it off is another amount."""
+    """Its effect stays to be seen."""
     one = case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
     proof = one.wrote_off("BATCH-01", 50).proven()
-    assert not differing(proof)
+    assert found(one.come_to()) == []
     assert proof.bookings is not None
     (group,) = proof.bookings.every
     assert (group.state, group.flags, group.effect) == ("MATCHED", ("written_off",), 50)
-    ledger = proof.sources.ledger
-    assert ledger is not None
-    less = ledger.assign(amount=ledger["amount"].where(ledger["entry_type"].ne("write_off"), 49))
-    assert differing(replace(proof, sources=replace(proof.sources, ledger=less)))
 
 
 def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival() -> None:
@@ -343,36 +336,3 @@ def test_the_pay_out_and_its_arrival_are_one_journal() -> None:
     ]
     assert len({*result.journals["journal_id"]}) == 1
     assert all(one.passed for one in result.control_totals)
-
-
-@pytest.fixture
-def proof() -> Proof:
-    """One break, one that waits, one that is even."""
-    one = case().paid("BATCH-01", 500).came("BATCH-01", 500).took("BATCH-01", 450)
-    one.paid("BATCH-02", 70).came("BATCH-02", 70, on="2026-11-30")
-    return one.paid("BATCH-03", 30).came("BATCH-03", 30).took("BATCH-03", 30).proven()
-
-
-def differing(proof: Proof) -> bool:
-    """Whether the total fails."""
-    totals = booking_totals(
-        proof.sources, bank=proof.bank, bookings=proof.bookings, frames=proof.frames
-    )
-    return not all(one.passed for one in totals)
-
-
-def test_each_side_that_is_broken_fails(proof: Proof) -> None:
-    """An entry of the books, of the bank; an effect, and what waits."""
-    assert not differing(proof)
-    ledger, bank, bookings = proof.sources.ledger, proof.bank, proof.bookings
-    assert ledger is not None
-    assert bank is not None
-    assert bookings is not None
-    less = ledger[ledger["entry_id"].ne("K1")].reset_index(drop=True)
-    assert differing(replace(proof, sources=replace(proof.sources, ledger=less)))
-    own, one = next((own, one) for own, one in bank.ids.items() if one.bank_amount == 500)
-    short = replace(one, receipts=(replace(one.receipts[0], amount=499),))
-    assert differing(replace(proof, bank=replace(bank, ids={**bank.ids, own: short})))
-    frames = replace(proof.frames, effects=proof.frames.effects.iloc[:0])
-    assert differing(replace(proof, frames=frames))
-    assert differing(replace(proof, bookings=replace(bookings, every=bookings.every[:1])))

@@ -22,7 +22,7 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.proof.engine import reconcile
+from tests.proving import reconcile_proven
 from tests.recon.matching.bank.books_truth import Books, books_of
 from tests.recon.matching.bank.cases import booked
 from tests.recon.matching.bank.truth import IBAN, RATES, Truth, truth_of
@@ -86,7 +86,7 @@ def judged(
         bank=bank,
     )
     rules = RULES_OF_BOOKS if books else RULES
-    return reconcile(sources, rules=rules, as_of=AS_OF)
+    return reconcile_proven(sources, rules=rules, as_of=AS_OF)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -9,6 +9,7 @@ import pytest
 from recon.matching.breaks.movements import ended_so_far, with_reopened
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, frame_of
+from tests.proving import failed
 
 Night = Callable[[Any], Any]
 
@@ -48,7 +49,7 @@ def nights(new_case: Callable[[], Any]) -> Callable[..., list[Reconciliation]]:
         for build in builds:
             case = build(new_case())
             case.previous = previous
-            result = case.run()
+            result = case.proven()
             closed, away = ended_so_far(result, previous=previous)
             nothing = frame_of([], columns=KEY_COLUMNS)
             previous = Previous(result.as_of, result.breaks, nothing, closed, away)
@@ -94,8 +95,7 @@ def test_a_break_keeps_its_id_until_it_closes(
     assert [result.breaks["break_id"].tolist() for result in results] == wanted
     seen = [one for result in results for one in result.movements["movement"]]
     assert seen[-len(movements) :] == movements
-    failed = [t for result in results for t in result.control_totals if not t.passed]
-    assert failed == []
+    assert [total for result in results for total in failed(result)] == []
 
 
 def test_the_new_break_points_to_the_old_every_night(nights: Any) -> None:
@@ -150,11 +150,11 @@ def test_how_a_break_moves_on(
     case: Any, new_case: Callable[[], Any], build: Callable[[Any], Any], movement: str
 ) -> None:
     """Each break of last night has exactly one movement tonight, and the roll-forward holds."""
-    result = build(case).after(missing(new_case()).run()).run()
+    result = build(case).after(missing(new_case()).run()).proven()
 
     told = result.movements[result.movements["order_no"].eq("A1")]
     assert told["movement"].tolist() == [movement]
-    assert [total for total in result.control_totals if not total.passed] == []
+    assert failed(result) == []
 
 
 def test_a_difference_that_ends_is_resolved(case: Any, new_case: Callable[[], Any]) -> None:

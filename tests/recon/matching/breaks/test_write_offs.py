@@ -8,13 +8,13 @@ import pytest
 
 from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.breaks.write_offs import NAME, booked_write_offs
 from recon.matching.frames.sources import AgreedWriteOffs, Previous
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import ControlTotal, Verdict
-from recon.proof.engine import reconcile
+from tests.proving import reconcile_proven
 
 Money = tuple[str, int]
+NAME = "write-offs in the books = those that two people agreed to"
 
 
 def reconciled(
@@ -26,7 +26,7 @@ def reconciled(
     """The case, with what people agreed to."""
     agreed = AgreedWriteOffs(breaks or {}, entries or {})
     sources = replace(case.sources(), agreed_write_offs=agreed)
-    return reconcile(sources, rules=case.rules, as_of=case.as_of, previous=case.previous)
+    return reconcile_proven(sources, rules=case.rules, as_of=case.as_of, previous=case.previous)
 
 
 def failing(result: Reconciliation) -> list[tuple[str, int, int]]:
@@ -136,7 +136,7 @@ def test_what_stood_in_the_books_before_anybody_could_agree_is_taken_over_and_to
 
 def test_nothing_is_asked_where_nobody_keeps_such_a_list(case: Any) -> None:
     """Two files compared by hand know no approvals; that is told, and no total claims it."""
-    result = short(case).entry("write_off", amount=200).run()
+    result = short(case).entry("write_off", amount=200).proven()
 
     assert failing(result) == []
     assert any("no list of approved write-offs" in one for one in result.not_covered)
@@ -147,9 +147,9 @@ def test_rows_that_repeat_or_contradict_each_other_are_not_counted_twice(case: A
     once = short(case).entry("write_off", entry_id="W", amount=200)
     twice = once.entry("write_off", entry_id="W", amount=200)
     twice.entry("write_off", entry_id="V", amount=5).entry("write_off", entry_id="V", amount=6)
-    found = booked_write_offs(twice.sources().ledger)
+    totals = [one for one in reconciled(twice).control_totals if one.name == NAME]
 
-    assert found[["entry_id", "amount"]].values.tolist() == [["W", 200]]
+    assert {(one.measure, one.left) for one in totals} == {("count", 1), ("amount", 200)}
 
 
 def test_a_night_whose_sums_would_wrap_is_refused(case: Any) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from recon.model.words import SourceKind
+from tests.proving import failed
 from tests.recon.matching.cash.second_cash_judge import CashJudge, Finding, Held, Row, Terms
 from tests.recon.matching.conftest import AS_OF, OF_GROUPS
 
@@ -137,8 +138,8 @@ def test_the_second_judge_comes_to_the_same(new_case: Callable[[], Any], fees_pe
     for cells in unread:
         # Each is of a file of its own batch, or of one that tells of all of its merchant.
         case.reject(kind=SourceKind.SETTLEMENT, column="net", **{"order_no": "", **cells})
-    result = case.ruled(ledger={"fees_per": fees_per}, settlement={"EUR": opening}).run()
-    assert not [total for total in result.control_totals if not total.passed]
+    result = case.ruled(ledger={"fees_per": fees_per}, settlement={"EUR": opening}).proven()
+    assert failed(result) == []
     judge = CashJudge(lines, entries=entries, terms=terms, as_of=AS_OF, unread=unread)
     assert Counter(_listed(result)) == Counter(judge.held())
     findings = judge.findings()

@@ -18,7 +18,7 @@ from recon.matching.frames.sources import (
     frame_of,
 )
 from recon.model.gateway_holds import ChargedFees
-from recon.proof.engine import reconcile
+from tests.proving import reconcile_proven
 from tests.recon.matching.cash.contract_truth import (
     FIRST,
     TARIFFS,
@@ -57,7 +57,7 @@ def judged(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
     sources, rules = sources_of(truth)
     charged = charged_fees(sources, contract=rules.fee_contract)
     assert charged is not None
-    return reconcile(sources, rules=rules, as_of=AS_OF), charged
+    return reconcile_proven(sources, rules=rules, as_of=AS_OF), charged
 
 
 @pytest.mark.parametrize("name", TARIFFS)

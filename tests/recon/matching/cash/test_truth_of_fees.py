@@ -21,7 +21,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.model.money import format_minor_units
 from recon.model.words import Reject, SourceKind
-from recon.proof.engine import reconcile
+from tests.proving import reconcile_proven
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
 
 FEW = range(35, 38)
@@ -107,7 +107,7 @@ def month_of(
 def judged(truth: Truth, write: Any, *, chance: random.Random, folder: Path) -> Reconciliation:
     """What the engine makes of the month."""
     sources, rules = month_of(truth, write, chance=chance, folder=folder)
-    return reconcile(sources, rules=rules, as_of=AS_OF)
+    return reconcile_proven(sources, rules=rules, as_of=AS_OF)
 
 
 STATES = {"3000": "paid", "4100": "refunded"}

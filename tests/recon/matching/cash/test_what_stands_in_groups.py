@@ -6,6 +6,7 @@ import pytest
 
 from recon.model.gateway_holds import FeesTaken, GatewayHolds, HeldPart, Holding
 from recon.model.words import SourceKind
+from tests.proving import failed
 
 OLD = {"settled_on": "2026-10-05"}
 KEYLESS = {"order_no": "", "transaction_id": ""}
@@ -47,11 +48,11 @@ def test_a_line_whose_owner_cannot_be_read_may_be_of_any_account(case: Any, blan
         case.line("payout", gross=8_000, **cells)
     names = {"order_no": "", "currency": "USD", blank: ""}
     case.reject(kind=SourceKind.SETTLEMENT, column="net", **names)
-    result = case.run()
+    result = case.proven()
     expected = {"held:USD:B1", "payout:USD:B1", "fees:USD", "reserves:USD"}
     assert reasons(result) == dict.fromkeys(expected, "BATCH_QUARANTINED")
     assert len(result.breaks) == 12 - len(expected)
-    assert [total for total in result.control_totals if not total.passed] == []
+    assert failed(result) == []
 
 
 def test_what_is_held_is_owed_to_the_merchant_and_a_debt_to_nobody(case: Any) -> None:
@@ -170,7 +171,7 @@ def _differing(case: Any) -> Any:
 
 
 def _codes(result: Any) -> list[str]:
-    assert not [total for total in result.control_totals if not total.passed]
+    assert failed(result) == []
     return sorted(result.breaks["code"])
 
 
@@ -180,7 +181,7 @@ def test_a_stray_adjustment_under_the_key_of_a_group_has_an_id_of_its_own(
 ) -> None:
     """An adjustment that closes nothing stands alone, and no two breaks share an id."""
     _differing(case).entry("adjustment", order_no="fees:EUR", amount=amount)
-    result = case.run()
+    result = case.proven()
     stray = [] if amount == 300 else ["FEE_BOOKED_DIFFERS", "LEDGER_ONLY"]
     assert _codes(result) == stray
     assert result.breaks["break_id"].is_unique
@@ -190,7 +191,7 @@ def test_a_stray_adjustment_under_the_key_of_a_group_has_an_id_of_its_own(
 def test_an_order_names_no_group_of_fees(case: Any, name: str, *, closes: bool) -> None:
     """Only the key of a group or a batch is its name: an order's own adjustment stays with it."""
     _differing(case).ruled(ledger={"fees_per": "payment"})
-    result = case.entry("adjustment", order_no=name, amount=300).run()
+    result = case.entry("adjustment", order_no=name, amount=300).proven()
     assert ("FEE_BOOKED_DIFFERS" not in _codes(result)) == closes
     assert ("LEDGER_AMOUNT_MISMATCH" not in _codes(result)) == closes
 
@@ -199,7 +200,7 @@ def test_an_order_names_no_group_of_fees(case: Any, name: str, *, closes: bool) 
 def test_a_reference_that_is_no_month_is_none(case: Any, word: str) -> None:
     """A fee whose reference only looks like a month is of the month that it is booked in."""
     _differing(case).ruled(ledger={"fees_per": "month"})
-    result = case.entry("fee", amount=300, reference_no=word).run()
+    result = case.entry("fee", amount=300, reference_no=word).proven()
     assert _codes(result) == []
 
 
@@ -207,7 +208,7 @@ def test_a_batch_paid_out_in_another_currency_is_not_judged_as_held(case: Any) -
     """One break says so; what its lines come to is listed and no second break."""
     case.order().payment().entry().line()
     case.line("payout", currency="USD", gross=11000, **ALONE)
-    result = case.entry("payout", currency="USD", reference_no="B1", amount=11000).run()
+    result = case.entry("payout", currency="USD", reference_no="B1", amount=11000).proven()
     assert _codes(result) == ["CURRENCY_MISMATCH"]
     assert "held:EUR:B1" not in set(result.pending["entry_id"])
     listed = result.held.set_index("currency")["amount"].to_dict()
@@ -227,7 +228,7 @@ def test_payable_held_back_and_reserve_have_their_oldest_day(case: Any) -> None:
     """Payable counts open batches and what is held; a debt takes off it and is of no age."""
     result = _held(case).line("payout", gross=50, batch_id="B4", settled_on="2026-11-17", **ALONE)
     result.line("adjustment", gross=450, batch_id="B4", settled_on="2026-11-17", **ALONE)
-    assert result.run().gateway_holds.holdings == (
+    assert result.proven().gateway_holds.holdings == (
         Holding(
             *("M", "1", "EUR"),
             payable=HeldPart(500 + 100, "2026-11-17"),
@@ -241,7 +242,7 @@ def test_payable_held_back_and_reserve_have_their_oldest_day(case: Any) -> None:
 def test_page_one_ties_to_the_total_that_proves_it(case: Any, what: str) -> None:
     """What is shown is the right side of T18."""
     case.ruled(settlement={"EUR": {"opening_payable": 70, "opening_reserve": 150}})
-    result = _held(case).run()
+    result = _held(case).proven()
     (total,) = [each for each in result.control_totals if each.name.startswith(f"{what}:")]
     part = getattr(result.gateway_holds.holdings[0], what)
     assert part.amount == total.right != 0

@@ -29,10 +29,10 @@ from recon.matching.frames.sources import (
 )
 from recon.model.money import parse_signed_minor_units
 from recon.model.words import BreakCode, Flag
-from recon.proof.engine import reconcile
 from recon.sandbox import DEMO_BUSINESS_DATE, SandboxOptions, serving
 from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER, STRANGERS, bank_month
 from recon.sandbox.world.records import SettlementLine
+from tests.proving import reconcile_proven
 from tests.recon.matching.bank.cases import booked
 
 pytestmark = pytest.mark.xdist_group("statements of banks")
@@ -93,7 +93,7 @@ def judged(files: Mapping[str, str], bank: BankSource) -> Reconciliation:
         settlement=frame_of(lines, columns=SETTLEMENT_COLUMNS),
         bank=bank,
     )
-    return reconcile(sources, rules=RULES, as_of=AS_OF)
+    return reconcile_proven(sources, rules=RULES, as_of=AS_OF)
 
 
 def statements(files: Mapping[str, str], form: str) -> BankSource:
