@@ -293,15 +293,28 @@ every AS (
 ),
 keyed AS (
     SELECT *, CASE source WHEN 'payouts' THEN 'payout' ELSE source END || ':' || currency AS balance_key,
-        balance_key || CASE WHEN name = '' THEN '' ELSE ':' || name END AS own_key
+        balance_key || CASE WHEN name = '' THEN '' ELSE ':' || name END AS own_key,
+        CASE source WHEN 'payouts' THEN 'payout' ELSE source END || ':' || currency || ':before_books' AS before_key
     FROM every
+),
+groups AS (
+    SELECT merchant_id, account_id, source, set_key, sum(items) AS items FROM judged WHERE set_kind = 'group' GROUP BY ALL
+),
+-- As many as the result takes for settled before the books begin: those without a group, then the oldest.
+aged AS (
+    SELECT k.*, g.set_key IS NOT NULL AS has_group,
+        row_number() OVER (PARTITION BY k.source, k.merchant_id, k.account_id, k.currency ORDER BY has_group, k.settled_on)
+            <= coalesce(b.items, 0) AS is_before
+    FROM keyed k
+    LEFT JOIN (SELECT DISTINCT merchant_id, account_id, set_key FROM groups) g
+        ON g.merchant_id = k.merchant_id AND g.account_id = k.account_id AND g.set_key = k.own_key
+    LEFT JOIN groups b
+        ON b.merchant_id = k.merchant_id AND b.account_id = k.account_id AND b.source = k.source AND b.set_key = k.before_key
 )
-SELECT k.source, k.merchant_id, k.account_id, '' AS order_no, '' AS transaction_id, '' AS reference_no,
-    CASE WHEN k.source <> 'payouts' OR g.set_key IS NOT NULL THEN k.own_key ELSE k.balance_key END AS entry_id,
-    k.currency, k.moved AS net
-FROM keyed k
-LEFT JOIN (SELECT DISTINCT merchant_id, account_id, set_key FROM judged WHERE set_kind = 'group') g
-    ON g.merchant_id = k.merchant_id AND g.account_id = k.account_id AND g.set_key = k.own_key;
+SELECT source, merchant_id, account_id, '' AS order_no, '' AS transaction_id, '' AS reference_no,
+    CASE WHEN is_before THEN before_key WHEN source <> 'payouts' OR has_group THEN own_key ELSE balance_key END AS entry_id,
+    currency, moved AS net
+FROM aged;
 
 -- What lines and entries of each kind differ by, and what the result says of their groups.
 CREATE OR REPLACE TEMP TABLE group_sides AS
