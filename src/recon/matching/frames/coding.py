@@ -57,14 +57,6 @@ def coded(columns: "Sequence[pd.Series[str]]") -> Coded:
     return Coded(tuple(coded_of.get(spot, nothing) for spot in spots), numbered.chunk(0).dictionary)
 
 
-def in_one_place(left: "pd.Series[str]", right: "pd.Series[str]") -> bool:
-    """Whether the texts of two columns are the same ones, held once."""
-    # Both at once: what is made for one is not gone, and its place not another's, when one looks.
-    chunks = [pieces(column) for column in (left, right)]
-    spots = [[*map(_spot, part)] for part in chunks]
-    return spots[0] == spots[1]
-
-
 def _spot(text: pa.Array) -> tuple[int, ...]:
     """Where texts lie: two arrays of one place say the same."""
     held = (0 if buffer is None else buffer.address for buffer in text.buffers())
