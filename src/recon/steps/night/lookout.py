@@ -149,21 +149,21 @@ class Watched:
     @property
     def troubles(self) -> tuple[str, ...]:
         """What somebody must see to before the morning, each in a sentence; () for nothing."""
-        newest, end, told, held = self.newest, self.end, [], [*self.unproven]
+        newest, end, sentences, held = self.newest, self.end, [], [*self.unproven]
         if newest and end and end.kind.exit_code >= UNFINISHED_EXIT_CODE:
-            told.append(
+            sentences.append(
                 f"The night of {newest.business_date} ended {end.kind}. {end.sentence}".rstrip()
             )
             if end.kind is End.NOT_PROVEN:
                 held = [day for day in held if day != newest.business_date]
         if newest and self.stands_still:
-            told.append(f"The night of {newest.business_date} {self.stands_still}.")
+            sentences.append(f"The night of {newest.business_date} {self.stands_still}.")
         if self.missed:
-            told.append(missed_in_words(self))
+            sentences.append(missed_in_words(self))
         if held:
             days = ", ".join(map(str, held))
-            told.append(f"The night of {days} is NOT PROVEN and holds refunds and payouts.")
-        return tuple(told)
+            sentences.append(f"The night of {days} is NOT PROVEN and holds refunds and payouts.")
+        return tuple(sentences)
 
 
 def watched(environment: Environment) -> tuple[Watched, ...]:
