@@ -24,12 +24,12 @@ from tests.recon.steps.conftest import (
     Play,
     begun,
     begun_once,
+    capture,
     database_url,
     merchant,
     plain_workbooks,
     profile,
 )
-from tests.recon.steps.night.test_sealed_settle import capture
 from tests.recon.steps.people.test_sign_off import PEOPLE
 
 __all__ = ["begun", "begun_once", "database_url", "merchant", "profile"]

@@ -20,6 +20,7 @@ import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy import Executable, create_engine, make_url, text
 
+from recon.archive.storage import LocalStorage
 from recon.config.settings import load_tables
 from recon.matching.breaks.result import Reconciliation
 from recon.model.figures import NightFigures
@@ -28,6 +29,7 @@ from recon.model.uptime import Uptime
 from recon.model.words import Verdict
 from recon.sandbox import RunningSandbox, SandboxOptions, serving
 from recon.sandbox.options import Profile
+from recon.steps.care.verify import Reading, Verification, verify, verify_night
 from recon.steps.ground.environment import Environment, environment_of
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.night import whole_night as night
@@ -204,6 +206,12 @@ class Merchant:
             writer.writeheader()
             writer.writerows(rows)
         return path
+
+    def configure(self, file: str, text: str, *, instead_of: str = "") -> None:
+        """Lines more in a file of the configuration, or in place of what stands there."""
+        path = self.folder / "config" / file
+        known = path.read_text() if path.exists() else ""
+        path.write_text(known.replace(instead_of, text, 1) if instead_of else known + text)
 
     @staticmethod
     def order(payment: Payment, **changed: str) -> dict[str, str]:
@@ -500,3 +508,41 @@ def paying_merchant(sealing_merchant: Any) -> Any:
     (sealing_merchant.folder / "config" / "approvers.toml").write_text(people)
     sealing_merchant.variables |= {f"CODE_{name}": secret for name, secret in SECRETS.items()}
     return sealing_merchant
+
+
+def archive_of(merchant: Merchant) -> LocalStorage:
+    """The archive of a merchant's nights."""
+    beside = Path(merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")).parent
+    is_file = merchant.variables["RECON_DATABASE_URL"].startswith("sqlite:")
+    return LocalStorage((beside if is_file else merchant.folder / "reports") / "archive")
+
+
+def capture(merchant: Merchant) -> None:
+    """One order that asks for its capture."""
+    payment = merchant.payments("authorised")[0]
+    asked = {"action": "capture", "action_amount": payment.amount, "request_id": "R1"}
+    merchant.drop("orders.csv", merchant.order(payment, **asked))
+
+
+def checked(
+    merchant: Merchant,
+    name: str = "",
+    *,
+    workbook: Path | None = None,
+    reading: Reading | None = None,
+) -> Verification:
+    """`recon verify`, of all, of one night, or of one workbook."""
+    with merchant.environment() as environment:
+        if name:
+            return verify_night(environment, name=name)
+        return verify(environment, reading=reading or UNREAD, workbook=workbook)
+
+
+UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
+"""The workbooks of these nights are no workbooks."""
+
+
+def run_folder(merchant: Merchant) -> Path:
+    """Of the newest run."""
+    root = Path(archive_of(merchant).shown)
+    return max(root.glob("nights/*/*/*/*"), key=lambda path: path.stat().st_mtime_ns)

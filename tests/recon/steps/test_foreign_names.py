@@ -3,22 +3,53 @@
 import csv
 import json
 import os
+import shutil
 import sqlite3
+import threading
+import time
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from openpyxl import load_workbook
 
-from recon.model.words import Verdict
+from recon import cli
+from recon.instructions.planning import TWO_PEOPLE
+from recon.model.errors import HistoryBrokenError
+from recon.model.nights import Mode, NightRequest
+from recon.model.words import End, Verdict
+from recon.notifications.receiver import Receiver
+from recon.sandbox import SandboxOptions
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
+from recon.steps.compare.rebuild import rebuild_night
+from recon.steps.files.ingest import ingest
 from recon.steps.files.words_on_files import dismiss, files_of
+from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import speaker
+from recon.steps.ground.kept_answers import order_numbers
+from recon.steps.ground.night_end import NightEnd, end_of
+from recon.steps.ground.night_folder import storages_of
+from recon.steps.night import query
+from recon.steps.night import query as asking
+from recon.steps.night import whole_night as night
+from recon.steps.people import people
 from recon.store.database import outside_heads
+from recon.store.database.history import Head
+from recon.store.database.outside_heads import HeadFile
+from recon.store.nights import order_rows, runs
+from recon.store.nights.facts_rows import EVER
+from recon.store.nights.stored_orders import StoredOrders
 from reports.handed import workbooks
+from tests.recon.notifications.told import PAYMENT, form
 from tests.recon.resting import resting
-
-from .conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant, opened
+from tests.recon.steps.files.test_settlement_files import booked, declare, line, place, send
+from tests.recon.store.database.test_history import newest_note
 
 CARD = "4929-7801-6452-3877"
 PLAIN_CARD = CARD.replace("-", "")
@@ -154,3 +185,410 @@ def test_a_night_of_a_worker_leaves_nothing_to_strangers(merchant: Merchant) -> 
     assert len(made) > 2
     assert [path.name for path in made if path.stat().st_mode & 0o007] == []
     assert {path.name for path in made if path.stat().st_mode & 0o020} == {outside_heads.FILE_NAME}
+
+
+ACCOUNTS = ("100042001", "100042002")
+LOOKED_FOR_SECONDS = 0.2
+"""Long enough for the other account to look, too, if nothing holds it back."""
+
+
+@pytest.mark.postgresql
+def test_of_an_inbox_that_two_accounts_read_at_once_each_order_stands_once(
+    merchant: Any, migrated_postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Orders of both accounts in one file, which each of them reads."""
+    _declare_both(merchant)
+    paid = merchant.payments("captured")[:20]
+    rows = [merchant.order(one, account_id=ACCOUNTS[n % 2]) for n, one in enumerate(paid)]
+    merchant.drop("orders.csv", *rows)
+    real = order_rows.known_file
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        time.sleep(LOOKED_FOR_SECONDS)
+        return found
+
+    monkeypatch.setattr(order_rows, "known_file", slowly)
+    threads = [
+        threading.Thread(target=_ingest, args=(merchant, migrated_postgresql_url, account))
+        for account in ACCOUNTS
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with (
+        merchant.environment(RECON_DATABASE_URL=migrated_postgresql_url) as environment,
+        environment.store.reading() as connection,
+    ):
+        storages = storages_of(environment)
+        orders = [
+            number
+            for account in ACCOUNTS
+            for of_account in [runs.get(connection, f"run-{account}")]
+            for column in StoredOrders(connection, of_account, storages).numbers(spans=EVER)
+            for number in column.to_pylist()
+        ]
+    assert sorted(orders) == sorted(one.order_no for one in paid)
+
+
+def _ingest(merchant: Any, url: str, account: str) -> None:
+    with merchant.environment(RECON_DATABASE_URL=url, seed=int(account)) as environment:
+        request = NightRequest("100042", account, date(2026, 11, 20), Mode.LIVE)
+        now = merchant.clock()
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id=f"run-{account}", as_of=now, now=now)
+        ingest(f"run-{account}", environment=environment)
+
+
+def _declare_both(merchant: Any) -> None:
+    declared = merchant.folder / "config" / "merchants.toml"
+    told = declared.read_text()
+    declared.write_text(told + "\n" + told.replace(ACCOUNTS[0], ACCOUNTS[1]))
+
+
+KEY = "a key of real money"
+
+
+@pytest.fixture
+def real(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Its merchant, with a limit for euros alone, and a file that asks for two captures."""
+    options = SandboxOptions(orders=300, sign_key=KEY)
+    with opened(tmp_path, options=options, database_url=database_url) as merchant:
+        merchant.variables["RECON_SIGN_KEY"] = KEY
+        place = {"RECON_MERCHANT": MERCHANT, "RECON_ACCOUNT": ACCOUNT}
+        for name, value in (merchant.variables | place).items():
+            monkeypatch.setenv(name, value)
+        (tmp_path / "config" / "limits.toml").write_text("[limits.EUR]\nnight = 1000000\n")
+        wanted = {one.currency: one for one in merchant.payments("authorised")}
+        rows = [merchant.order(wanted[code], action="capture") for code in ("EUR", "GBP")]
+        merchant.drop("orders.csv", *rows)
+        yield merchant
+
+
+def test_real_money_moves_only_live_and_within_a_limit(
+    real: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a word each command is a dry run and says so; live, what has no limit waits."""
+    part = ["nightly", "--business-date", BUSINESS_DATE, "--only"]
+    assert cli.main([*part, "ingest"]) == 0
+    assert [cli.main([*part, only]) for only in ("settle", "payouts")] == [0, 0]
+    dry = capsys.readouterr()
+    assert dry.out.count("A dry run, for the gateway is not the sandbox") == 2
+    assert "would send" in dry.err
+    assert real.effects() == []
+
+    assert cli.main([*part, "settle", "--live"]) == 0
+
+    assert [(one["operation"], one["currency"]) for one in real.effects()] == [("capture", "EUR")]
+    with real.environment() as environment, environment.store.reading() as connection:
+        holds = connection.exec_driver_sql("SELECT hold FROM instruction WHERE state = 'planned'")
+        assert [*holds.scalars()] == [f"{TWO_PEOPLE}: limits.toml sets no limit for GBP"]
+
+
+def test_real_money_asked_for_by_hand_waits_for_another_person(
+    real: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody plays with it under any name; who is declared asks, and somebody else approves."""
+    payment = next(one for one in real.payments("captured") if one.currency == "EUR")
+    refund = [
+        "gateway",
+        "move",
+        "refund",
+        payment.order_no,
+        "--amount",
+        payment.amount,
+        "--as",
+        "anna",
+    ]
+    assert cli.main(refund) == 2
+    (real.folder / "config" / "approvers.toml").write_text('[approvers.anna]\nname = "Anna Berg"\n')
+
+    assert cli.main(refund) == 3
+    assert "another person approves it" in capsys.readouterr().out
+    assert real.effects() == []
+
+
+UNREACHABLE = '{ url = "postgresql+psycopg://books@127.0.0.1:9/books", query = "select 1" }'
+
+
+def _instruct(merchant: Any) -> None:
+    """Two captures, a cancel and a refund."""
+    open_ones, paid = merchant.payments("authorised"), merchant.payments("captured")
+    euro = next(one for one in paid if one.currency == "EUR")
+    merchant.drop(
+        "orders.csv",
+        *(merchant.order(one, status="paid", action="capture") for one in open_ones[:2]),
+        merchant.order(open_ones[2], status="cancelled", action="cancel"),
+        merchant.order(euro, status="refunded", action="refund"),
+    )
+
+
+def _moved(merchant: Any) -> list[str]:
+    return sorted(row["operation"] for row in merchant.effects())
+
+
+def _end(merchant: Any) -> NightEnd:
+    with merchant.environment() as environment:
+        with environment.store.reading() as connection:
+            night = runs.of_night(connection, merchant.request)
+        assert night is not None
+        return end_of(night, environment=environment)
+
+
+def test_books_of_a_database_that_nobody_reaches_stop_no_capture(merchant: Any) -> None:
+    """The night sends what lapses, keeps what gives money back, and names the books it lacks."""
+    _instruct(merchant)
+    declared = merchant.folder / "config" / "merchants.toml"
+    lines = [one for one in declared.read_text().splitlines() if not one.startswith("ledger")]
+    declared.write_text("\n".join([*lines, f"ledger = {UNREACHABLE}"]))
+    verdict = merchant.night()
+    end = _end(merchant)
+
+    assert _moved(merchant) == ["cancel", "capture", "capture"]
+    assert (verdict, end.kind) == (Verdict.INCOMPLETE, End.INCOMPLETE)
+    assert end.sentence.startswith("Missing: ledger ")
+    assert merchant.instruction_states() == {"approved": 1, "confirmed": 3}
+    settled = next(step.sentence for step in merchant.told if step.step == "settle")
+    assert "refunds and payouts wait until it is" in settled
+
+
+def test_an_order_that_only_a_notification_named_is_asked_for(merchant: Any) -> None:
+    """A payment that no order file has is found by what the gateway told of it."""
+    payment = next(item for item in merchant.payments("captured") if item.currency == "EUR")
+    message = {
+        **PAYMENT,
+        "order_no": payment.order_no,
+        "transaction_id": payment.transaction_id,
+        "amount": payment.amount,
+    }
+    with merchant.environment() as environment:
+        receiver = Receiver(environment.settings, store=environment.store, clock=merchant.clock)
+        place = {"merchant_id": "100042", "account_id": "100042001"}
+        assert receiver.receive(form(message), **place).text == "success"
+
+    merchant.drop("orders.csv", merchant.order(merchant.payments("authorised")[0]))
+    merchant.move_money()
+
+    (asked,) = (summary for summary in merchant.told if summary.step == "query")
+    assert asked.figures["found"] == 2
+
+
+def test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant: Any) -> None:
+    """It is asked about before its instruction is judged, so that the first night sends it."""
+    one = next(item for item in merchant.payments("authorised") if item.currency == "EUR")
+    header = "merchant_id,account_id,kind,request_id,order_no,transaction_id,currency,amount"
+    row = f"100042,100042001,capture,R-1,{one.order_no},{one.transaction_id},EUR,{one.amount}"
+    (merchant.inbox / "instructions-1.csv").write_text(f"{header}\n{row}\n")
+    merchant.night()
+    told = {summary.step: summary for summary in merchant.told}
+
+    assert told["query"].figures["found"] == 1
+    assert [row["operation"] for row in merchant.effects()] == ["capture"]
+
+
+def test_a_payment_of_an_instruction_that_has_ended_is_asked_about_again(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No order file names it and no break keeps it: what the gateway shows of it later is seen."""
+    test_a_payment_that_only_an_instruction_file_names_is_asked_for(merchant)
+    merchant.wait(hours=24)
+    monkeypatch.setattr(query.KeptResult, "orders_left_open", lambda _: ())
+    monkeypatch.setattr(query.ShownAnswers, "failed_keys", lambda _: ())
+    merchant.move_money(date="2026-11-21")
+    (asked,) = (summary for summary in merchant.told if summary.step == "query")
+
+    assert asked.figures["found"] == 1
+
+
+def test_an_order_that_was_not_asked_about_is_not_called_unanswered(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Why an instruction waits is true: nobody asked, where nobody asked."""
+    one = next(item for item in merchant.payments("authorised") if item.currency == "EUR")
+    merchant.drop("orders.csv", merchant.order(one, status="paid", action="capture"))
+    monkeypatch.setattr(asking, "orders_in_question", lambda *_, **__: order_numbers([()]))
+    merchant.night()
+    with merchant.environment() as environment:
+        ((_, (waiting, *_)),) = people.status(environment)
+
+    assert "The gateway was not asked about this order tonight" in waiting.next_step
+    assert "no usable answer" not in waiting.next_step
+
+
+CONTRACT = """
+rounding = "half_up"
+[[lines]]
+name = "visa"
+from = 2026-01-01
+type = "capture"
+currency = "EUR"
+brand = "visa"
+basis_points = 100
+"""
+
+
+@pytest.fixture
+def settling(merchant: Any) -> Any:
+    """A merchant with a contract, whose gateway sends settlement files."""
+    place(merchant).mkdir()
+    declare(merchant)
+    (merchant.folder / "config" / "fees.toml").write_text(CONTRACT)
+    return merchant
+
+
+def _pay_out(*lines: dict[str, str]) -> dict[str, str]:
+    """The row that pays a batch out, with the sums of its lines."""
+    sums = {
+        name: str(sum(Decimal(each[name]) for each in lines)) for name in ("gross", "fee", "net")
+    }
+    kept = {"entry_type": "payout", "order_no": "", "transaction_id": "", "brand": ""}
+    return {**lines[0], **kept, **sums}
+
+
+def _adds_up(merchant: Any, day: str) -> list[tuple[Any, ...]]:
+    """Outside of the contract, and whether the sums of the sheet add up, by currency."""
+    (path,) = merchant.folder.joinpath("reports").glob(f"reconciliation-*{day}*.xlsx")
+    sheet = load_workbook(path, data_only=True)["Fees"]
+    rows = [[cell.value for cell in row] for row in sheet.iter_rows()]
+    return [(row[0], float(row[2]), row[4]) for row in rows if row[4] in {"OK", "CHECK"}]
+
+
+def _variances(merchant: Any) -> list[str]:
+    breaks = merchant.result().breaks
+    return breaks[breaks["code"].eq("FEE_VARIANCE")]["order_no"].tolist()
+
+
+MONTHLY = """
+rounding = "half_up"
+volumes_from = 2026-11-01
+[[lines]]
+name = "all"
+from = 2026-01-01
+type = "capture"
+currency = "EUR"
+tiers = [{ up_to_lines = 1, basis_points = 100 }, { basis_points = 50 }]
+tiers_by = "month"
+"""
+
+
+def _at(payment: Any, *, day: int, basis_points: int) -> dict[str, str]:
+    gross = Decimal(payment.amount)
+    fee = (gross * basis_points / 10_000).quantize(Decimal("0.01"), rounding="ROUND_HALF_UP")
+    told = {"fee": str(fee), "net": str(gross - fee), "settled_on": f"2026-11-{day}"}
+    return line(payment, **told, batch_id=f"S{day}")
+
+
+def _expected(merchant: Any, business_date: str) -> Any:
+    """The months of the sheet of a night, made again from its folder."""
+    with merchant.environment() as environment:
+        return rebuild_night(business_date, out=None, environment=environment)
+
+
+def test_a_late_line_prices_later_days_anew_and_leaves_earlier_nights_as_they_were(
+    settling: Any,
+) -> None:
+    """One line of the 18th came late: the 20th is in the next tier, and the sheet says by what."""
+    (settling.folder / "config" / "fees.toml").write_text(MONTHLY)
+    first, second, late = booked(settling, 3)
+    lines = [_at(first, day=19, basis_points=100), _at(second, day=20, basis_points=50)]
+    for name, each in zip(("S1.csv", "S2.csv"), lines, strict=True):
+        send(settling, name, each, _pay_out(each))
+    settling.night(workbooks=workbooks())
+    assert _variances(settling) == [second.order_no]
+
+    send(settling, "S3.csv", _at(late, day=18, basis_points=100))
+    settling.wait(hours=24)
+    settling.night(date="2026-11-21", workbooks=workbooks())
+
+    assert _variances(settling) == []
+    moved = settling.result().movements
+    assert moved.loc[moved["order_no"] == second.order_no, "movement"].tolist() == ["resolved"]
+    (path,) = settling.folder.joinpath("reports").glob("reconciliation-*2026-11-21*.xlsx")
+    rows = [[cell.value for cell in row] for row in load_workbook(path)["Fees"].iter_rows()]
+    (month,) = [row for row in rows if row[:2] == ["all", "2026-11"]]
+    assert month[4] == "50.00 bp"
+    assert [month[6], month[8], month[10]] == [3, 1, 1]
+    assert _adds_up(settling, "2026-11-21") == [("EUR", 0.0, "OK")]
+    for day in ("2026-11-20", "2026-11-21"):
+        assert _expected(settling, day).same
+
+
+def copied(merchant: Any) -> Any:
+    """The same merchant on a copy of its database; inbox, reports and gateway are shared."""
+    path = merchant.sqlite_path
+    other = path.with_name("copy.sqlite")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    shutil.copy(path, other)
+    url = f"sqlite:///{other}"
+    variables = {**merchant.variables, "RECON_DATABASE_URL": url}
+    return replace(merchant, variables=variables, told=[], chance="copy")
+
+
+def night_with(merchant: Any, environment: Environment) -> None:
+    """A live night in an environment of the test's own."""
+    night.run(
+        merchant.request,
+        environment=environment,
+        workbooks=merchant.workbooks(),
+        progress=merchant.told.append,
+    )
+
+
+def refunded(merchant: Any) -> tuple[Any, list[Any]]:
+    """A copy of the merchant's database, and six refunds that wait in the shared inbox."""
+    paid = [each for each in merchant.payments("captured") if each.currency == "EUR"][:6]
+    merchant.drop("orders.csv", *[merchant.order(each) for each in paid])
+    merchant.night()
+    other = copied(merchant)
+    refunds = [merchant.order(each, status="refunded", action="refund") for each in paid]
+    merchant.drop("refunds.csv", *refunds)
+    return other, paid
+
+
+def test_a_copy_sends_nothing_once_a_night_has_sealed_what_it_read(merchant: Any) -> None:
+    """The seal is noted beside the databases before the first claim: the copy sees it and stops."""
+    other, paid = refunded(merchant)
+    played: list[str] = []
+
+    def crash_point(at: str) -> None:
+        if at == "before claim" and not played:
+            played.append(at)
+            meanwhile = threading.Thread(target=other.night)
+            meanwhile.start()
+            meanwhile.join()
+
+    with merchant.environment() as environment:
+        night_with(merchant, replace(environment, crash_point=crash_point))
+
+    assert len(merchant.effects()) == len(paid)
+    assert merchant.instruction_states() == {"confirmed": len(paid)}
+    sentences = " ".join(summary.sentence for summary in other.told)
+    assert "a copy beside the one that works" in sentences
+    assert "0 sent in 0 batches" in sentences
+
+
+def test_a_night_that_sees_a_foreign_link_after_its_claim_releases_the_batch(merchant: Any) -> None:
+    """Nothing of the batch leaves, nothing more is sent, and a sentence says why."""
+    _, paid = refunded(merchant)
+    played: list[str] = []
+
+    def crash_point(at: str) -> None:
+        if at == "before claim" and not played:
+            played.append(at)
+            side = HeadFile(merchant.folder / "reports")
+            known = newest_note(side)
+            assert known is not None
+            foreign = Head(known.head.sequence + 9, "f" * 64)
+            side.note(lambda: foreign, of="run of a copy", at=datetime.now(UTC))
+
+    with merchant.environment() as environment, pytest.raises(HistoryBrokenError) as ended:
+        night_with(merchant, replace(environment, crash_point=crash_point))
+
+    assert played
+    assert merchant.effects() == []
+    assert merchant.instruction_states() == {"approved": len(paid)}
+    assert "a copy beside the one that works" in str(ended.value)
+    assert "sends nothing more" in str(ended.value)

@@ -67,8 +67,7 @@ def test_the_second_waits_for_people_who_see_the_first(merchant: Any) -> None:
 
 
 def _declare_unique(merchant: Any) -> None:
-    with (merchant.folder / "config" / "merchants.toml").open("a") as merchants:
-        merchants.write('instructions = { ids = "unique" }\n')
+    merchant.configure("merchants.toml", 'instructions = { ids = "unique" }\n')
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,43 @@
 """The index over all accounts of a night."""
 
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from openpyxl import load_workbook
 
+from recon.config.rules import Rules
+from recon.config.settings import Settings
+from recon.model.business_date import BusinessMonth
 from recon.model.errors import OutputError
+from recon.model.figures import NightFigures
+from recon.model.nights import Mode
+from recon.model.resolutions import BreakAnswer, KeptAnswer
+from recon.model.words import ControlTotal, Verdict
+from recon.steps.care.evidence import CopiedFolder, EvidenceIndex, NightOfEvidence, Span
+from recon.steps.compare.rules_change import Change, ChangedRule
+from recon.steps.compare.what_if import JudgedAgain, NeverRaised, WhatIf
+from recon.steps.month.close import NOT_PROVEN
+from recon.steps.month.statement import MonthFigure
 from recon.steps.night.lookout import IndexLine
 from recon.steps.people.sign_off import Night
+from recon.store.database.history import Head
+from recon.store.nights.runs import LetGo, Run
 from recon.store.nights.sign_off_rows import Signature
+from reports.reading import what_if_workbook
+from reports.reading.evidence_workbook import evidence_index
 from reports.reading.index_workbook import write_index
+from reports.reading.months_index import AccountMonth, index_of_months, write_months_index
+from reports.reading.signed_copy import PAGES, write_signed_copy
+from reports.reading.what_if_workbook import write_what_if
+from tests.reports.drawn_sheets import list_on, words_on
 
 DAY = date(2026, 11, 20)
 
@@ -26,15 +52,14 @@ def lines(folder: Path) -> list[IndexLine]:
     return [IndexLine(ran, 7, 2, 3), IndexLine(missing, None, None, None)]
 
 
-def rows_of(path: Path) -> list[list[Any]]:
-    """The lines of the list."""
-    sheet = load_workbook(path)["Nights"]
-    return [[cell.value for cell in row] for row in sheet.iter_rows(min_row=5)]
+def values(path: Path, name: str, *, first: int = 5) -> list[list[Any]]:
+    """The rows of one sheet, from a row on."""
+    return [[*row] for row in load_workbook(path)[name].iter_rows(min_row=first, values_only=True)]
 
 
 def test_every_account_has_its_line(tmp_path: Path) -> None:
     """What ran with its counts, what never ran as missing and without a count."""
-    ran, missing = rows_of(write_index(lines(tmp_path), day=DAY, folder=tmp_path))
+    ran, missing = values(write_index(lines(tmp_path), day=DAY, folder=tmp_path), "Nights")
 
     assert ran[:7] == ["1", "11", "BREAKS OPEN", 7, 2, 3, "Dan Orr (reviewer)"]
     assert missing[2:7] == ["missing", None, None, None, "not signed"]
@@ -71,3 +96,295 @@ def test_the_footer_says_what_the_index_is(tmp_path: Path) -> None:
     sheet = load_workbook(write_index(lines(tmp_path), day=DAY, folder=tmp_path))["Nights"]
 
     assert sheet.oddFooter.left.text.endswith("All accounts, night of 2026-11-20")
+
+
+NOVEMBER = BusinessMonth.named("2026-11")
+FIRST = AccountMonth(
+    ("M", "1"),
+    "CLOSED",
+    [
+        MonthFigure("EUR", "gateway", "opening", "not_settled", 1, 1_000),
+        MonthFigure("EUR", "gateway", "moved", "capture", 2, 700),
+        MonthFigure("EUR", "gateway", "moved", "pay_out", 1, -500),
+        MonthFigure("EUR", "gateway", "closing", "not_settled", 1, 1_200),
+        MonthFigure("EUR", "reserve", "moved", "reserve", 1, 90),
+        MonthFigure("EUR", "outside", "moved", "capture", 1, 80),
+        MonthFigure("EUR", "transit", "closing", "in_transit", 1, 500),
+        MonthFigure("EUR", "books", "opening", "open", 1, -30),
+        MonthFigure("EUR", "books", "moved", "capture", 2, 600),
+        MonthFigure("EUR", "books", "closing", "open", 1, 370),
+        MonthFigure("JPY", "gateway", "opening", "not_settled", 1, 40),
+        MonthFigure("JPY", "gateway", "closing", "not_settled", 1, 40),
+    ],
+    has_books=True,
+    workbook=Path("a 1/statement#1.xlsx"),
+)
+SECOND = AccountMonth(
+    ("M", "2"),
+    NOT_PROVEN,
+    [
+        MonthFigure("EUR", "gateway", "moved", "capture", 1, 300),
+        MonthFigure("EUR", "gateway", "closing", "not_settled", 1, 290),
+        MonthFigure("EUR", "books", "moved", "capture", 1, 300),
+    ],
+    has_books=True,
+    workbook=Path("second.xlsx"),
+)
+WITHOUT_BOOKS = AccountMonth(("M", "3"), "PROVEN", SECOND.figures[:2], False, Path("x.xlsx"))
+OTHER = AccountMonth(("N", "1"), "PROVEN", [], False, Path("x.xlsx"))
+
+
+def written(tmp_path: Path, *accounts: AccountMonth) -> Path:
+    """The page of some accounts, beside the folder of one of them."""
+    at = [replace(each, workbook=tmp_path / each.workbook) for each in accounts]
+    return write_months_index(at, month=NOVEMBER, clearing="1360", folder=tmp_path)
+
+
+def test_a_clearing_account_stands_at_the_sum_of_its_accounts(tmp_path: Path) -> None:
+    """By currency, of what the gateway owes and of what the books' entries come to."""
+    path = written(tmp_path, FIRST, SECOND)
+    rows = values(path, "Accounts", first=7)
+
+    assert path.name == "months-M-2026-11.xlsx"
+    assert rows[0][:9] == ["1", "CLOSED", "EUR", 10, 2, 12, "OK", 15.7, 3.7]
+    assert rows[1][:9] == ["2", "NOT PROVEN", "EUR", 0, 3, 2.9, "CHECK", 3, 0.1]
+    assert rows[2][:9] == ["Sum EUR", None, "EUR", 10, 5, 14.9, None, 18.7, 3.8]
+    assert rows[5][:9] == ["1", "CLOSED", "JPY", 40, 0, 40, "OK", 40, 0]
+
+
+def test_where_the_books_of_an_account_were_not_compared_nobody_knows_their_sum(
+    tmp_path: Path,
+) -> None:
+    """A sum over some of them would be taken for the account's balance."""
+    rows = values(written(tmp_path, FIRST, WITHOUT_BOOKS), "Accounts", first=7)
+
+    assert rows[1][7:9] == [None, None]
+    assert rows[2][5] == 14.9
+    assert rows[2][7:9] == [None, None]
+
+
+def test_a_month_leads_to_its_workbook(tmp_path: Path) -> None:
+    """Relative to the page."""
+    sheet = load_workbook(written(tmp_path, FIRST, SECOND))["Accounts"]
+
+    assert sheet["J7"].hyperlink.target == "a%201/statement%231.xlsx"
+    assert sheet["J8"].hyperlink.target == "second.xlsx"
+
+
+def test_a_folder_of_months_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """With what was kept and what to do."""
+    with pytest.raises(OutputError, match="own workbooks are kept: name a folder"):
+        write_months_index([FIRST, SECOND], month=NOVEMBER, clearing="", folder=tmp_path / "gone")
+
+
+def test_accounts_of_two_merchants_share_no_clearing_account(tmp_path: Path) -> None:
+    """A merchant with one account needs no page: its one workbook is it."""
+    settings = Settings.model_construct(rules=Rules())
+    every = [OTHER, SECOND, WITHOUT_BOOKS]
+
+    said = index_of_months(every, month=NOVEMBER, out=tmp_path, settings=settings)
+
+    assert said == [f"All accounts of M: {tmp_path}/months-M-2026-11.xlsx"]
+
+
+NOW = datetime(2026, 11, 21, 2, tzinfo=UTC)
+FOLDER = "nights/1/2/2026-11-20/r"
+RUN = Run(
+    *("r", "1", "2", date(2026, 11, 20), Mode.LIVE, "finished", "report", "somebody", NOW, NOW),
+    *("RECONCILED", "w.xlsx", ""),
+)
+TOTAL = ControlTotal("T4", "orders matched", "1", "2", "EUR", "amount", 1234, 1234)
+GONE = LetGo("r", "1", "2", date(2026, 11, 20), "Otto", NOW, 3, 99, "ab")
+
+
+def test_each_run_has_a_row_with_its_money_fault_and_a_link_that_moves_with_the_folder() -> None:
+    """Amounts have the decimals of their currency; the workbook's link is relative."""
+    copy = CopiedFolder(FOLDER, {"inputs": "cd"}, ("a file is gone",))
+    workbook = f"{FOLDER}/proof/workbook.xlsx"
+    night = NightOfEvidence(
+        RUN,
+        is_newest=True,
+        rules_digest="ef",
+        signed="Anna",
+        totals=[TOTAL],
+        copy=copy,
+        workbook=workbook,
+    )
+    day = date(2026, 11, 20)
+    index = EvidenceIndex(Span(day, day, [("1", "2")]), [night], [], [GONE], [], [], Head(7, "aa"))
+
+    book = openpyxl.load_workbook(io.BytesIO(evidence_index(index)))
+
+    cells = [cell.value for cell in book["Nights"][5]]
+    assert (cells[0], cells[5], cells[6]) == (
+        datetime(2026, 11, 20),  # noqa: DTZ001 - a date as a sheet has it
+        "RECONCILED",
+        "orders matched 12.34 EUR",
+    )
+    assert (cells[7], cells[8], cells[10], cells[14]) == (1, 1, "a file is gone", "inputs cd")
+    assert book["Nights"].cell(row=5, column=12).hyperlink.target == workbook
+    assert [cell.value for cell in book["Let go"][5]][3:6] == ["Otto", 3, 99]
+    assert book["Closes"]["A5"].value == "None."
+
+
+AT = datetime(2026, 11, 23, 8, tzinfo=UTC)
+WINDOW = ChangedRule("window.orders_days", "30", "60")
+RULES = (ChangedRule("tolerance.EUR.absolute_minor_units", "not set", "7"), WINDOW)
+NIGHT = datetime(2026, 11, 20)  # noqa: DTZ001 - a date as a sheet has it
+
+
+def found(*changes: Change) -> WhatIf:
+    """One night with these changes."""
+    verdicts = (Verdict.BREAKS_OPEN, Verdict.RECONCILED)
+    night = JudgedAgain(
+        "r1",
+        NIGHT.date(),
+        *verdicts,
+        3,
+        2,
+        1,
+        0,
+        changes,
+        "d" * 64,
+        is_same=False,
+        unverified_then=6,
+        unverified=4,
+    )
+    never = NeverRaised("b1", "AMOUNT_OVER", "=SO1", "JPY", 7, NIGHT.date(), "Jo Hill")
+    return WhatIf(RULES, (WINDOW,), (night,), (never,), "e" * 64)
+
+
+def change(number: int) -> Change:
+    """An order off by some minor units."""
+    key = ("100042", "100042001", f"SO{number}", "KWD")
+    return Change(key, "AMOUNT_OVER", "matched", "the rules changed, no side did", number)
+
+
+def test_each_sheet_has_its_rows(tmp_path: Path) -> None:
+    """Nights with counts, rules, kinds and sets with money of their currency, answered breaks."""
+    path = write_what_if(found(change(1), change(2)), path=tmp_path / "w.xlsx", at=AT)
+
+    assert values(path, "Nights")[0][1:11] == [
+        "BREAKS OPEN",
+        "RECONCILED",
+        3,
+        2,
+        1,
+        0,
+        2,
+        6,
+        4,
+        "r1",
+    ]
+    assert [row[:3] for row in values(path, "Rules")] == [
+        [rule.key, rule.before, rule.after] for rule in RULES
+    ]
+    assert [bool(row[3]) for row in values(path, "Rules")] == [False, True]
+    assert values(path, "Changes") == [
+        [NIGHT, "AMOUNT_OVER", "matched", 2, "KWD", pytest.approx(0.003)]
+    ]
+    assert [row[1] for row in values(path, "Sets")] == ["SO1", "SO2"]
+    assert values(path, "Never raised")[0][3:] == ["=SO1", "JPY", 7, "Jo Hill"]
+    assert load_workbook(path)["Never raised"]["D5"].data_type == "s"
+
+
+def test_more_sets_than_a_sheet_takes_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first are listed, and how many there are."""
+    monkeypatch.setattr(what_if_workbook, "SETS_SHOWN_MAX", 2)
+
+    path = write_what_if(found(*map(change, range(5))), path=tmp_path / "w.xlsx", at=AT)
+
+    assert len(values(path, "Sets")) == 2
+    assert load_workbook(path)["Sets"]["A2"].value.startswith("The first 2 of 5 sets")
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """The sentence names the file and what to do."""
+    with pytest.raises(OutputError, match="name a file in a folder that exists"):
+        write_what_if(found(), path=tmp_path / "none" / "w.xlsx", at=AT)
+
+
+ZONE = "Europe/Copenhagen"
+
+
+def names_under(path: Path, *people: str) -> tuple[Signature, ...]:
+    """Signatures of these people under the file as it is."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    at = datetime(2026, 11, 21, 9, 5, tzinfo=UTC)
+    return tuple(
+        Signature(role, by, authenticated=True, at=at, workbook_sha256=digest)
+        for role, by in zip(("reviewer", "approver"), people, strict=False)
+    )
+
+
+def page_one(path: Path) -> set[str]:
+    """Every text of the Summary."""
+    return {*words_on(path.read_bytes(), "Summary")}
+
+
+def test_the_copy_says_who_signed_which_file_and_when(workbook: Path) -> None:
+    """Names as text, in the report's zone, with the SHA-256 that they signed."""
+    signatures = names_under(workbook, "Dan <Orr> & Co", "=Anna")
+    copy = write_signed_copy(workbook, signatures=signatures, answers={}, timezone=ZONE)
+
+    assert copy.name == "night-approved.xlsx"
+    assert "not signed" in page_one(workbook)
+    assert "not signed" not in page_one(copy)
+    wanted = {"Dan <Orr> & Co", "=Anna", "2026-11-21 10:05", signatures[0].workbook_sha256}
+    assert wanted <= page_one(copy)
+
+
+def test_a_review_alone_leaves_the_approver_open(workbook: Path) -> None:
+    """One name is not two."""
+    copy = write_signed_copy(
+        workbook, signatures=names_under(workbook, "Dan Orr"), answers={}, timezone=ZONE
+    )
+
+    assert copy.name == "night-reviewed.xlsx"
+    assert {"Dan Orr", "not signed"} <= page_one(copy)
+
+
+def test_everything_but_page_one_is_the_signed_file(workbook: Path) -> None:
+    """Part by part the same bytes."""
+    copy = write_signed_copy(
+        workbook, signatures=names_under(workbook, "Dan Orr"), answers={}, timezone=ZONE
+    )
+    signed, stamped = (zipfile.ZipFile(io.BytesIO(path.read_bytes())) for path in (workbook, copy))
+    differing = [name for name in signed.namelist() if signed.read(name) != stamped.read(name)]
+
+    assert stamped.namelist() == signed.namelist()
+    assert differing == [PAGES["Summary"]]
+
+
+def test_another_file_is_never_given_the_signatures(workbook: Path) -> None:
+    """A workbook that was changed after it was signed gets no signed copy."""
+    signatures = names_under(workbook, "Dan Orr")
+    workbook.write_bytes(workbook.read_bytes() + b" ")
+
+    with pytest.raises(OutputError, match=r"not the file that was signed.*signature is kept"):
+        write_signed_copy(workbook, signatures=signatures, answers={}, timezone=ZONE)
+
+
+def test_the_copy_holds_the_answers_that_it_was_signed_on(
+    workbook: Path, build: Callable[..., NightFigures]
+) -> None:
+    """Who opens the approved copy next year reads what people had answered, on paper too."""
+    key = str(build().breaks["break_id"].iloc[0])
+    answer = BreakAnswer("Refunded", "Jo <Hill>", "=seen & done", date(2026, 11, 21))
+    copy = write_signed_copy(
+        workbook,
+        signatures=names_under(workbook, "Dan Orr"),
+        answers={
+            key: KeptAnswer(answer, 1, "Jo Hill", waits=False),
+            "gone": KeptAnswer(answer, 1, "X", waits=False),
+        },
+        timezone=ZONE,
+    )
+    titles = ("Resolution", "Owner", "Comment", "Resolved on", "Answered by")
+    rows = list_on(copy.read_bytes(), "Breaks", "Key", "Owner")
+    told = {row["Key"].partition(".")[0]: [row[title] for title in titles] for row in rows}
+
+    assert {each for each, cells in told.items() if any(cells)} == {key}
+    assert told[key] == ["Refunded", "Jo <Hill>", "=seen & done", "2026-11-21", "Jo Hill"]

@@ -1,13 +1,19 @@
+"""The foot of page one: what it does not speak of, and who signs."""
+
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from recon.model.figures import NightFigures
+from recon.model.figures import PLAIN_FILES, NightFigures
 from recon.model.resolutions import BreakAnswer, KeptAnswer
-from tests.reports.drawn_sheets import content_of, list_on, values_of, words_on
+from recon.model.words import ControlTotal, Verdict
+from reports.sheets.words import TABLES, proof_words
+from tests.reports.drawn_sheets import SHEETS, content_of, list_on, values_of, words_on
 
 Build = Callable[..., NightFigures]
 
@@ -162,3 +168,164 @@ def test_what_a_bank_lacks_is_at_risk_like_what_the_books_lack(build: Build) -> 
     at = next(row for row in values_of(content, "Breaks") if "Money at risk" in row)
     column = at.index("Money at risk")
     assert 5.0 in [row[column] for row in values_of(content, "Breaks")]
+
+
+COMMANDS = re.compile("`recon [a-z-]+(?: [a-z]+)?")
+
+
+def test_what_had_no_source_is_named_and_the_rest_is_counted(build: Build) -> None:
+    """A controller who reads one page reads what it does not speak of."""
+    missing = tuple(f"source {number}: no file of it" for number in range(5))
+    words = words_on(content_of(build(not_covered=missing)), "Summary")
+
+    assert [word for word in words if word.startswith("Not covered: ")] == [
+        f"Not covered: {each}" for each in missing[:3]
+    ]
+    assert "and 2 more on Control totals" in words
+    write_offs = words_on(content_of(build(not_covered=("write-offs, T10: 2 of them",))), "Summary")
+    assert "Not covered: write-offs: 2 of them" in write_offs
+
+
+def test_plain_files_name_no_command_that_needs_a_night(build: Build) -> None:
+    """What nobody can type stands on no sheet, whichever control total fails."""
+    totals = tuple(ControlTotal(of, of, "", "", "", "count", 1, 0) for of in TABLES["to_do"])
+    night = build(verdict=Verdict.NOT_PROVEN, control_totals=totals[:5])
+    plain = replace(night, mode=PLAIN_FILES, quarantined=(), attention=())
+    for at in range(0, len(totals), 5):
+        content = content_of(replace(plain, control_totals=totals[at : at + 5]))
+        every = " ".join(word for sheet in SHEETS for word in words_on(content, sheet))
+        assert {*COMMANDS.findall(every)} <= {"`recon reconcile", "`recon order-file check"}
+        assert "no command signs it" in every
+    every = " ".join(words_on(content_of(night), "Summary"))
+    assert "`recon sign-off" in every
+    assert "no command signs it" not in every
+
+
+WHY = "Why this night is not proven"
+
+
+def failing(number: str, name: str, *, off_by: int = 0, currency: str = "") -> ControlTotal:
+    """A control total whose sides differ."""
+    measure = "amount" if currency else "count"
+    return ControlTotal(number, name, "100042", "100042001", currency, measure, 500 + off_by, 500)
+
+
+def page_one(figures: NightFigures) -> list[str]:
+    """Every text of the Summary."""
+    return words_on(content_of(figures), "Summary")
+
+
+def test_a_proven_night_has_no_such_block(build: Build) -> None:
+    """Nothing is wrong, nothing is said."""
+    assert WHY not in page_one(build())
+
+
+def test_what_does_not_tie_is_named_with_the_order_and_what_to_do(build: Build) -> None:
+    """The total in plain words, the record of exactly this money, the command, the way out."""
+    night = build()
+    row = night.breaks.iloc[0]
+    total = failing("T5A", "gateway - orders = effects", off_by=int(row["gateway_amount"]))
+    total = replace(total, currency=str(row["currency"]), measure="amount")
+    words = page_one(replace(night, verdict=Verdict.NOT_PROVEN, control_totals=(total,)))
+
+    assert WHY in words
+    assert "gateway less order files = explained by the sheets" in words
+    (told,) = [one for one in words if "`recon verify --compare`" in one]
+    assert str(row["order_no"]) in told
+    assert any(f"`recon release {night.run_id}`" in one for one in words)
+
+
+def test_sheets_that_do_not_add_up_are_named_by_their_block(build: Build) -> None:
+    """Where only the workbook's own check fails, page one says which."""
+    night = build()
+    words = page_one(replace(night, movements=night.movements.iloc[1:]))
+
+    assert "Breaks from the night before to tonight" in words
+    assert any("Tell IT, and sign nothing" in one for one in words)
+
+
+def test_more_than_fit_are_counted(build: Build) -> None:
+    """Five are shown, the others are one line that leads to all."""
+    totals: tuple[Any, ...] = tuple(failing("T1", f"total {n}", off_by=1) for n in range(8))
+    words = page_one(build(verdict=Verdict.NOT_PROVEN, control_totals=totals))
+
+    assert [one for one in words if one.startswith("total ")] == [f"total {n}" for n in range(5)]
+    assert "and 3 more, first on the list of every check" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "orders: file = accounts + unassigned",
+            "order files: rows in all files = rows given to an account + rows given to none",
+        ),
+        (
+            "orders a: b.csv: read = accepted + rejected + skipped",
+            "a: b.csv: rows read = accepted + rejected + skipped",
+        ),
+        (
+            "b.csv stored: accepted = new + repeat + superseding",
+            "b.csv: rows accepted = new + repeats + newer versions, as stored",
+        ),
+        (
+            "orders taken: accepted = new + repeat + superseding",
+            "order files: rows = compared + repeats + replaced by newer",
+        ),
+        (
+            "keys = found + not found + failed",
+            "orders asked = found + not known + no usable answer",
+        ),
+        (
+            "gateway: in scope = matched + pending + broken + unverified",
+            "gateway: all = matched + waiting + breaks + not verified",
+        ),
+        (
+            "gateway and payouts - ledger = effects",
+            "gateway and payouts less ledger = explained by the sheets",
+        ),
+        ("ledger: places = items", "ledger: every record stands in exactly one place"),
+        ("sheet = database, break", "rows of this workbook = database: break"),
+        (
+            "sheet = database, match by not_compared",
+            "rows of this workbook = database: matched, not compared",
+        ),
+        ("written off = agreed by two people", "written off = agreed by two people"),
+        ("{0} a name with braces", "{0} a name with braces"),
+    ],
+)
+def test_a_proof_is_said_in_the_words_of_finance(name: str, words: str) -> None:
+    """The engine's names become finance's; one that is plain already stands as it is."""
+    assert proof_words(name) == words
+
+
+def test_a_question_counts_its_checks(build: Build) -> None:
+    """On paper a proof is one line: how many checks it has, and that none fails."""
+    rows = values_of(content_of(build()), "Control totals")
+    lines = {row[9]: row for row in rows if str(row[9]).startswith("T")}
+
+    assert lines["T4"][6:9] == [3, 0, "OK"]
+    assert lines["T1"][0] == "Every row that was read was accepted, rejected or skipped by a rule"
+    assert lines["T11"][8] == "not covered"
+
+
+def test_what_was_not_asked_says_why(build: Build) -> None:
+    """A proof without a source names what is missing, in its own line."""
+    sentence = "settlement, T11 and T18: no settlement file was given"
+    content = content_of(build(not_covered=(sentence,)))
+    line = next(row for row in values_of(content, "Control totals") if row[9] == "T11")
+
+    assert line[10] == "no settlement file was given"
+    assert f"Not covered: {sentence}" not in words_on(content, "Control totals")
+
+
+def test_a_failing_check_is_counted_and_stands_first(build: Build) -> None:
+    """One check in a hundred that fails is counted, and stands first."""
+    night = build()
+    broken = replace(night.control_totals[2], left=1)
+    totals = (*night.control_totals[:2], broken, *night.control_totals[3:])
+    rows = values_of(content_of(replace(night, control_totals=totals)), "Control totals")
+    single = next(number for number, row in enumerate(rows) if row[6] == "First figure")
+
+    assert next(row for row in rows if row[9] == "T4")[6:9] == [3, 1, "CHECK"]
+    assert rows[single + 1][9] == "CHECK"

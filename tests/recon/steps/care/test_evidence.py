@@ -35,9 +35,8 @@ from tests.recon.steps.care.test_old_nights import (
     night_folder,
     play_year,
 )
-from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant
-from tests.recon.steps.ground.test_sealed_totals import edit
-from tests.recon.steps.night.test_sealed_settle import archive_of
+from tests.recon.steps.conftest import ACCOUNT, BUSINESS_DATE, MERCHANT, Merchant, archive_of
+from tests.recon.steps.ground.test_night_folder import edit
 
 pytestmark = pytest.mark.xdist_group("closes")
 DAYS = (date(2026, 11, 1), date(2026, 11, 30))

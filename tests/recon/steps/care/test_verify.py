@@ -1,7 +1,12 @@
+"""`recon verify` names each word of people that the desk did not sign."""
+
 import io
+import json
 import re
+import shutil
 import sqlite3
 import zipfile
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -9,24 +14,28 @@ from typing import Any
 
 import openpyxl
 import pytest
+from sqlalchemy import insert
 
-from recon.steps.care.verify import Reading, Verification, verify
+from recon.model.nights import Mode
+from recon.steps.care.verify import unendorsed, verify
 from recon.steps.money.gate import gate_of
+from recon.steps.night.report import rebuild
 from recon.store.nights import runs
+from recon.store.schema import agreement, sign_off, verdict
 from reports.handed import reading, workbooks
+from tests.recon.steps.conftest import (
+    BUSINESS_DATE,
+    UNREAD,
+    Merchant,
+    archive_of,
+    capture,
+    checked,
+    plain_workbooks,
+    run_folder,
+)
 
 pytestmark = pytest.mark.xdist_group("verification")
 """They share what takes longer to make than to look at."""
-
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
-"""The workbooks of these nights are no workbooks."""
-
-
-def _verified(
-    merchant: Any, *, workbook: Path | None = None, look: Reading = UNREAD
-) -> Verification:
-    with merchant.environment() as environment:
-        return verify(environment, reading=look, workbook=workbook)
 
 
 def play(merchant: Any) -> None:
@@ -57,21 +66,15 @@ def test_a_workbook_lies_where_the_reports_folder_is_now(settled: Any) -> None:
     """Whoever moves an installation has every workbook still; another file of its name is none."""
     workbook = _workbook(settled)
     _edit(settled, "UPDATE run SET workbook = replace(workbook, '/reports/', '/before/')")
-    assert _verified(settled).problems == ()
+    assert checked(settled).problems == ()
 
     workbook.write_bytes(workbook.read_bytes() + b"x")
-    (problem,) = _verified(settled).problems
-    assert problem.endswith("is not the workbook that was written that night")
-    assert str(workbook) in problem
+    (problem,) = checked(settled).problems
+    assert problem.endswith(f"{workbook} is not the workbook that was written that night")
+    assert "edited" in checked(settled, workbook=workbook).problems[0]
 
-
-def test_an_edited_workbook_is_found(settled: Any) -> None:
-    """A workbook that was changed after the night is named."""
-    workbook = _workbook(settled)
-    workbook.write_bytes(workbook.read_bytes() + b" ")
-
-    assert "not the workbook that was written" in _verified(settled).problems[0]
-    assert "edited" in _verified(settled, workbook=workbook).problems[0]
+    workbook.unlink()
+    assert "recon workbook" in checked(settled).problems[0]
 
 
 def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet3.xml") -> bytes:
@@ -100,7 +103,7 @@ def test_a_planted_value_and_a_planted_row_are_named(merchant: Any) -> None:
     told = {}
     for name, planted in {"value": value, "row": row, "saved": saved, "own": content}.items():
         workbook.write_bytes(planted)
-        told[name] = _verified(merchant, workbook=workbook, look=reading()).problems
+        told[name] = checked(merchant, workbook=workbook, reading=reading()).problems
 
     assert told["value"][0].endswith("wrote: 1 differences")
     assert re.fullmatch(r"Breaks!C5 says 99, the night says -?[0-9.]+", told["value"][1])
@@ -117,11 +120,11 @@ def test_a_copy_says_what_it_was_held_against_and_where_the_sealed_file_lies(mer
     copy.write_bytes(_without(sealed.read_bytes(), pattern=r'<row r="5"', new=' <row r="5"'))
     openpyxl.load_workbook(sealed).save(bare)
     own, alike, without = (
-        _verified(merchant, workbook=path, look=reading()) for path in (sealed, copy, bare)
+        checked(merchant, workbook=path, reading=reading()) for path in (sealed, copy, bare)
     )
     with sealed.open("ab") as file:
         file.write(b" ")
-    gone = _verified(merchant, workbook=copy, look=reading())
+    gone = checked(merchant, workbook=copy, reading=reading())
 
     assert own.compared.startswith(f"{sealed} is the file that run ")
     assert f"with the sealed file {sealed}, which is the one to keep and sign" in alike.compared
@@ -132,19 +135,12 @@ def test_a_copy_says_what_it_was_held_against_and_where_the_sealed_file_lies(mer
     assert without.problems == ()
 
 
-def test_a_workbook_that_is_gone_is_found_with_the_way_back(settled: Any) -> None:
-    """A missing workbook is named with the command that writes it again."""
-    _workbook(settled).unlink()
-
-    assert "recon workbook" in _verified(settled).problems[0]
-
-
 def test_a_row_fewer_in_the_summary_is_found(settled: Any) -> None:
     """What the database counts of a result is bound by the event of its night."""
     counted = """replace(document, '"match": ', '"match": 9')"""
     _edit(settled, "UPDATE result_summary SET document = " + counted)  # noqa: S608 - a constant
 
-    (problem,) = _verified(settled).problems
+    (problem,) = checked(settled).problems
     assert problem.startswith("result summary ")
 
 
@@ -156,7 +152,7 @@ def test_an_edited_history_is_found(settled: Any) -> None:
         "UPDATE history SET event = 'nothing' WHERE sequence = 1",
     )
 
-    assert "history 1" in _verified(settled).problems[0]
+    assert "history 1" in checked(settled).problems[0]
 
 
 def test_what_is_wrong_beside_a_workbook_is_told_with_its_run(settled: Any) -> None:
@@ -194,4 +190,161 @@ def test_a_night_walks_what_is_new_and_a_person_walks_it_all(
 
     assert words in gate.closed_because
     assert bool(gate.closed_because) == bool(words)
-    assert "does not close" in _verified(settled).problems[0]
+    assert "does not close" in checked(settled).problems[0]
+
+
+def played(merchant: Merchant) -> None:
+    """A dry night with an order in it."""
+    capture(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+
+
+def _flip(folder: Path) -> None:
+    path = folder / "results" / "breaks.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def _edit_manifest(folder: Path) -> None:
+    path = folder / "results" / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"rules_digest": "0" * 64}))
+
+
+def _move(folder: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+
+
+def _lose(folder: Path) -> None:
+    shutil.rmtree(folder)
+
+
+def _add_beside(folder: Path) -> None:
+    (folder / "note.txt").write_text("mine")
+
+
+def _add_step(folder: Path) -> None:
+    shutil.copytree(folder / "results", folder / "more")
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (_flip, "results/breaks.parquet is not the file that was sealed"),
+        (_edit_manifest, "results/manifest.json of the archive"),
+        (_move, "inputs/manifest.json of the archive"),
+        (_lose, "put it back from a backup of the archive"),
+        (_add_beside, "/note.txt lies in the folder of a night, and nobody sealed it"),
+        (_add_step, "/more/manifest.json lies in the folder of a night, and nobody sealed it"),
+    ],
+)
+def test_whatever_happens_to_a_sealed_night_is_found_and_named(
+    change: Callable[[Path], None], named: str, begun: Callable[..., Merchant]
+) -> None:
+    """A file or a manifest changed, a folder moved or gone, a file added: each is named."""
+    merchant = begun(played)
+    assert checked(merchant, BUSINESS_DATE).problems == ()
+    assert checked(merchant).problems == ()
+
+    change(run_folder(merchant))
+
+    problems = checked(merchant, BUSINESS_DATE).problems
+    assert any(named in problem for problem in problems), problems
+
+
+def test_two_runs_folders_that_were_swapped_are_both_found(begun: Callable[..., Merchant]) -> None:
+    """Each folder is bound by its own run's link; the other's does not stand for it."""
+    merchant = begun(played)
+    first = run_folder(merchant)
+    merchant.night(mode=Mode.DRY_RUN)
+    second = run_folder(merchant)
+    aside = first.with_name("aside")
+    first.rename(aside)
+    second.rename(first)
+    aside.rename(second)
+
+    problems = " ".join(checked(merchant).problems)
+    assert f"run {first.name}: " in problems
+    assert f"run {second.name}: " in problems
+
+
+def test_a_database_from_before_the_night_does_not_know_its_folder(
+    begun: Callable[..., Merchant],
+) -> None:
+    """The archive remembers what a restored database forgot."""
+    merchant = begun(played)
+    database = merchant.sqlite_path
+    older = database.with_suffix(".older")
+    shutil.copy(database, older)
+    merchant.night(mode=Mode.DRY_RUN)
+    folder = run_folder(merchant)
+    for path in database.parent.glob(f"{database.name}-*"):
+        path.unlink()
+    shutil.copy(older, database)
+
+    problems = checked(merchant).problems
+    assert any(folder.name in one and "is older than the archive" in one for one in problems), (
+        problems
+    )
+
+
+def test_an_archive_that_cannot_be_reached_is_a_problem_and_no_crash(
+    begun: Callable[..., Merchant],
+) -> None:
+    """The rest is looked at all the same."""
+    merchant = begun(played)
+    root = Path(archive_of(merchant).shown)
+    root.rename(root.with_name("elsewhere"))
+    root.write_text("")
+
+    assert any("archive" in problem for problem in checked(merchant).problems)
+
+
+def test_a_workbook_written_again_is_bound_beside_the_first(begun: Callable[..., Merchant]) -> None:
+    """Both proofs stay: the newest under its name, the earlier one set aside and still whole."""
+    merchant = begun(played)
+    folder = run_folder(merchant)
+    with merchant.environment() as environment:
+        rebuild(folder.name, environment=environment, workbooks=plain_workbooks())
+
+    assert checked(merchant, BUSINESS_DATE).problems == ()
+    assert (folder / "proof" / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "said"),
+    [
+        (
+            agreement,
+            {"what": "allow sending", "subject": "1", "reason": "fine", "state": "complete"}
+            | {"first_by": "Jo", "second_by": "Kim", "first_authenticated": True}
+            | {"second_authenticated": True},
+            "allow sending: 1: two people are said to have agreed, but the desk",
+        ),
+        (
+            verdict,
+            {"instruction_id": "i1", "verdict": "applied", "evidence": "x", "given_by": "Jo"}
+            | {"authenticated": True, "state": "agreed"},
+            "instruction i1 counts as decided (applied), but the desk endorsed it for nobody",
+        ),
+        (
+            sign_off,
+            {"run_id": "r1", "role": "reviewer", "signed_by": "Jo", "authenticated": True}
+            | {"workbook_sha256": "00"},
+            "run r1 counts as signed by Jo (reviewer), but the desk did not endorse it",
+        ),
+    ],
+    ids=["override", "decision", "signature"],
+)
+def test_a_forged_word_is_named(merchant: Any, table: Any, row: dict[str, Any], said: str) -> None:
+    """Whatever table it was written into."""
+    merchant.sqlite_path  # noqa: B018 - on PostgreSQL the night's login may not write there
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        now = environment.clock()
+        instants = {
+            column.name: now
+            for column in table.columns
+            if column.name.endswith("_at") or column.name == "valid_until"
+        }
+        connection.execute(insert(table).values(**row, **instants))
+        assert any(said in one for one in unendorsed(connection, environment=environment))

@@ -31,8 +31,7 @@ from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from tests.planted import Planted, planted
 from tests.recon.steps.compare.written_night import newest, written
-from tests.recon.steps.conftest import Merchant
-from tests.recon.steps.night.test_sealed_settle import capture
+from tests.recon.steps.conftest import Merchant, capture
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from recon.config.settings import load_rules
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import Verdict
 from recon.proof.engine import reconcile
-from recon.steps.care.verify import Reading, verify
+from recon.steps.care.verify import verify
 from recon.steps.compare import in_parts
 from recon.steps.compare.reconcile import with_known_rules
 from recon.steps.compare.rules_change import changed_rules, compared
@@ -20,13 +20,13 @@ from recon.steps.ground.identity import identify
 from recon.store.nights import input_rows, runs
 from tests.planted import RULES, planted
 from tests.recon.steps.compare.written_night import newest
-from tests.recon.steps.ground.test_sealed_totals import edit
+from tests.recon.steps.conftest import UNREAD
+from tests.recon.steps.ground.test_night_folder import edit
 from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("changed rules")
 """They share what takes longer to make than to look at."""
 
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 
 PEOPLE = """

@@ -14,10 +14,16 @@ from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.rebuild import run_named
 from recon.steps.ground.kept_books import write_books
 from recon.steps.ground.night_folder import bind
-from tests.recon.steps.care.test_verify_folder import checked, run_folder
-from tests.recon.steps.conftest import ON_POSTGRESQL, Merchant, opened
-from tests.recon.steps.night.test_sealed_proof import entries
-from tests.recon.steps.night.test_sealed_settle import archive_of, capture
+from tests.recon.steps.conftest import (
+    ON_POSTGRESQL,
+    Merchant,
+    archive_of,
+    capture,
+    checked,
+    opened,
+    run_folder,
+)
+from tests.recon.steps.night.test_sealed_settle import entries
 
 
 def manifest_of_step(merchant: Merchant, step: str) -> Manifest:
@@ -110,7 +116,7 @@ def test_books_that_are_compared_whole_lie_once_on_the_disk(more: str, merchant:
     assert [each.rows for each in manifest_of_step(merchant, "books").files] == [2 + bool(more)]
     assert compared_entries(merchant) == 2
     assert verdict is not Verdict.NOT_PROVEN
-    assert checked(merchant).problems == ()
+    assert checked(merchant, "2026-11-20").problems == ()
 
 
 def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant: Merchant) -> None:
@@ -126,7 +132,7 @@ def test_books_that_were_read_anew_say_nothing_of_inputs_sealed_before(merchant:
             bind(connection, run, sealed=[sealed], environment=environment)
 
     assert compared_entries(merchant) == 2
-    assert checked(merchant).problems == ()
+    assert checked(merchant, "2026-11-20").problems == ()
 
 
 @pytest.fixture

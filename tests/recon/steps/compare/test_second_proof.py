@@ -22,9 +22,14 @@ from recon.steps.ground.kept_results import KeptResult
 from recon.steps.night.report import Workbooks
 from recon.store.nights import results
 from reports.handed import workbooks
-from tests.recon.steps.care.test_verify_folder import run_folder
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, plain_workbooks
-from tests.recon.steps.night.test_sealed_settle import capture
+from tests.recon.steps.conftest import (
+    ACCOUNT,
+    MERCHANT,
+    Merchant,
+    capture,
+    plain_workbooks,
+    run_folder,
+)
 
 
 def totals_of(merchant: Merchant, run_id: str) -> dict[tuple[str, str], Any]:

@@ -1,5 +1,10 @@
+"""Files that break their reader: refused by name, set aside by content, and the night goes on."""
+
+import random
 import socket
-from contextlib import nullcontext
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -8,11 +13,20 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from recon.config.file_sources import LedgerSource
+from recon.config.settings import AccountSettings
 from recon.files.inbox.fetching import RemoteFile
+from recon.files.kinds.ledger_file import read_ledger
+from recon.files.reader import Bounds, FileReader, bounds_of
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
-from recon.steps.files import arrivals
+from recon.proof.night_tables import frame_of_table
+from recon.steps.care.doctor import LEDGER_ROWS_MAX, Check, checks
+from recon.steps.files import arrivals, words_on_files
 from recon.steps.files.ingest import ingest
+from recon.steps.files.keep_ledger import keep_ledger
+from recon.steps.ground.identity import speaker
+from recon.steps.ground.kept_books import KeptBooks
 from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.schema import order_file, reject
 from tests.recon.files.whole_read import spooled_file
@@ -28,15 +42,13 @@ wait_until = "03:00"
 
 def declare(merchant: Any, text: str) -> None:
     """Add to the merchant's file; the clock is 02:00 UTC after the business date closed."""
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text() + text)
+    merchant.configure("merchants.toml", text)
 
 
 def with_archive(merchant: Any) -> Path:
     """The folder in which what is read is kept from now on."""
     place: Path = merchant.folder / "archive"
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text().replace("inbox =", f'archive = "{place}"\ninbox =', 1))
+    merchant.configure("merchants.toml", f'archive = "{place}"\ninbox =', instead_of="inbox =")
     return place
 
 
@@ -120,8 +132,7 @@ def test_a_file_that_somebody_writes_elsewhere_leaves_the_night_incomplete(
     merchant: Any, monkeypatch: Any
 ) -> None:
     """Nothing of it is read, its folder stands among the sources; the same night heals."""
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text().replace("settle_seconds = 0", "settle_seconds = 5"))
+    merchant.configure("merchants.toml", "settle_seconds = 5", instead_of="settle_seconds = 0")
     declare(
         merchant,
         """
@@ -256,3 +267,319 @@ def _sources_with_rejects(merchant: Any) -> list[str]:
     with merchant.environment() as environment, environment.store.reading() as connection:
         (found,) = runs.newest_of_accounts(connection)
         return [item.source for item in order_rows.rejects_of_night(connection, found)]
+
+
+PLACE = ("100042", "100042001")
+LARGE_BYTES = 20_000
+LEDGER = "ledger.csv"
+"""The books of every night here, which are right but in one test."""
+
+
+NOTES = "order_no,notes\n" + "A-1,nothing to see here\n" * 100_000
+"""More than fits into what a process of the libraries has left of its own."""
+
+
+MIB = 2**20
+SETTLEMENT = """
+[accounts."100042/100042001".settlement]
+inbox = "{path}"
+"""
+
+
+def of_this_test(size_bytes: int) -> Bounds:
+    """As always, but a large file gets no more memory than the libraries have by themselves."""
+    bounds = bounds_of(size_bytes)
+    return replace(bounds, data_bytes=16 * MIB) if size_bytes > LARGE_BYTES else bounds
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileReader]:
+    """A reader that large files break."""
+    reader = FileReader(bounds=of_this_test)
+    monkeypatch.setattr("recon.files.reader.files.file_reader", lambda: reader)
+    yield reader
+    reader.close()
+
+
+@pytest.fixture
+def tries(reader: FileReader, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of files that were handed to the reader, the right books left out."""
+    names: list[str] = []
+    read = reader.read
+
+    def counted(file: Any, work: Any, **arguments: Any) -> Any:
+        if file.name != LEDGER or file.read_text() == NOTES:
+            names.append(file.name)
+        return read(file, work, **arguments)
+
+    monkeypatch.setattr(reader, "read", counted)
+    return names
+
+
+def _ingested(merchant: Any) -> str:
+    return next(step.sentence for step in merchant.told if step.step == "ingest")
+
+
+def _good(merchant: Any) -> None:
+    merchant.drop("a-good.csv", *(merchant.order(p) for p in merchant.payments("captured")[:2]))
+    merchant.drop("z-good.csv", *(merchant.order(p) for p in merchant.payments("captured")[2:4]))
+
+
+def test_the_night_goes_on_without_a_file_that_broke_its_reader(
+    merchant: Any, tries: list[str]
+) -> None:
+    """It is named, what is before and behind it is read, and the night says INCOMPLETE."""
+    _good(merchant)
+    (merchant.inbox / "m-bomb.csv").write_text(NOTES)
+    verdict = merchant.night(mode=Mode.DRY_RUN)
+
+    assert verdict is Verdict.INCOMPLETE
+    assert tries == ["a-good.csv", "m-bomb.csv", "z-good.csv"]
+    told = _ingested(merchant)
+    assert "2 new order files with 4 rows accepted" in told
+    assert "1 refused as a whole and left in the inbox: m-bomb.csv" in told
+    assert "its content is set aside: no night tries it again, under whatever name" in told
+
+
+def test_the_same_content_is_not_tried_again_wherever_it_lies(
+    merchant: Any, tries: list[str]
+) -> None:
+    """Not under another name, not the next night, not as a ledger or a settlement file."""
+    (merchant.inbox / "bomb.csv").write_text(NOTES)
+    merchant.night(mode=Mode.DRY_RUN)
+    assert tries == ["bomb.csv"]
+
+    settled = merchant.folder / "settled"
+    settled.mkdir()
+    for place in (merchant.inbox / "copy.csv", settled / "day.csv", merchant.folder / LEDGER):
+        place.write_text(NOTES)
+    merchant.configure("merchants.toml", SETTLEMENT.format(path=settled))
+    merchant.night(mode=Mode.DRY_RUN)
+
+    assert tries == ["bomb.csv"]
+    told = _ingested(merchant)
+    for name in ("bomb.csv", "copy.csv", "day.csv"):
+        assert f"{name} was not read: this content is set aside (bomb.csv " in told
+    books = next(step.sentence for step in merchant.told if step.step == "query")
+    assert "ledger.csv was not read: this content is set aside (bomb.csv " in books
+
+
+def test_somebody_may_let_it_be_tried_once_more(merchant: Any, tries: list[str]) -> None:
+    """By any name under which it was met; what breaks its reader again is set aside again."""
+    (merchant.inbox / "bomb.csv").write_text(NOTES)
+    merchant.night(mode=Mode.DRY_RUN)
+    (merchant.inbox / "bomb.csv").rename(merchant.inbox / "copy.csv")
+    merchant.night(mode=Mode.DRY_RUN)
+    assert tries == ["bomb.csv"]
+
+    with merchant.environment() as environment:
+        ann = speaker("Ann", code=None, environment=environment)
+        words_on_files.read_again("copy.csv", account=PLACE, person=ann, reason="more memory now")
+    for _ in range(2):
+        merchant.night(mode=Mode.DRY_RUN)
+    assert tries == ["bomb.csv", "copy.csv"]
+
+
+def test_another_content_under_that_name_is_read(merchant: Any, tries: list[str]) -> None:
+    """A name is not set aside, only what lay under it."""
+    (merchant.inbox / "orders.csv").write_text(NOTES)
+    merchant.night(mode=Mode.DRY_RUN)
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night(mode=Mode.DRY_RUN)
+    assert tries == ["orders.csv", "orders.csv"]
+    assert "1 new order files with 1 rows accepted" in _ingested(merchant)
+    assert "refused as a whole" not in _ingested(merchant)
+
+
+COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
+ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.5", "2026-01-05T10:00:00Z")
+CARD = "4111111111111111"
+
+
+def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any]:
+    """Read this ledger for a run; what is told, and the source that the run has."""
+    with merchant.environment() as environment:
+        place = AccountSettings(
+            inbox=merchant.inbox,
+            reports=merchant.folder,
+            ledger=ledger,
+            archive=merchant.folder / "kept",
+            settle_seconds=settings.pop("settle_seconds", 0),
+        )
+        accounts = {"100042/100042001": place}
+        changed = replace(
+            environment,
+            settings=environment.settings.model_copy(update={"accounts": accounts}),
+            **settings,
+        )
+        now = merchant.clock()
+        request = NightRequest("100042", "100042001", date(2026, 11, 20), Mode.LIVE)
+        with environment.store.writing() as connection:
+            runs.start(connection, request, run_id="r1", as_of=now, now=now)
+            run = runs.get(connection, "r1")
+        told = keep_ledger(run, environment=changed)
+        with environment.store.reading() as connection:
+            found = KeptBooks(connection, run, changed)
+            source = found.source
+            return told, source and (frame_of_table(found.entries()), source)
+
+
+def books(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
+    """A SQLite ledger."""
+    path = merchant.folder / "books.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"create table entry ({COLUMNS.replace('amount', 'amount numeric')})")
+        connection.executemany("insert into entry values (?,?,?,?,?,?,?,?)", rows)
+    return LedgerSource(url=f"sqlite:///{path}", query=f"select {COLUMNS} from entry")  # noqa: S608 - the test's own table
+
+
+def csv_file(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
+    """A ledger file."""
+    path = merchant.folder / "ledger.csv"
+    path.write_text("".join(f"{line}\n" for line in (COLUMNS, *map(",".join, rows))))
+    return LedgerSource(path=path)
+
+
+def archived(merchant: Any) -> list[Path]:
+    """What the archive holds."""
+    return [path for path in (merchant.folder / "kept").rglob("*") if path.is_file()]
+
+
+def test_what_a_query_gave_is_kept_by_its_hash_and_can_be_read_again(merchant: Any) -> None:
+    """A year later the file of the archive gives the entries that the night compared."""
+    told, (entries, source) = kept(merchant, books(merchant, ROW))
+    (path,) = archived(merchant)
+    assert told == ""
+    assert path.name == f"{source.sha256}.jsonl"
+    again = read_ledger(
+        LedgerSource(path=path), environment={}, rules=merchant_rules(merchant)
+    ).entries
+    # An extract has no header, so its rows stand one line higher.
+    places = ["source", "line"]
+    assert again.drop(columns=places).equals(entries.drop(columns=places))
+
+
+def merchant_rules(merchant: Any) -> Any:
+    """The rules of its nights."""
+    with merchant.environment() as environment:
+        return environment.settings.rules
+
+
+def test_a_ledger_file_is_kept_as_it_was(merchant: Any) -> None:
+    """Byte for byte, under the hash that the night's sources name."""
+    row = (*ROW[:6], "10.50", ROW[7])
+    ledger = csv_file(merchant, row)
+    _, (_, source) = kept(merchant, ledger)
+    (path,) = archived(merchant)
+    assert path.name == f"{source.sha256}.csv"
+    assert path.read_bytes() == ledger.path.read_bytes()
+
+
+@pytest.mark.parametrize("make", [books, csv_file])
+def test_a_ledger_with_card_numbers_is_not_kept(merchant: Any, make: Any) -> None:
+    """The night says so, with the column and never the number."""
+    told, _ = kept(merchant, make(merchant, (CARD, *ROW[1:])))
+    assert "it holds card numbers in column entry_id" in told
+    assert CARD not in told
+    assert archived(merchant) == []
+
+
+def test_a_ledger_file_that_is_still_written_is_refused(merchant: Any) -> None:
+    """Half of the books is worse than none."""
+    ledger = csv_file(merchant, ROW)
+
+    def keep_writing(_: Any) -> None:
+        ledger.path.write_bytes(ledger.path.read_bytes() + b"\n")
+
+    told, found = kept(merchant, ledger, settle_seconds=5, pause=keep_writing)
+
+    assert "The ledger could not be read: " in told
+    assert "ledger.csv is still being written" in told
+    assert found is None
+
+
+HEADER = "merchant_id,account_id,order_no,currency,amount,status,ordered_at"
+
+
+def _found(merchant: Any, name: str) -> Check:
+    told = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))
+    (check,) = [one for one in told if one.name.split()[0] == name]
+    return check
+
+
+def _books(merchant: Any, *, currency: str, rows: int) -> None:
+    """A SQLite ledger of so many rows, declared for the account."""
+    path = merchant.folder / "books.sqlite"
+    entries = [
+        (
+            f"E{n:05}",
+            "100042",
+            "100042001",
+            f"A-{n}",
+            "capture",
+            currency,
+            "10.00",
+            "2026-11-20T10:00:00Z",
+        )
+        for n in range(rows)
+    ]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"create table entry ({COLUMNS})")
+        connection.executemany("insert into entry values (?,?,?,?,?,?,?,?)", entries)
+    declared = merchant.folder / "config" / "merchants.toml"
+    lines = [one for one in declared.read_text().splitlines() if not one.startswith("ledger")]
+    query = f"select {COLUMNS} from entry"  # noqa: S608 - the test's own table
+    lines.append(f'ledger = {{ url = "sqlite:///{path}", query = "{query}" }}')
+    declared.write_text("\n".join(lines))
+
+
+def test_ten_rows_of_a_ledgers_query_are_read(merchant: Any) -> None:
+    """Enough to know that the columns and words fit, without counting a million rows."""
+    _books(merchant, currency="EUR", rows=500)
+    check = _found(merchant, "ledger")
+
+    assert check.ok, check.sentence
+    assert f"{LEDGER_ROWS_MAX} of {LEDGER_ROWS_MAX} rows read can be taken" in check.sentence
+
+
+def test_a_ledger_whose_rows_would_be_refused_is_not_ok(merchant: Any) -> None:
+    """The line says how many, and the column and reason of the first."""
+    _books(merchant, currency="EURO", rows=3)
+    check = _found(merchant, "ledger")
+
+    assert not check.ok
+    assert "0 of 3 rows read can be taken, 3 would be refused; the first in line " in check.sentence
+    assert "currency: " in check.sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("order_no;amount\nA-1;10\n", "bad.csv"),
+        (
+            f"{HEADER}\n100042,100042001,A-1,EUR,12.5,paid,2026-11-20T10:00:00Z\n",
+            "bad.csv: every row would be refused; the first in line 2, amount: ",
+        ),
+    ],
+)
+def test_an_inbox_file_that_a_night_would_refuse_is_not_ok(
+    merchant: Any, content: str, words: str
+) -> None:
+    """A wrong header, or not one good row: told before the night, with the file's name."""
+    merchant.drop("good.csv", merchant.order(merchant.payments("captured")[0]))
+    (merchant.inbox / "bad.csv").write_text(content)
+    check = _found(merchant, "inbox")
+
+    assert not check.ok
+    assert words in check.sentence
+    assert "good.csv" not in check.sentence
+
+
+def test_rows_of_good_files_are_counted(merchant: Any) -> None:
+    """Some refused rows stop no night; the line counts them."""
+    good = merchant.order(merchant.payments("captured")[0])
+    merchant.drop("good.csv", good, good | {"order_no": "X-1", "amount": "12,5"})
+    check = _found(merchant, "inbox")
+
+    assert check.ok
+    assert check.sentence.endswith("1 files: 1 rows can be taken, 1 would be refused")

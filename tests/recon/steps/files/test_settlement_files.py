@@ -48,8 +48,7 @@ def place(merchant: Any) -> Path:
 
 def declare(merchant: Any, *, more: str = "") -> None:
     """Name the folder in the merchant's file."""
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text() + SETTLEMENT.format(folder=place(merchant), more="") + more)
+    merchant.configure("merchants.toml", SETTLEMENT.format(folder=place(merchant), more="") + more)
 
 
 def line(payment: Any, **changed: str) -> dict[str, str]:
@@ -200,10 +199,8 @@ def test_nothing_is_called_unsettled_before_the_files_are_there(settling: Any) -
 
     Later files do not end that wait, and the missing one does, though it tells of nothing.
     """
-    path = settling.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text() + EXPECTED)
-    rules = settling.folder / "config" / "rules.toml"
-    rules.write_text(rules.read_text() + '\n[grace]\nsettlement = "3bd"\n')
+    settling.configure("merchants.toml", EXPECTED)
+    settling.configure("rules.toml", '\n[grace]\nsettlement = "3bd"\n')
     first, second = booked(settling, 2)
     send(settling, "S0.csv", line(first, settled_on="2026-11-10"))
     assert settling.night() is Verdict.INCOMPLETE
@@ -236,8 +233,7 @@ def test_the_folder_must_exist_and_be_its_own(merchant: Any) -> None:
 
 def test_the_first_settled_day_begins_where_the_calendar_of_the_rules_says(settling: Any) -> None:
     """A fee booked half an hour into that day, before midnight in UTC, is a fee of that day."""
-    rules = settling.folder / "config" / "rules.toml"
-    rules.write_text(rules.read_text() + '\n[calendar]\ntimezone = "Europe/Berlin"\n')
+    settling.configure("rules.toml", '\n[calendar]\ntimezone = "Europe/Berlin"\n')
     (payment,) = booked(settling, 1)
     net = str(Decimal(payment.amount) - Decimal("0.30"))
     sold = line(payment, fee="0.30", net=net)

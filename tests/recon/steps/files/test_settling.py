@@ -14,8 +14,7 @@ WRITER_ROWS = 3
 
 def settling(merchant: Any) -> None:
     """The account waits until nobody has touched a file for five seconds."""
-    path = merchant.folder / "config" / "merchants.toml"
-    path.write_text(path.read_text().replace("settle_seconds = 0", "settle_seconds = 5"))
+    merchant.configure("merchants.toml", "settle_seconds = 5", instead_of="settle_seconds = 0")
 
 
 def read(merchant: Any, *, run_id: str, pause: Any) -> tuple[str, list[Any]]:

@@ -1,5 +1,6 @@
 """What people say of files: read it again after a corrected layout, or let a stray one go."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,18 @@ from pydantic import SecretStr
 from recon.model.errors import UsageError
 from recon.model.words import Verdict
 from recon.steps.acts import DismissFile, Place, say
+from recon.steps.care.verify import verify
 from recon.steps.files import words_on_files
 from recon.steps.ground.identity import speaker
 from recon.store.database import history
+from recon.store.nights import file_words
 from recon.store.nights.file_words import KnownFile
 from reports.handed import drawings
-from tests.recon.steps.conftest import SECRETS
+from tests.recon.steps.conftest import SECRETS, UNREAD
 
 pytestmark = pytest.mark.xdist_group("a stray file")
 """They begin with one night, which is played once."""
+
 
 PLACE = ("100042", "100042001")
 LAYOUT = """
@@ -70,8 +74,7 @@ def test_a_file_is_read_again_after_its_layout_was_corrected(merchant: Any) -> N
     merchant.drop("orders.csv", *rows)
     merchant.night()
     refused = _files(merchant)["orders.csv"].source.rows_rejected
-    declared = merchant.folder / "config" / "merchants.toml"
-    declared.write_text(declared.read_text() + LAYOUT)
+    merchant.configure("merchants.toml", LAYOUT)
     merchant.night()
     known = _ingested(merchant)
     _say(merchant, "read_again", "orders.csv")
@@ -173,3 +176,41 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
     noted = _files(paying_merchant)["notes.csv"].word
     assert noted is not None
     assert noted.data["by"] == "anna"
+
+
+@pytest.mark.parametrize("event", [file_words.AGAIN, file_words.DISMISSED])
+def test_a_word_that_the_desk_did_not_sign_is_none(begun: Any, event: str) -> None:
+    """With the night's login alone no file is read again and none is let go; verify names it."""
+    merchant = begun(strayed)
+    known = _files(merchant)
+    name = "orders.csv" if event == file_words.AGAIN else "notes.csv"
+    file = known[name]
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        if event == file_words.AGAIN:
+            told = {"by": "Ann", "reason": "for me", "account": "/".join(PLACE)}
+            file_words.say_again(connection, file, at=environment.clock(), **told)
+        else:
+            nothing = replace(file.source, sha256="0" * 64, rows_read=0, rows_rejected=0)
+            file_words.dismiss(
+                connection, file, nothing=nothing, by="Ann", reason="x", at=environment.clock()
+            )
+    verdict = merchant.night()
+    assert verdict is Verdict.INCOMPLETE
+    assert "1 files were known already" in _ingested(merchant)
+    with merchant.environment() as environment:
+        problems = verify(environment, reading=UNREAD).problems
+    assert [one for one in problems if f"file {name} counts as {event} by Ann" in one]
+
+
+def test_a_true_word_is_good_for_its_version_alone(merchant: Any) -> None:
+    """Said again in the history for a newer version, the same words count for nothing."""
+    merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.night()
+    _say(merchant, "read_again", "orders.csv")
+    merchant.night()
+    newer = _files(merchant)["orders.csv"]
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        told = {"by": "Ann", "reason": "the layout was wrong", "account": "/".join(PLACE)}
+        file_words.say_again(connection, newer, at=environment.clock(), **told)
+    merchant.night()
+    assert "1 files were known already" in _ingested(merchant)

@@ -1,12 +1,17 @@
 """Nobody's yes can be made with the database alone: what the desk did not sign moves nothing."""
 
+import os
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from pydantic import SecretStr
+from sqlalchemy import delete, update
 
 from recon.config.approvers import Approver
 from recon.desk.endorsement import Kind, Signed, opened, row_problem
@@ -15,26 +20,36 @@ from recon.instructions.instruction import terms_of
 from recon.instructions.planning import RULE_APPROVER
 from recon.model.errors import ConfigurationError, GateClosedError, UsageError
 from recon.model.words import InstructionState
-from recon.steps.acts import Place, hear
-from recon.steps.care.verify import Reading, verify
+from recon.steps.acts import Approve, Place, RejectInstructions, ReleaseHold, hear, say
+from recon.steps.care.verify import unendorsed, verify
+from recon.steps.ground.desk import go_on_restored, lost_word, name_of, refuse_open_files
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, identify, waiting_words, words_for_signer
-from recon.steps.money.approve import approve, waiting
-from recon.steps.money.gate import gate_of, sending_stopped, stop_sending
+from recon.steps.ground.identity import (
+    WRONG_CODES_MAX,
+    Person,
+    identify,
+    waiting_words,
+    words_for_signer,
+)
+from recon.steps.money.approve import approve, reject, waiting
+from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
 from recon.steps.people.returned_answers import Form
-from recon.store.database.history import append
+from recon.store.database.engine import Store, parse_url
+from recon.store.database.history import Event, append
 from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
+from recon.store.money.endorsement_rows import Endorsed
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.people import decision_rows
 from recon.store.people.decision_rows import PersonsWord
-from recon.store.schema import endorsement, instruction
+from recon.store.schema import endorsement, instruction, used_code, wrong_code
 from reports.handed import drawings
+from tests.recon.steps.conftest import UNREAD
+from tests.recon.steps.ground.test_identity import code_of, declare
 
 BOTH = "Jo Ahn, Kim Bell"
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 PEOPLE = """
 [approvers.jo]
 name = "Jo Ahn"
@@ -313,3 +328,262 @@ def test_the_sandboxs_key_counts_nowhere_else(merchant: Any) -> None:
             merchant.environment(**{name: str(known)}),
         ):
             pass
+
+
+REJECTED = 3
+"""The number of the rejection among the words of its test."""
+
+
+def test_one_yes_is_one_movement(begun: Callable[[Any], Any]) -> None:
+    """What was sent is not sent again under the same two words, whatever the tables say."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+    merchant.night()
+    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        connection.execute(update(instruction).values(state="approved"))
+        (item,) = instruction_rows.find(connection, state=(InstructionState.APPROVED,))
+        told = {"from": "in_flight"}
+        event = Event("instruction", item.instruction_id, "approved", told)
+        append(connection, [event], at=environment.clock())
+    merchant.move_money()
+
+    assert [row["amount"] for row in merchant.effects()] == ["1.00"]
+    assert "was confirmed" in settled(merchant)
+
+
+def test_a_first_word_that_ran_out_is_no_half(begun: Callable[[Any], Any]) -> None:
+    """A word of months ago and an honest first word of today are not two people who agreed."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        yes(environment, "jo", "kim")
+        stop_sending(by="Jo", reason="looks wrong", environment=environment)
+        why = "it was looked at"
+        for name in ("jo", "kim"):
+            person = identify(name, code=None, environment=environment)
+            assert not allow_sending(person=person, reason=why, environment=environment)
+            merchant.now += timedelta(days=9)
+        with environment.store.writing() as connection:
+            sending_rows.turn_switch(
+                connection, stop=False, by=BOTH, reason=why, at=environment.clock()
+            )
+            words = endorsement_rows.Endorsed(environment.desk)
+            assert "sending was allowed again, but" in words.start_problem(connection)
+
+
+def test_a_word_that_was_taken_away_closes_the_gate(begun: Callable[[Any], Any]) -> None:
+    """Between the words that are left a rejection may be missing: nothing goes by them."""
+    merchant = begun(wait_for_two)
+    with merchant.environment() as environment:
+        items = waiting(environment).wanted.items
+        yes(environment, "jo", "kim")
+        merchant.as_owner(update(instruction).values(state="planned"))
+        kim = identify("kim", code=None, environment=environment)
+        ids = [one.instruction_id for one in items]
+        reject(ids, person=kim, reason="not meant", environment=environment)
+        stop_sending(by="Jo", reason="looks wrong", environment=environment)
+        allow_sending(person=kim, reason="it was looked at", environment=environment)
+        merchant.as_owner(
+            update(instruction).values(state="approved"),
+            delete(endorsement).where(endorsement.c.sequence == REJECTED),
+        )
+        with environment.store.reading() as connection:
+            words = endorsement_rows.Endorsed(environment.desk)
+            assert list(words.row_problems(connection)) == []
+            assert f"endorsement {REJECTED} is gone" in words.taken_away(connection)
+            with pytest.raises(GateClosedError, match="is gone or not the desk's"):
+                words.refuse_rows(connection, ids)
+            run = runs.newest_live(connection, ("100042", "100042001"))
+        assert run is not None
+        with environment.store.writing() as connection:
+            event = Event("instruction", ids[0], "approved", {"from": "planned"})
+            append(connection, [event], at=environment.clock())
+        assert gate_of(run, environment=environment).closed_because
+
+
+@pytest.fixture
+def live_desk(merchant: Any, keyed: dict[str, str]) -> Iterator[Environment]:
+    """A desk towards a gateway that is not on this machine, and anna with a code."""
+    declare(merchant)
+    merchant.variables |= keyed | {"RECON_GATEWAY_BASE_URL": "https://gateway.example"}
+    with merchant.environment() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("mode", [0o664, 0o646])
+def test_a_desk_whose_approvers_others_can_change_hears_nobody(
+    merchant: Any, live_desk: Environment, mode: int
+) -> None:
+    """By name and with the command that closes it; not so at the sandbox."""
+    path = merchant.folder / "config" / "approvers.toml"
+    refuse_open_files(live_desk)
+    path.chmod(mode)
+    word = ReleaseHold(hold="r1", reason="x")
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
+        say(word, who=("anna", None), place=Place(live_desk, drawings))
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = merchant.sandbox.base_url
+    with merchant.environment() as sandbox:
+        refuse_open_files(sandbox)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
+def test_a_file_of_somebody_else_says_nobody(merchant: Any, live_desk: Environment) -> None:
+    """Whoever owns it can change it, whatever its mode."""
+    os.chown(merchant.folder / "config" / "approvers.toml", 4242, -1)
+    with pytest.raises(ConfigurationError, match=r"approvers\.toml says who is heard"):
+        refuse_open_files(live_desk)
+
+
+def test_the_nights_database_does_not_forget_guesses_for_anybody(
+    merchant: Any, live_desk: Environment
+) -> None:
+    """Wrong and used codes stand in the desk's own file: deleting rows gives no new try."""
+    right = code_of(merchant)
+    identify("anna", code=right, environment=live_desk)
+    for _ in range(WRONG_CODES_MAX):
+        with pytest.raises(UsageError, match="is not right"):
+            identify("anna", code=SecretStr("1"), environment=live_desk, origin="login 7")
+    merchant.as_owner(delete(wrong_code), delete(used_code))
+    with pytest.raises(UsageError, match="wait, then try again"):
+        identify("anna", code=SecretStr("1"), environment=live_desk, origin="login 7")
+    with pytest.raises(UsageError, match="was used before"):
+        identify("anna", code=right, environment=live_desk)
+    assert live_desk.desk.codes is not None
+    assert (live_desk.desk.codes.stat().st_mode & 0o777) == 0o600
+    with closing(sqlite3.connect(live_desk.desk.codes)) as book:
+        assert book.execute("SELECT count(*) FROM wrong_code").fetchone() == (WRONG_CODES_MAX,)
+
+
+def speak(environment: Environment, name: str) -> None:
+    """The yes of one person to all that waits."""
+    yes = Approve(list_digest=waiting(environment).wanted.digest)
+    say(yes, who=(name, None), place=Place(environment, drawings))
+
+
+def test_a_database_without_any_word_is_missed(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """Who takes all words away is noticed by the next one."""
+    merchant = begun(wait_for_two)
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        speak(environment, "jo")
+        merchant.as_owner(delete(endorsement))
+        with pytest.raises(UsageError, match="the database lacks it"):
+            speak(environment, "kim")
+        assert go_on_restored(environment) == 1
+        assert go_on_restored(environment) == 0
+        with environment.store.reading() as connection:
+            assert list(Endorsed(environment.desk).words(connection)) == []
+
+
+def test_the_newest_word_is_missed_too(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:
+    """A deleted rejection leaves no gap in the numbers; the desk gives its number to nobody."""
+    merchant = begun(wait_for_two)
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        ids = tuple(one.instruction_id for one in waiting(environment).wanted.items)
+        speak(environment, "jo")
+        no = RejectInstructions(instructions=ids, reason="not meant")
+        say(no, who=("kim", None), place=Place(environment, drawings))
+        merchant.as_owner(delete(endorsement).where(endorsement.c.sequence == 2))
+        with pytest.raises(UsageError, match="signed word 2"):
+            say(no, who=("jo", None), place=Place(environment, drawings))
+
+
+def told_no(merchant: Any, keyed: dict[str, str]) -> None:
+    """Two people said yes, and one of them no before a night came; then the no is taken away."""
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        ids = tuple(one.instruction_id for one in waiting(environment).wanted.items)
+        speak(environment, "jo")
+        speak(environment, "kim")
+        merchant.as_owner("UPDATE instruction SET state = 'planned'")
+        no = RejectInstructions(instructions=ids, reason="not meant")
+        say(no, who=("kim", None), place=Place(environment, drawings))
+    merchant.variables |= {"RECON_DESK_KEY_FILE": ""}
+
+
+def unguard(merchant: Any) -> None:
+    """The history without what refuses changes, as its owner can make it."""
+    if merchant.variables["RECON_DATABASE_URL"].startswith("sqlite:"):
+        merchant.as_owner("DROP TRIGGER history_no_delete", "DROP TRIGGER history_no_update")
+    else:
+        merchant.as_owner("ALTER TABLE history DISABLE TRIGGER USER")
+
+
+def forget_no(merchant: Any) -> None:
+    """The newest word and every link since it, as if it had never been said; the chain closes."""
+    unguard(merchant)
+    merchant.as_owner(
+        "DELETE FROM endorsement WHERE sequence = 3",
+        "DELETE FROM history WHERE sequence >= "
+        "(SELECT min(sequence) FROM history WHERE event = 'withdrawn')",
+        "UPDATE instruction SET state = 'approved'",
+    )
+
+
+def test_a_night_misses_the_newest_word_by_its_link(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """A deleted rejection stops the night that comes before anybody speaks again."""
+    merchant = begun(wait_for_two)
+    told_no(merchant, keyed)
+    merchant.as_owner(delete(endorsement).where(endorsement.c.sequence == 3))
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        assert "endorsement 3 is gone" in Endorsed(environment.desk).taken_away(connection)
+        assert any(
+            "endorsement 3 stands in" in one
+            for one in unendorsed(connection, environment=environment)
+        )
+    merchant.move_money()
+
+    assert merchant.effects() == []
+    assert settled(merchant) != ""
+
+
+def test_a_night_misses_a_word_that_is_gone_with_its_links(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """Where history and head files were cut as well, the desk's published memory says so."""
+    merchant = begun(wait_for_two)
+    told_no(merchant, keyed)
+    forget_no(merchant)
+    (merchant.folder / "reports" / "history-head.jsonl").unlink()
+    with merchant.environment() as environment:
+        told = lost_word(environment.desk, store=environment.store)
+    assert "signed word 3, and the database lacks it" in told
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = runs.newest_live(connection, ("100042", "100042001"))
+        assert run is not None
+    with merchant.environment() as environment:
+        assert gate_of(run, environment=environment).closed_because
+    merchant.move_money()
+
+    assert merchant.effects() == []
+
+
+def test_words_of_another_database_count_in_none(
+    begun: Callable[[Any], Any], keyed: dict[str, str]
+) -> None:
+    """Rows of another database with one desk's signature are nobody's word here."""
+    merchant = begun(wait_for_two)
+    merchant.variables |= keyed
+    with merchant.environment() as environment:
+        speak(environment, "jo")
+        unguard(merchant)
+        merchant.as_owner("UPDATE history SET hash = 'x' WHERE sequence = 1")
+        with environment.store.reading() as connection:
+            words = Endorsed(environment.desk)
+            assert list(words.words(connection)) == []
+            assert "it was said in another database" in next(words.broken(connection))
+
+
+def test_night_and_desk_name_one_database_alike() -> None:
+    """Their logins differ; a memory under another name would never be looked at."""
+    names = {
+        name_of(Store(parse_url(f"postgresql://{login}@db:5432/recon?connect_timeout=3")))
+        for login in ("recon_desk:a", "recon_night:b", "recon_night")
+    }
+    assert names == {"postgresql://db:5432/recon"}

@@ -1,5 +1,5 @@
 import sqlite3
-import stat
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -10,17 +10,21 @@ import pyotp
 import pytest
 from pydantic import SecretStr
 
+from recon.desk.held_keys import make_keys
 from recon.model.errors import ConfigurationError, UsageError
 from recon.steps.ground.environment import (
     CLOCK_VARIABLE,
+    Environment,
     environment_of,
-    is_on_this_machine,
     system_clock,
 )
 from recon.steps.ground.identity import (
+    SET_ASIDE,
     WAIT_MAX,
     WRONG_CODES_MAX,
+    agreed,
     identify,
+    waiting_words,
     waits_until,
 )
 
@@ -54,11 +58,21 @@ def test_clocks_may_differ_by_one_step(merchant: Any, seconds: int) -> None:
     assert person.word.authenticated
 
 
-def test_an_old_code_proves_nobody(merchant: Any) -> None:
-    """Two minutes later a code is worth nothing."""
-    declare(merchant)
-    with merchant.environment() as environment, pytest.raises(UsageError, match="not right"):
-        identify("anna", code=code_of(merchant, seconds=-120), environment=environment)
+@pytest.mark.parametrize(
+    ("declared", "seconds", "error", "says"),
+    [
+        ({}, -120, UsageError, "not right"),
+        ({"mode": 0o644}, 0, ConfigurationError, "0644"),
+        ({"secret": "not base32 !"}, 0, ConfigurationError, "enrol again"),
+    ],
+    ids=["old", "open to others", "none"],
+)
+def test_what_is_no_current_code_of_a_private_secret_proves_nobody(
+    merchant: Any, declared: Any, seconds: int, error: type[Exception], says: str
+) -> None:
+    declare(merchant, **declared)
+    with merchant.environment() as environment, pytest.raises(error, match=says):
+        identify("anna", code=code_of(merchant, seconds=seconds), environment=environment)
 
 
 @pytest.mark.parametrize("days", [-400, -5, 5, 400])
@@ -80,31 +94,6 @@ def test_a_code_is_that_of_the_phone_whatever_date_the_sandbox_has(
     assert person.word.authenticated
     assert person.before.startswith("1 wrong codes were given in your name")
     assert abs(person.word.at - system_clock() - timedelta(days=days)) < timedelta(minutes=1)
-
-
-def test_a_secret_that_others_can_read_authenticates_nobody(merchant: Any) -> None:
-    """A file that is not private is no secret."""
-    declare(merchant, mode=0o644)
-    with merchant.environment() as environment, pytest.raises(ConfigurationError, match="0644"):
-        identify("anna", code=code_of(merchant), environment=environment)
-
-
-def test_a_secret_that_is_none_is_named_as_such(merchant: Any) -> None:
-    """Text that is not base32 never authenticates."""
-    declare(merchant, secret="not base32 !")
-    with (
-        merchant.environment() as environment,
-        pytest.raises(ConfigurationError, match="enrol again"),
-    ):
-        identify("anna", code=SecretStr("123456"), environment=environment)
-
-
-def test_the_sandbox_is_on_this_machine(merchant: Any) -> None:
-    """Payouts without codes are for the sandbox only."""
-    declare(merchant)
-    assert stat.S_ISREG((merchant.folder / "anna.secret").stat().st_mode)
-    with merchant.environment() as environment:
-        assert is_on_this_machine(environment.settings)
 
 
 def test_one_secret_under_two_names_proves_neither(merchant: Any) -> None:
@@ -189,3 +178,131 @@ def test_each_further_wrong_code_waits_longer() -> None:
 
     assert waits[:8] == [timedelta(minutes=m) for m in (0, 0, 0, 0, 1, 2, 4, 8)]
     assert set(waits[8:]) == {WAIT_MAX}
+
+
+ANNA, BEN = (pyotp.random_base32() for _ in range(2))
+WHY = "looked at it for an hour"
+PEOPLE = """
+[approvers.anna]
+name = "Anna Berg"
+code_secret_env = "CODE_ANNA"
+[approvers.ben]
+name = "Ben Roy"
+code_secret_env = "CODE_BEN"
+[approvers.cara]
+name = "Cara Lim"
+[approvers.dan]
+name = "Dan Orr"
+role = "reviewer"
+[approvers.eve]
+name = "Eve Lund"
+role = "reviewer"
+"""
+
+
+@pytest.fixture
+def environment(merchant: Any) -> Iterator[Environment]:
+    """An environment with four people, two of whom have codes."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    merchant.variables |= {"CODE_ANNA": ANNA, "CODE_BEN": BEN}
+    with merchant.environment() as opened:
+        yield opened
+
+
+def say(name: str, environment: Environment, *, subject: str = "one", reason: str = WHY) -> str:
+    """One person's word, with the current code where there is one."""
+    now = int(environment.clock().timestamp())
+    secret = {"anna": ANNA, "ben": BEN}.get(name)
+    code = SecretStr(pyotp.TOTP(secret).at(now)) if secret else None
+    person = identify(name, code=code, environment=environment)
+    with environment.store.writing() as connection:
+        return agreed(connection, SET_ASIDE, subject=subject, reason=reason, person=person)
+
+
+def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any) -> None:
+    """A first word of somebody who is not declared any more waits for nobody."""
+    say("anna", environment)
+    left = PEOPLE.replace("[approvers.anna]", "[approvers.ann]").replace("Anna Berg", "Ann Berg")
+    (merchant.folder / "config" / "approvers.toml").write_text(left)
+    with merchant.environment() as later:
+        assert waiting_words(later) == []
+        assert say("ben", later) == ""
+        assert [word.by.by for word in waiting_words(later)] == ["Ben Roy"]
+
+
+def test_two_different_people_agree(environment: Environment, merchant: Any) -> None:
+    """The first word waits, the second completes it, and the history has both."""
+    assert say("anna", environment) == ""
+    assert [(one.by.by, one.reason) for one in waiting_words(environment)] == [("Anna Berg", WHY)]
+    assert say("ben", environment) == "Anna Berg and Ben Roy"
+    assert waiting_words(environment) == []
+    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
+        found = connection.execute(
+            "SELECT event FROM history WHERE entity = 'agreement' ORDER BY sequence"
+        ).fetchall()
+    assert found == [("first",), ("complete",)]
+
+
+def test_the_second_word_is_about_the_same_thing(environment: Environment) -> None:
+    """A word about something else is a first word of its own."""
+    assert [say("anna", environment), say("ben", environment, subject="two")] == ["", ""]
+
+
+@pytest.mark.parametrize(("first", "second"), [("cara", "cara"), ("dan", "dan"), ("dan", "eve")])
+def test_who_cannot_be_the_second(environment: Environment, first: str, second: str) -> None:
+    """Whoever spoke first, or a second reviewer: one of the two decides about money."""
+    say(first, environment)
+
+    with pytest.raises(UsageError, match=r"second person must say|approver"):
+        say(second, environment)
+    assert len(waiting_words(environment)) == 1
+
+
+@pytest.mark.parametrize(("first", "second"), [("cara", "dan"), ("dan", "cara")])
+def test_an_approver_and_a_reviewer_agree_in_any_order(
+    environment: Environment, first: str, second: str
+) -> None:
+    """Neither order shuts the other person out."""
+    assert say(first, environment) == ""
+    both = say(second, environment)
+    assert both.startswith({"cara": "Cara Lim", "dan": "Dan Orr"}[first])
+    assert both.count("Cara Lim") == both.count("Dan Orr") == 1
+
+
+def test_a_first_word_ends_with_the_next_business_day(
+    environment: Environment, merchant: Any
+) -> None:
+    """What nobody confirmed in time is said anew, and the history tells that it ran out."""
+    say("cara", environment)
+    merchant.wait(hours=24 * 4)
+
+    assert waiting_words(environment) == []
+    assert say("ben", environment) == ""
+    assert [one.by.by for one in waiting_words(environment)] == ["Ben Roy"]
+
+
+@pytest.mark.parametrize("reason", ["", "short", "x" * 301])
+def test_an_override_says_why(environment: Environment, reason: str) -> None:
+    """Without a sentence that can be understood later nothing is noted."""
+    with pytest.raises(UsageError, match="--reason"):
+        say("cara", environment, reason=reason)
+    assert waiting_words(environment) == []
+
+
+def test_towards_a_live_gateway_a_word_needs_a_code(merchant: Any) -> None:
+    """A name alone ends no stop of real money; a current code does."""
+    (merchant.folder / "config" / "approvers.toml").write_text(PEOPLE)
+    make_keys(key := merchant.folder / "desk.key", public=merchant.folder / "desk.pub")
+    merchant.variables |= {
+        "CODE_ANNA": ANNA,
+        "CODE_BEN": BEN,
+        "RECON_DESK_KEY_FILE": str(key),
+        "RECON_GATEWAY_BASE_URL": "https://gateway.example",
+    }
+    with merchant.environment() as environment:
+        with pytest.raises(UsageError, match="one-time code only"):
+            say("cara", environment)
+        assert [say("anna", environment), say("ben", environment)] == [
+            "",
+            "Anna Berg and Ben Roy",
+        ]

@@ -1,17 +1,40 @@
 """A night that left money undone or in doubt says so everywhere a person or a machine looks."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Mapping
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import load_workbook
+from sqlalchemy import text
 
-from recon.model.nights import Mode
+from recon.model.errors import ConfigurationError, ReconError
+from recon.model.nights import Mode, StepSummary
 from recon.model.words import End, Verdict
+from recon.steps.ground import machine, stages
+from recon.steps.ground.environment import (
+    CLOCK_VARIABLE,
+    ending_in_order,
+    environment_of,
+    held_back,
+    system_clock,
+)
 from recon.steps.ground.night_end import NightEnd, end_of
 from recon.steps.money.gate import stop_sending
+from recon.steps.night import whole_night as night
 from recon.steps.people import people
 from recon.store.nights import runs
 from recon.store.nights.runs import Stop
+from reports.handed import workbooks
+from tests.recon.sandbox.conftest import Caller
 
 BATCH_ROWS = 50
 
@@ -154,3 +177,251 @@ def test_a_row_of_nobody_in_a_money_reply_keeps_a_night_from_reconciled(
     named = [entry.next_step for entry in needed if entry.what == "answer not verified"]
     assert len(named) == bool(kind)
     assert all("in the reply to a capture: order " in words for words in named)
+
+
+def test_risk_of_a_payment_stands_beside_its_break(merchant: Any) -> None:
+    """What the gateway answers about risk comes through client, store and workbook."""
+    caller = Caller(merchant.sandbox.base_url)
+    with caller.http:
+        caller.authorise(order_no="web-1").raise_for_status()
+    payment = merchant.payments("captured")[0]
+    order = merchant.order(payment, order_no="web-1", currency="EUR", amount="1.23")
+    merchant.drop("orders.csv", order)
+    merchant.night(workbooks=workbooks())
+    (path,) = (merchant.folder / "reports").glob("reconciliation*.xlsx")
+    rows = load_workbook(path)["Breaks"].values
+    (said,) = {str(cell) for cells in rows for cell in cells if "provider" in str(cell)}
+
+    told = "3-D Secure 0; provider sandbox; checks risk_score (accept)"
+    assert said.endswith(f"risk, says the gateway: {told}")
+
+
+def _metrics(merchant: Any) -> dict[str, Any]:
+    (path,) = (merchant.folder / "reports" / "metrics").glob("*.json")
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document
+
+
+def test_a_stage_that_fails_is_noted_by_its_kind_only(merchant: Any) -> None:
+    """The kind of the error stands there; its text, which can hold anything, does not."""
+
+    def fails() -> StepSummary:
+        msg = "the text of it"
+        raise ReconError(msg)
+
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+        pytest.raises(ReconError),
+    ):
+        stages.measured("ingest", fails, run_id=run_id, environment=environment)
+
+    (stage,) = _metrics(merchant)["stages"]
+    assert (stage["failed"], stage["rows"]) == ("ReconError", {})
+    assert "the text of it" not in json.dumps(_metrics(merchant))
+
+
+def test_figures_that_cannot_be_written_stop_nothing(merchant: Any) -> None:
+    """A night goes on where its metrics folder is a file."""
+    folder: Path = merchant.folder / "reports" / "metrics"
+    folder.write_text("in the way")
+    summary = StepSummary("ingest", "done")
+    with (
+        merchant.environment() as environment,
+        night.hold(merchant.request, environment=environment) as run_id,
+    ):
+        got = stages.measured("ingest", lambda: summary, run_id=run_id, environment=environment)
+
+    assert got is summary
+    assert folder.read_text() == "in the way"
+
+
+def test_what_a_step_says_is_masked_once_for_every_sink(merchant: Any) -> None:
+    """The command line, the log of nights, the figures and Prefect get the sentence from here."""
+    quoted = StepSummary("ingest", "order 4929-7801-6452-3877 of caf\udce9.csv")
+    with merchant.environment() as environment:
+        done = stages.measured("ingest", lambda: quoted, run_id="none", environment=environment)
+    assert done.sentence == "order 4929-78**-****-3877 of caf\\xe9.csv"
+
+
+def test_a_clock_that_was_set_back_is_told(merchant: Any) -> None:
+    """A run that begins in our future means that our clock is wrong."""
+    now = merchant.now
+    with merchant.environment() as environment:
+        with night.hold(merchant.request, environment=environment):
+            pass
+        told = partial(machine.clock_told, environment.store, zone="UTC")
+
+        assert "UTC" in told(now=merchant.now)
+        with pytest.raises(ReconError, match="set this machine's clock"):
+            told(now=now - timedelta(hours=1))
+
+
+def test_a_full_disk_is_told_with_what_a_night_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too little room fails the line; enough says how much."""
+    assert "GiB free" in machine.room_told(tmp_path)
+    monkeypatch.setattr(machine, "DISK_FREE_MIN_BYTES", 2**62)
+    with pytest.raises(ReconError, match="a night needs"):
+        machine.room_told(tmp_path)
+
+
+def permissions(merchant: Any) -> str:
+    """What the doctor says of who else may change or read what decides."""
+    with merchant.environment() as environment:
+        return machine.permissions_told(
+            environment.store, config_dir=environment.settings.config_dir, variables={}
+        )
+
+
+def test_configuration_that_others_can_change_is_told_with_the_command(merchant: Any) -> None:
+    """Who can write merchants.toml can say where files and reports are; and the database's file."""
+    path = merchant.folder / "config" / "merchants.toml"
+    assert "others change nothing" in permissions(merchant)
+    path.chmod(0o666)
+
+    with pytest.raises(ReconError, match=rf"chmod o-w {path}"):
+        permissions(merchant)
+    path.chmod(0o600)
+    database = merchant.sqlite_path
+    database.chmod(0o644)
+    database.parent.chmod(0o755)  # else nobody reaches it
+    with pytest.raises(ReconError, match=rf"chmod o-rwx {database}"):
+        permissions(merchant)
+    database.parent.chmod(0o700)
+    assert "others change nothing" in permissions(merchant)
+
+
+SHIFT = timedelta(days=9)
+
+
+def moved(merchant: Any, *, shift: str, **more: str) -> dict[str, str]:
+    """A merchant's variables with another time."""
+    return {**merchant.variables, CLOCK_VARIABLE: shift, **more}
+
+
+def test_the_time_of_the_sandboxs_nights_is_moved_by_a_variable(merchant: Any) -> None:
+    """Clock and the clock that nobody can set go together; without the variable nothing moves.
+
+    A caller who brings a clock keeps it.
+    """
+    seconds = str(int(SHIFT.total_seconds()))
+    with environment_of(moved(merchant, shift=seconds), clock=system_clock) as environment:
+        ahead = environment.clock() - system_clock()
+        before = environment.uptime()
+    with environment_of(merchant.variables, clock=system_clock) as environment:
+        plain = environment.clock() - system_clock()
+
+    with environment_of(moved(merchant, shift=seconds), clock=merchant.clock) as environment:
+        assert environment.clock() - merchant.clock() < timedelta(minutes=1)
+
+    assert abs(ahead - SHIFT) < timedelta(minutes=1)
+    assert abs(plain) < timedelta(minutes=1)
+    assert before.boot_id == "replayed"
+    apart = timedelta(milliseconds=before.milliseconds - system_clock().timestamp() * 1_000)
+    assert abs(apart - SHIFT) < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("shift", "elsewhere", "says"),
+    [
+        *((shift, {}, "no whole number of seconds") for shift in ("soon", "1.5", "99999999999")),
+        ("60", {"RECON_GATEWAY_BASE_URL": "https://gateway.example/"}, "moves .* sandbox's nights"),
+    ],
+)
+def test_what_is_no_number_of_seconds_of_the_sandbox_is_refused(
+    merchant: Any, shift: str, elsewhere: dict[str, str], says: str
+) -> None:
+    """Never guessed, never left out in silence.
+
+    Who could move the time elsewhere could let approvals and months run out.
+    """
+    with (
+        pytest.raises(ConfigurationError, match=f"{CLOCK_VARIABLE} .*{says}"),
+        environment_of(moved(merchant, shift=shift, **elsewhere), clock=system_clock),
+    ):
+        pass
+
+
+NIGHT = "from recon.cli import main; raise SystemExit(main())"
+ARRIVES_WITHIN_SECONDS = 40
+ENDS_WITHIN_SECONDS = 40
+"""Ten where nothing else runs; less than the gateway's silence wherever it runs."""
+
+
+TOLD = [signal.SIGTERM, signal.SIGINT] if os.environ.get("CHAOS") else [signal.SIGTERM]
+"""Both in campaign `chaos`; a night of its own process is slow."""
+
+
+def test_a_signal_that_was_held_back_comes_afterwards() -> None:
+    """Within the block it is only noted; at its end it does what it would have done."""
+    seen = []
+
+    def told_within() -> None:
+        with ending_in_order(), held_back() as told:
+            signal.raise_signal(signal.SIGTERM)
+            seen.append(told())
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        told_within()
+    assert seen == ["SIGTERM"]
+
+
+def test_listeners_are_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is changed for good, and a listener that was there keeps its signal."""
+    before = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    with ending_in_order(), held_back() as told:
+        assert told() == ""
+    assert [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)] == before
+
+    monkeypatch.setattr(signal, "getsignal", lambda _: print)
+    with ending_in_order():
+        monkeypatch.undo()
+        assert signal.getsignal(signal.SIGTERM) == before[0]
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("told", TOLD)
+def test_a_night_that_is_told_to_end_marks_its_batch(merchant: Any, told: signal.Signals) -> None:
+    """A gateway that is silent for a minute: the batch is in doubt, the run stopped long before."""
+    (merchant.folder / "config" / "gateway.toml").write_text(
+        "calls_per_second = 1000\ndeadline_seconds = 60\n"
+    )
+    merchant.fault({"operation": "refund", "kind": "silence", "seconds": 60})
+    paid = [one for one in merchant.payments("captured") if one.currency == "EUR"][:3]
+    merchant.drop(
+        "refunds.csv", *(merchant.order(one, status="refunded", action="refund") for one in paid)
+    )
+    arguments = ["nightly", "--merchant", "100042", "--account", "100042001"]
+    with subprocess.Popen(
+        [sys.executable, "-c", NIGHT, *arguments, "--business-date", "2026-11-20"],
+        env={**os.environ, **merchant.variables},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as night:
+        _wait_until(merchant, "SELECT count(*) FROM batch WHERE state = 'claimed'")
+        time.sleep(1)
+        night.send_signal(told)
+        began = time.monotonic()
+        _, words = night.communicate(timeout=60)
+        took = time.monotonic() - began
+
+    assert night.returncode == 130, words.decode()
+    assert merchant.instruction_states() == {"in_doubt": 3}
+    with merchant.environment() as environment, environment.store.reading() as connection:
+        run = connection.execute(text("SELECT status, problem FROM run")).one()
+    assert run[0] == "stopped"
+    assert told.name in run[1]
+    # The sender waits END_WITHIN; a busy machine needs a while for the rest.
+    assert took < ENDS_WITHIN_SECONDS
+
+
+def _wait_until(merchant: Any, query: str) -> None:
+    ends = time.monotonic() + ARRIVES_WITHIN_SECONDS
+    while time.monotonic() < ends:
+        with merchant.environment() as environment, environment.store.reading() as connection:
+            if connection.execute(text(query)).scalar():
+                return
+        time.sleep(0.05)
+    pytest.fail(f"never: {query}")

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from recon.model.business_date import BusinessCalendar
 from recon.model.errors import HistoryBrokenError, UsageError
 from recon.steps.care import doctor
-from recon.steps.care.verify import Reading, verify
+from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.money import gate
@@ -27,11 +27,11 @@ from recon.store.money.case_rows import CLOCK
 from recon.store.nights import runs
 from recon.store.schema import history as links
 from recon.store.schema import instruction
+from tests.recon.steps.conftest import UNREAD
 
 pytestmark = pytest.mark.xdist_group("restored databases")
 """They share what takes longer to make than to look at."""
 
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """The workbooks of these nights are no workbooks."""
 
 REASON = "the disk of the database server died"

@@ -21,8 +21,7 @@ from recon.steps.month.close import (
 )
 from recon.steps.month.stated import StatedMonth
 from recon.steps.month.statement import ALONE, DIFFERENCES, MonthEquation
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
-from tests.recon.steps.night.test_sealed_settle import capture
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture
 
 NOVEMBER = BusinessMonth.named("2026-11")
 LAST = "2026-11-30"

@@ -8,11 +8,9 @@ from recon.model.errors import ArchiveError, UsageError
 from recon.model.nights import Mode
 from recon.steps.month.close import document_of, month_files, name_of, write_files
 from recon.steps.month.stated import StatedMonth, earlier_days, stated_month
-from tests.recon.steps.care.test_verify_folder import run_folder
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant, capture, run_folder
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.month import test_month_closes as closes
-from tests.recon.steps.night.test_sealed_settle import capture
 
 LATER = "2026-11-24"
 """A Tuesday: Monday's night is missing before it."""

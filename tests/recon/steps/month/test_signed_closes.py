@@ -20,7 +20,7 @@ from recon.model.business_date import BusinessMonth
 from recon.model.errors import NightHeldError, ReconError, UsageError
 from recon.steps.acts import Done, Place, ReopenMonth, SignClose, say
 from recon.steps.care.doctor import Check, checks
-from recon.steps.care.verify import Reading, verify
+from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import identify
 from recon.steps.ground.night_folder import storage_at
@@ -42,14 +42,13 @@ from recon.store.people import closed_months
 from recon.store.people.closed_months import MonthState
 from reports.handed import drawings
 from reports.month_workbook import close_workbook
-from tests.recon.steps.conftest import ACCOUNT, MERCHANT, Merchant
+from tests.recon.steps.conftest import ACCOUNT, MERCHANT, UNREAD, Merchant
 from tests.recon.steps.month.test_month_closes import NOVEMBER, play
 from tests.recon.steps.people.test_sign_off import PEOPLE
 
 pytestmark = pytest.mark.xdist_group("closes")
 """They share a month that takes longer to make than to look at."""
 OWN = (MERCHANT, ACCOUNT)
-UNREAD = Reading(lambda _: (), lambda _: "", lambda *_: ())
 """No workbook of a night is looked into here."""
 PREPARED: dict[str, PreparedClose] = {}
 """By what it was prepared from: November is made of the same nights in most of these tests."""

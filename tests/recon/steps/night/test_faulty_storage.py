@@ -15,8 +15,7 @@ from recon.model.headway import heard_by
 from recon.steps.night import whole_night
 from tests.recon.archive.test_storage import KEYS
 from tests.recon.files.s3_server import S3Server, serving_s3, write_certificate
-from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, plain_workbooks
-from tests.recon.steps.night.test_sealed_settle import capture
+from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_workbooks
 
 
 @pytest.fixture(scope="module")

@@ -1,17 +1,38 @@
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from recon.archive.step_folder import find_sealed, step_problems
+from recon.archive.schemas import SCHEMAS
+from recon.archive.step_folder import FileEntry, find_sealed, sealed_step, step_problems
 from recon.archive.storage import LocalStorage
-from recon.model.errors import ArchiveError
-from recon.model.nights import Mode
-from recon.steps.ground.night_folder import STEPS, links
+from recon.config.rules import Rules
+from recon.model.errors import ArchiveError, NightHeldError, OutputError, UsageError
+from recon.model.nights import Mode, Part, StepSummary
+from recon.model.words import Verdict
+from recon.steps.ground.night_folder import DECISIONS, STEPS, links
+from recon.steps.night import whole_night
+from recon.steps.night import whole_night as night
+from recon.steps.night.report import Workbooks
+from recon.steps.night.whole_night import finish
 from recon.store.database import history
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
-from tests.recon.steps.conftest import Merchant
+from tests.recon.resting import resting
+from tests.recon.steps.conftest import (
+    Merchant,
+    archive_of,
+    capture,
+    checked,
+    plain_workbooks,
+    run_folder,
+)
 
 
 def events_of_night(merchant: Merchant) -> tuple[Run, list[dict[str, Any]]]:
@@ -28,20 +49,6 @@ def _batches(connection: Any) -> list[str]:
         "SELECT DISTINCT entity_id FROM history WHERE entity = 'batch'"
     )
     return [row[0] for row in found]
-
-
-def archive_of(merchant: Merchant) -> LocalStorage:
-    """The archive of a merchant's nights."""
-    beside = Path(merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")).parent
-    is_file = merchant.variables["RECON_DATABASE_URL"].startswith("sqlite:")
-    return LocalStorage((beside if is_file else merchant.folder / "reports") / "archive")
-
-
-def capture(merchant: Merchant) -> None:
-    """One order that asks for its capture."""
-    payment = merchant.payments("authorised")[0]
-    asked = {"action": "capture", "action_amount": payment.amount, "request_id": "R1"}
-    merchant.drop("orders.csv", merchant.order(payment, **asked))
 
 
 @pytest.mark.parametrize("mode", [Mode.LIVE, Mode.DRY_RUN])
@@ -98,3 +105,270 @@ def test_an_archive_that_is_gone_before_money_stops_the_night_and_nothing_is_sen
     root.unlink()
     merchant.move_money()
     assert [row["operation"] for row in merchant.effects()] == ["capture"]
+
+
+CARD = "4111111111111111"
+
+
+def entries(folder: Path) -> dict[str, FileEntry]:
+    """Every file of every step of a run's folder, by its name below that folder."""
+    storage_root = next(each for each in folder.parents if each.name == "archive")
+    storage, night_name = LocalStorage(storage_root), str(folder.relative_to(storage_root))
+    found = {}
+    for step in ("books", "inputs", "compared", "results", "proof"):
+        sealed = sealed_step(storage, folder=f"{night_name}/{step}")
+        assert sealed is not None
+        assert step_problems(storage, sealed) == []
+        found |= {f"{step}/{entry.name}": entry for entry in sealed.manifest.files}
+    return found
+
+
+def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Merchant) -> None:
+    """Whoever has the folder has what was read, what came of it, by which rules and whose word."""
+    capture(merchant)
+    merchant.night()
+    folder = run_folder(merchant)
+    found = entries(folder)
+
+    of_banks = {"inputs/statements", "inputs/bank", "inputs/payouts", "results/counted"}
+    of_banks |= {"results/paid", "results/received", "results/explained", "results/banked"}
+    wanted = {each.path for each in SCHEMAS.values()} - {f"{each}.parquet" for each in of_banks}
+    elsewhere = {"inputs/answers.parquet", "inputs/ledger.parquet"}
+    elsewhere |= {
+        "inputs/tariffs.parquet",
+        "inputs/volumes.parquet",
+    }  # where something asks for them
+    assert wanted - elsewhere <= set(found)
+    assert {"compared/answers.parquet", "books/ledger.parquet"} <= set(found)
+    decisions = [
+        json.loads(line)
+        for line in gzip.decompress((folder / "proof" / DECISIONS).read_bytes()).splitlines()
+    ]
+    assert [(each["decision"], each["approved_by"]) for each in decisions[-1:]] == [
+        ("approval", "rule: order file")
+    ]
+    rules = Rules.of(json.loads((folder / "proof" / "rules.json").read_text()), source="rules.json")
+    with merchant.environment() as environment:
+        assert rules.digest == environment.settings.rules.digest
+    (workbook,) = (merchant.folder / "reports").glob("*.xlsx")
+    assert (folder / "proof" / "workbook.xlsx").read_bytes() == workbook.read_bytes()
+
+
+def test_an_archive_that_is_gone_after_money_loses_nothing_and_moves_nothing_twice(
+    merchant: Merchant,
+) -> None:
+    """The sentence says what is kept and what to run; then the night ends with a whole folder."""
+    capture(merchant)
+    root = Path(archive_of(merchant).shown)
+
+    def lose(summary: StepSummary) -> None:
+        if summary.step == "query again":
+            root.rename(root.with_name("elsewhere"))
+            root.write_text("no folder")
+
+    with (
+        merchant.environment() as environment,
+        pytest.raises(
+            ArchiveError, match=r"answers .* kept .*recon nightly --only finish --merchant"
+        ),
+    ):
+        night.run(
+            merchant.request,
+            environment=environment,
+            workbooks=plain_workbooks(),
+            progress=lose,
+        )
+    assert len(merchant.effects()) == 1
+
+    root.unlink()
+    root.with_name("elsewhere").rename(root)
+    with merchant.environment() as environment:
+        run_id = finish(
+            merchant.request,
+            environment=environment,
+            workbooks=plain_workbooks(),
+            progress=lambda _: None,
+        )
+    assert len(merchant.effects()) == 1
+    assert run_folder(merchant).name == run_id
+    assert checked(merchant, "2026-11-20").problems == ()
+
+
+NIGHT = "from recon.cli import main; raise SystemExit(main())"
+KILLED_AT = [
+    ("archived the books:1", "nightly"),
+    ("archived a manifest:2", "nightly"),
+    ("archived a manifest:4", "nightly --only finish"),
+]
+"""The books, before they are bound; while `inputs` is written, before it is; then of `results`,
+before it and `proof` are."""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("point", "again"), KILLED_AT)
+def test_a_night_killed_while_it_is_sealed_ends_whole(
+    point: str, again: str, merchant: Merchant
+) -> None:
+    """A step without its link counts for nothing before money, and is taken over after it."""
+    capture(merchant)
+    account = ["--merchant", "100042", "--account", "100042001", "--business-date", "2026-11-20"]
+
+    def played(command: str, **variables: str) -> int:
+        return subprocess.run(
+            [sys.executable, "-c", NIGHT, *command.split(), *account],
+            env={**os.environ, **merchant.variables, **variables},
+            capture_output=True,
+            check=False,
+        ).returncode
+
+    assert played("nightly", RECON_CRASH_AT=point) == -signal.SIGKILL
+    assert len(merchant.effects()) == (again != "nightly")
+    killed = run_folder(merchant)
+
+    assert played(again) in {0, 3, 4}
+
+    assert len(merchant.effects()) == 1
+    assert checked(merchant, "2026-11-20").problems == ()
+    assert (run_folder(merchant) == killed) is (again != "nightly")
+    assert entries(run_folder(merchant))
+
+
+def test_no_card_number_and_no_secret_is_in_any_file_of_a_night(merchant: Merchant) -> None:
+    """What a file brought where it does not belong is masked before it is kept for years."""
+    payment = merchant.payments("captured")[0]
+    merchant.drop(
+        "orders.csv",
+        merchant.order(payment),
+        merchant.order(payment, order_no=CARD),
+        merchant.order(payment, order_no="W-2", amount=CARD, action_reason=f"card {CARD}"),
+    )
+    assert merchant.night(mode=Mode.DRY_RUN) is not Verdict.RECONCILED
+
+    folder = run_folder(merchant)
+    for path, content in resting(folder):
+        assert CARD.encode() not in content, path
+        for name in ("RECON_SIGN_KEY", "RECON_DATABASE_URL"):
+            assert f'"{merchant.variables[name]}"'.encode() not in content, path
+
+
+def test_a_part_holds_the_account_and_says_so(merchant: Any) -> None:
+    """A night that starts meanwhile ends at once and hears which part is at work."""
+    with (
+        merchant.environment() as first,
+        night.hold(merchant.request, environment=first, part=Part.SETTLE),
+        pytest.raises(NightHeldError, match=r"2026-11-20 \(settle alone\)"),
+    ):
+        merchant.night()
+
+
+def test_a_part_never_counts_as_the_night(merchant: Any) -> None:
+    """It does its own steps, its run ends as a part, and no night is finished by it."""
+    with merchant.environment() as environment:
+        run_id = night.run_part(
+            merchant.request,
+            part=Part.SETTLE,
+            environment=environment,
+            workbooks=merchant.workbooks(),
+            progress=merchant.told.append,
+        )
+        with environment.store.reading() as connection:
+            end, finished = runs.get(connection, run_id), runs.finished(connection)
+
+    assert [one.step for one in merchant.told] == ["query", "settle", "query again"]
+    assert (end.part, end.status, finished) == ("settle", "part", [])
+
+
+@pytest.mark.parametrize("only", [None, Part.QUERY])
+@pytest.mark.parametrize("stops", [False, True])
+def test_what_was_taken_over_does_not_end_well(
+    merchant: Any, only: Part | None, *, stops: bool
+) -> None:
+    """A process that slept through a takeover says so; what stopped it before is what it tells."""
+
+    def held() -> None:
+        with night.hold(merchant.request, environment=environment, part=only) as run_id:
+            with environment.store.writing() as connection:
+                runs.finish(connection, run_id, status="stopped", problem="", now=merchant.now)
+            if stops:
+                raise UsageError("the disk is full")
+
+    told = "the disk is full" if stops else "another run took the account over"
+    with merchant.environment() as environment:
+        with pytest.raises((NightHeldError, UsageError), match=told):
+            held()
+        with environment.store.reading() as connection:
+            assert [one.status for one in runs.unfinished(connection)] == ["stopped"]
+
+
+def finished(merchant: Any) -> str:
+    """The stopped night brought to its end; its run."""
+    merchant.told = []
+    with merchant.environment() as environment:
+        return whole_night.finish(
+            merchant.request,
+            environment=environment,
+            workbooks=merchant.workbooks(),
+            progress=merchant.told.append,
+        )
+
+
+def stopped_at_its_report(merchant: Any) -> None:
+    """A night that captured one payment and could not write its workbook."""
+
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    payment = merchant.payments("authorised")[0]
+    merchant.drop("o.csv", merchant.order(payment, status="paid", action="capture"))
+    with pytest.raises(OutputError, match=r"No space left.*make room on its disk"):
+        merchant.night(workbooks=Workbooks(write=full, totals=full))
+
+
+def test_a_stopped_night_ends_without_asking_or_sending(merchant: Any) -> None:
+    """The gateway is away: the same run compares what it had read, reports, and counts; once."""
+    with pytest.raises(UsageError, match="never ran live"):
+        finished(merchant)
+    stopped_at_its_report(merchant)
+    merchant.variables["RECON_GATEWAY_BASE_URL"] = "http://127.0.0.1:9"
+    run_id = finished(merchant)
+    steps = [one.step for one in merchant.told]
+    with merchant.environment() as environment:
+        again = whole_night.is_stopped(merchant.request, environment=environment)
+        with environment.store.reading() as connection:
+            (end,) = runs.finished(connection)
+            verdict = runs.get(connection, run_id).verdict
+
+    with pytest.raises(UsageError, match="is finished"):
+        finished(merchant)
+    assert (end.run_id, again) == (run_id, False)
+    assert steps == ["reconcile", "report"]
+    assert verdict == Verdict.RECONCILED
+    assert len(list((merchant.folder / "reports").glob("*.xlsx"))) == 1
+    assert len(merchant.effects()) == 1
+
+
+def test_a_night_that_has_to_ask_is_started_again(merchant: Any) -> None:
+    """One that stopped at its first query has no answers to compare."""
+    merchant.drop("o.csv", merchant.order(merchant.payments("captured")[0]))
+    merchant.variables["RECON_SIGN_KEY"] = "wrong"
+    with pytest.raises(Exception, match="sign key"):
+        merchant.night()
+
+    with pytest.raises(UsageError, match="before the gateway was asked again"):
+        finished(merchant)
+
+
+def test_answers_from_before_something_else_are_too_old(merchant: Any) -> None:
+    """Another run of the account since: the whole night is started again."""
+    stopped_at_its_report(merchant)
+    with merchant.environment() as environment:
+        whole_night.run_part(
+            merchant.request,
+            part=Part.SETTLE,
+            environment=environment,
+            workbooks=merchant.workbooks(),
+            progress=merchant.told.append,
+        )
+
+    with pytest.raises(UsageError, match="came after it"):
+        finished(merchant)

@@ -1,22 +1,51 @@
+"""The query in shards: what a worker is handed, and that it answers what one process would."""
+
 import json
+import random
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from sqlalchemy import select
 
+from recon.config.fee_contract import FeeContract, contract_of
+from recon.matching.cash.fees_charged import charged_fees
+from recon.matching.cash.holdings import gateway_holds
+from recon.matching.frames.sources import LoadCounts
 from recon.model.errors import (
     ConfigurationError,
     NightHeldError,
     OutputError,
+    ReconError,
+    UsageError,
 )
 from recon.model.headway import Headway, heard_by
-from recon.model.nights import Mode
-from recon.model.words import Verdict
+from recon.model.nights import Mode, NightRequest, StepSummary
+from recon.model.words import SourceKind, Verdict
+from recon.proof.books_bridge import KNOWN_BEFORE, OTHER_ACCOUNTS, books_of, bridge_of
+from recon.proof.night_tables import compared_tables, input_tables
+from recon.steps.care.doctor import checks
+from recon.steps.compare.kept_sources import sources_of_night
+from recon.steps.files.incomplete import NO_ANSWER, missing_sources
+from recon.steps.ground.night_folder import SealedNight
+from recon.steps.night import notices
 from recon.steps.night import whole_night as night
-from recon.steps.night.report import Workbooks
+from recon.steps.night.lookout import index_after
+from recon.steps.night.report import Workbooks, shown_sources
+from recon.steps.people import people
+from recon.store.database import history
+from recon.store.nights import runs
 from recon.store.schema import run
+from reports.reading.index_workbook import write_index
+from tests.recon.listeners import Webhook, webhook
+from tests.recon.matching.conftest import case, make_case, new_case
+from tests.recon.steps.large_nights import in_groups_of, sealed
+
+__all__ = ["case", "make_case", "new_case"]
 
 
 def _capture_three(merchant: Any) -> list[str]:
@@ -123,8 +152,7 @@ def test_the_same_inputs_give_the_same_digest(merchant: Any, migrated_postgresql
 def test_a_code_that_nobody_mapped_moves_nothing(merchant: Any) -> None:
     """A payment_status that is not in the rules is a finding, and its capture waits."""
     _capture_three(merchant)
-    rules = merchant.folder / "config" / "rules.toml"
-    rules.write_text(rules.read_text().replace('2000 = "authorised"\n', ""))
+    merchant.configure("rules.toml", "", instead_of='2000 = "authorised"\n')
     merchant.move_money()
 
     assert merchant.effects() == []
@@ -192,3 +220,308 @@ def test_a_disk_that_is_nearly_full_stops_a_night_before_money(tmp_path: Path) -
         night.refuse_full_disk(tmp_path / "recon.sqlite", needed=10**18)
     night.refuse_full_disk(tmp_path / "recon.sqlite", needed=1)
     night.refuse_full_disk(None, needed=10**18)
+
+
+NOTICE = '[notices.finance]\naddress_env = "FINANCE"\nattach = true\n'
+
+
+@pytest.fixture
+def hook(merchant: Any) -> Iterator[Webhook]:
+    """A webhook that hears of every end of a night."""
+    with webhook() as heard:
+        (merchant.folder / "config" / "notices.toml").write_text(NOTICE)
+        merchant.variables["FINANCE"] = heard.address
+        yield heard
+
+
+def _ended(merchant: Any, *, verdict: str = "RECONCILED", **changed: Any) -> list[str]:
+    """A night without its steps: it is held, comes to a verdict, ends and is told."""
+    complaints: list[str] = []
+    with (
+        merchant.environment() as environment,
+        notices.telling(environment, say=complaints.append) as ended,
+        night.hold(replace(merchant.request, **changed), environment=environment) as ended.run_id,
+        environment.store.writing() as connection,
+    ):
+        runs.note_result(connection, ended.run_id, values={"verdict": verdict})
+    return complaints
+
+
+def _untold(merchant: Any) -> dict[str, str]:
+    with merchant.environment() as environment:
+        ((run, _),) = people.status(environment)
+        return notices.untold(run, environment=environment)
+
+
+def _run_id(merchant: Any) -> str:
+    with merchant.environment() as environment:
+        ((run, _),) = people.status(environment)
+        return run.run_id
+
+
+def test_only_those_are_told_who_asked_for_that_end(merchant: Any, hook: Webhook) -> None:
+    """A notice of NOT PROVEN hears of nothing else, and nobody hears of a dry run."""
+    _ended(merchant, mode=Mode.DRY_RUN)
+    assert (hook.bodies, _untold(merchant)) == ([], {})
+    (merchant.folder / "config" / "notices.toml").write_text(NOTICE + 'verdicts = ["NOT PROVEN"]\n')
+    _ended(merchant)
+    _ended(merchant, verdict="NOT PROVEN")
+
+    assert [told["title"].partition(":")[0] for told in hook.bodies] == ["NOT PROVEN"]
+
+
+def test_people_are_told_of_a_night_with_its_workbook(merchant: Any, hook: Webhook) -> None:
+    """Verdict, account, date, the workbook's name and hash, and the file itself; once."""
+    verdict = merchant.night()
+
+    (told,) = hook.bodies
+    assert told["title"] == f"{verdict}: 100042/100042001, 2026-11-20"
+    assert "Northwind" in told["message"]
+    assert "SHA-256" in told["message"]
+    assert told["attachments"][0]["filename"].endswith("2026-11-20.xlsx")
+    assert _untold(merchant) == {}
+    with merchant.environment() as environment:
+        assert notices.tell(_run_id(merchant), environment=environment) == ()
+    assert len(hook.bodies) == 1
+
+
+def test_a_webhook_that_fails_fails_no_night_and_is_seen(merchant: Any, hook: Webhook) -> None:
+    """The verdict stands, the run is finished, and status says who was not told until they are."""
+    hook.status = 500
+    complaints = _ended(merchant)
+    run_id = _run_id(merchant)
+
+    assert _untold(merchant) == {"finance": "json to 127.0.0.1 answered 500"}
+    assert complaints == [
+        (
+            "notice finance did not arrive: json to 127.0.0.1 answered 500; "
+            f"`recon status --tell {run_id}` tries again"
+        )
+    ]
+    with merchant.environment() as environment:
+        with pytest.raises(ReconError, match="answered 500"):
+            notices.tell_again(run_id, environment=environment)
+        hook.status = 200
+        assert notices.tell_again(run_id, environment=environment) == ("finance",)
+        assert notices.tell_again(run_id, environment=environment) == ()
+        with pytest.raises(UsageError, match="is not known"):
+            notices.tell_again("20261120-nothing", environment=environment)
+        with environment.store.reading() as connection:
+            events = [event.event for event in history.links_of(connection, [run_id])]
+            assert history.verify(connection)[1] == ""
+    assert events[-3:] == ["not told", "not told", "told"]
+
+
+@pytest.mark.parametrize("error", [ReconError("the disk is full"), KeyboardInterrupt()])
+def test_a_night_that_stops_is_told_with_its_reason(
+    merchant: Any, hook: Webhook, error: BaseException
+) -> None:
+    """People hear that there is no verdict, and why.
+
+    No mail server is waited for after SIGTERM; status shows who does not know.
+    """
+
+    def stops(_: StepSummary) -> None:
+        raise error
+
+    with merchant.environment() as environment, pytest.raises(type(error)):
+        night.run(
+            merchant.request,
+            environment=environment,
+            workbooks=merchant.workbooks(),
+            progress=stops,
+        )
+
+    if isinstance(error, KeyboardInterrupt):
+        assert (hook.bodies, _untold(merchant)) == ([], {"finance": "it was not tried"})
+        return
+    (told,) = hook.bodies
+    assert told["title"] == "STOPPED: 100042/100042001, 2026-11-20"
+    assert "The night stopped: the disk is full" in told["message"]
+
+
+def test_a_lost_address_is_told_by_night_and_doctor(merchant: Any, hook: Webhook) -> None:
+    """A variable that is gone fails the doctor's line and no night.
+
+    Where notices go is shown by kind and host, never by a token; an unsafe address is refused.
+    """
+    with merchant.environment() as environment:
+        settings, variables = environment.settings, dict(merchant.variables)
+    told_now = notices.told_by_settings(settings, variables=variables)
+    assert told_now == "finance by json to 127.0.0.1"
+    variables["FINANCE"] = "json://hooks.example/secret-word"
+    with pytest.raises(ConfigurationError, match="finance: json is not encrypted") as refused:
+        notices.told_by_settings(settings, variables=variables)
+    assert "secret-word" not in str(refused.value)
+    del merchant.variables["FINANCE"]
+    _ended(merchant)
+
+    assert hook.bodies == []
+    assert _untold(merchant) == {
+        "finance": "the environment variable FINANCE with its address is not set"
+    }
+    told = checks(merchant.variables, clock=merchant.clock, randomness=random.Random(1))
+    (line,) = [check for check in told if check.name == "notices"]
+    assert (line.ok, "FINANCE" in line.sentence) == (False, True)
+
+
+def test_who_hears_of_stopped_nights_hears_of_money_in_doubt(merchant: Any, hook: Webhook) -> None:
+    """A list of verdicts that was written before rings for money, with counts and no order."""
+    (merchant.folder / "config" / "notices.toml").write_text(NOTICE + 'verdicts = ["STOPPED"]\n')
+    payments = merchant.payments("authorised")[:3]
+    rows = [merchant.order(one, status="paid", action="capture") for one in payments]
+    merchant.drop("orders.csv", *rows)
+    merchant.fault({"operation": "capture", "kind": "wrong_signature", "nth": 1})
+    merchant.night()
+
+    (told,) = hook.bodies
+    assert told["title"] == "MONEY IN DOUBT: 100042/100042001, 2026-11-20"
+    assert "In doubt: 3 captures (" in told["message"]
+    assert "Sending stopped: the reply's signature is wrong." in told["message"]
+    assert payments[0].order_no not in told["message"]
+
+
+ACCOUNT = ("100042", "100042001")
+
+
+NO_HELD = pd.DataFrame(columns=["merchant_id", "account_id", "currency"])
+
+
+def night_of(case: Any, *, folder: Path) -> SealedNight:
+    """The sealed night of a case, with what it read of files of which it compares a part."""
+    sources = replace(
+        case.sources(),
+        merged_rows={"orders": LoadCounts(accepted=3, new=1, repeat=1, superseding=1)},
+        arrived={SourceKind.ORDERS: {KNOWN_BEFORE: 2}, SourceKind.LEDGER: {OTHER_ACCOUNTS: -1}},
+    )
+    books = books_of(sources, rules=case.rules)
+    small = compared_tables(sources, rules=case.rules, previous=None, books=books)
+    return sealed(folder, tables={**dict(input_tables(sources)), **small})
+
+
+def crowded(case: Any) -> Any:
+    """Orders and entries that stand twice, in the same words and in others; fees, one reversed."""
+    for order_no in ("A1", "B", "C"):
+        case.order(order_no=order_no).payment(order_no=order_no, transaction_id=f"T{order_no}")
+        case.entry(order_no=order_no, entry_id=f"E{order_no}")
+    case.order(order_no="B").order(order_no="C", amount=7, updated_at="2026-11-19T10:00:00Z")
+    case.order(order_no="").order(order_no="")
+    case.entry(entry_id="EB", order_no="B").entry(entry_id="EC", order_no="C", amount=8)
+    case.entry("fee", entry_id="F1", amount=30).entry("fee", entry_id="F1", amount=30)
+    case.entry("fee", entry_id="F2", amount=9).entry("capture", entry_id="F2", amount=9)
+    case.entry("fee_reversal", entry_id="F3", amount=4).entry(
+        "refund", entry_id="R", currency="USD"
+    )
+    return case
+
+
+@pytest.mark.parametrize("is_settled", [True, False])
+def test_what_is_shown_is_what_the_whole_sources_say(
+    case: Any, tmp_path: Path, *, is_settled: bool
+) -> None:
+    """Rows behind others, steps of the books, fees, and what is missing."""
+    crowded(case)
+    if is_settled:
+        case.line(fee=30).line("fee", gross=0, fee=9, order_no="", transaction_id="")
+        case.line(order_no="B", fee=40).line("payout", order_no="", gross=0, net=9900)
+    night = night_of(case, folder=tmp_path)
+    whole, _ = sources_of_night(night)
+    shown = shown_sources(night)
+
+    assert bridge_of(shown.sources) == bridge_of(whole)
+    assert bridge_of(whole)[SourceKind.ORDERS]["equal to or older than another row"] < 0
+    assert bridge_of(whole)[SourceKind.LEDGER]["equal to or older than another row"] < 0
+    assert shown.books == books_of(whole, rules=case.rules)
+    assert {*shown.books} == {"EUR", "USD"}
+    holds = [gateway_holds(NO_HELD, sources=one) for one in (shown.sources, whole)]
+    assert holds[0] == holds[1]
+    assert (holds[0] is not None) == is_settled
+    assert missing_sources(shown.sources) == missing_sources(whole)
+    small = {"orders", "gateway", "ledger", "instructions", "universe"}
+    small |= {"settlement", "volumes"}
+    for name in {*whole.__dataclass_fields__} - small:
+        assert getattr(shown.sources, name) == getattr(whole, name), name
+
+
+@pytest.mark.parametrize("brand", ["", "visa"])
+def test_fees_of_a_night_are_those_of_all_its_lines(
+    case: Any, tmp_path: Path, brand: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the contract, outside of it, given back: some lines at a time come to the same."""
+    in_groups_of(2, patch=monkeypatch)
+    crowded(case)
+    for number, (order_no, fee) in enumerate([("A1", 30), ("B", 20), ("C", 20)]):
+        named = {"order_no": order_no, "transaction_id": f"T{order_no}"}
+        case.line(**named, fee=fee, brand=brand, line=number + 2)
+    case.line("fee", gross=0, fee=-4, transaction_id="TA1", line=5)
+    case.line("adjustment", gross=5, fee=1, line=6)
+    night = night_of(case, folder=tmp_path)
+    whole, _ = sources_of_night(night)
+    line = {"name": "all", "type": "capture", "currency": "EUR", "from": date(2026, 1, 1)}
+    contract = contract_of(
+        {"rounding": "half_up", "lines": [{**line, "fixed_minor_units": 20}]}, source="a contract"
+    )
+    assert isinstance(contract, FeeContract)
+
+    ours, theirs = shown_sources(night).fees(contract), charged_fees(whole, contract=contract)
+
+    assert ours is not None
+    assert theirs is not None
+    for name in ("by_line", "outside", "differing", "months"):
+        pd.testing.assert_frame_equal(getattr(ours, name), getattr(theirs, name))
+    assert ours.totals == theirs.totals
+    assert ours.claims["claimed"].tolist() == [6]
+    assert shown_sources(night).fees(None) is None
+
+
+@pytest.mark.parametrize(("answers", "is_missing"), [((), False), (("failed",), True)])
+def test_a_night_without_a_usable_answer_says_so(
+    case: Any, answers: tuple[str, ...], tmp_path: Path, *, is_missing: bool
+) -> None:
+    """Only where some were asked about; and without books there are none."""
+    for answer in answers:
+        case.answer(answer)
+    shown = shown_sources(night_of(case.order(), folder=tmp_path))
+
+    assert (NO_ANSWER in missing_sources(shown.sources)) == is_missing
+    assert shown.sources.ledger is None
+    assert shown.books == {}
+
+
+def after(environment: Any, *, write: Any = write_index, **changes: Any) -> list[str]:
+    """What a night that has ended says of its index."""
+    account = next(iter(environment.settings.accounts)).split("/")
+    request = replace(NightRequest(*account, date(2026, 11, 20), Mode.LIVE), **changes)
+    said: list[str] = []
+    index_after(request, environment=environment, write=write, say=said.append)
+    return said
+
+
+def with_accounts(environment: Any, *, count: int) -> Any:
+    """The same environment with this many declared accounts, each with the folder of the first."""
+    key, first = next(iter(environment.settings.accounts.items()))
+    named = [key, *(f"{key}{number}" for number in range(1, count))]
+    settings = environment.settings.model_copy(update={"accounts": dict.fromkeys(named, first)})
+    return replace(environment, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(OutputError("the disk is full"), "the disk is full"), (KeyError("4111"), "KeyError")],
+)
+def test_an_index_that_fails_never_fails_the_night(
+    merchant: Any, error: Exception, told: str
+) -> None:
+    """People read why and what to do; the text of a foreign error is not shown."""
+
+    def failing(*_: object, day: date, folder: Path) -> Path:
+        del day, folder
+        raise error
+
+    with merchant.environment() as environment:
+        (said,) = after(with_accounts(environment, count=2), write=failing)
+
+    assert said == (
+        f"The index over all accounts was not written ({told}). The night and its workbook "
+        "are kept: write it with `recon workbook 2026-11-20 --index FOLDER`."
+    )

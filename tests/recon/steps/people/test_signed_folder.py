@@ -22,8 +22,7 @@ from recon.store.database.history import links_of
 from recon.store.nights import sign_off_rows
 from reports.reading.evidence_workbook import evidence_index
 from reports.reading.signed_copy import signed_bytes, write_signed_copy
-from tests.recon.steps.care.test_verify_folder import run_folder
-from tests.recon.steps.conftest import Merchant
+from tests.recon.steps.conftest import Merchant, run_folder
 from tests.recon.steps.people.test_returned_answers import (
     Returned,
     newest_workbook,

@@ -17,7 +17,7 @@ from recon.store.database.record import RELEASE, changed
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from recon.store.people import decision_rows
-from tests.recon.steps.ground.test_endorsed import UNREAD
+from tests.recon.steps.conftest import UNREAD
 
 pytestmark = pytest.mark.xdist_group("verdicts")
 """They share what takes longer to make than to look at."""
