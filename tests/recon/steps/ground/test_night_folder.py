@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recon.archive.schemas import empty
+from recon.archive.schemas import SCHEMAS
 from recon.model.errors import ArchiveBrokenError, ConfigurationError, NightHeldError
 from recon.model.nights import Mode
 from recon.steps.care.sql_questions import answer
@@ -54,7 +54,7 @@ def test_a_manifest_is_bound_once_however_often_its_step_is_done(merchant: Merch
         with environment.store.reading() as connection:
             run = runs.get(connection, run_id)
         for _ in range(2):
-            parts = [*rows_of([("universe", empty("universe"))])]
+            parts = [*rows_of([("universe", SCHEMAS["universe"].columns.empty_table())])]
             sealed = write(
                 run, INPUTS, parts=parts, terms=Terms("", "5"), after={}, environment=environment
             )
