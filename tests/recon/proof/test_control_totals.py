@@ -129,7 +129,8 @@ def proof_of(case: Any) -> Proof:
 
 def frames_with(proof: Proof, **frames: pd.DataFrame) -> Proof:
     """The proof with other frames of the result."""
-    return replace(proof, frames=replace(proof.frames, **frames))
+    own = {name: frames[name] for name in ("breaks", "effects") if name in frames}
+    return replace(proof, frames=replace(proof.frames, **frames), **own)
 
 
 def without_break(proof: Proof) -> Proof:
