@@ -466,6 +466,8 @@ def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iter
     given["agreed_entries"] = agreed is not None and agreed.entries is not None
     yield from (_term("given", name) for name, there in given.items() if there)
     yield from (_term("arrived", str(kind)) for kind in sources.arrived)
+    for (merchant, account), day in sources.books_since.items():
+        yield _term("books_since", merchant, word=account, number=int(day.replace("-", "")))
     yield from _terms_of_rules(rules)
     yield from _terms_of_banks(sources, rules=rules)
     if sources.settlement is not None:

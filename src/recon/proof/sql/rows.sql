@@ -27,6 +27,8 @@ WITH keyed AS (
         CASE WHEN set_key = '' THEN order_no ELSE set_key END AS set_key,
         CASE WHEN set_currency = '' THEN currency ELSE set_currency END AS set_currency)
     FROM 'results/items.parquet'
+    -- A row that repeats another one counts as no item, and has a place of its own where that one stands in a group.
+    QUALIFY items > 0 OR max(items) OVER (PARTITION BY source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency) = 0
 ),
 -- The first id of an account and a key: where it is spelled out, the same digest that the night made, made
 -- once more here.
@@ -298,23 +300,50 @@ keyed AS (
     FROM every
 ),
 groups AS (
-    SELECT merchant_id, account_id, source, set_key, sum(items) AS items FROM judged WHERE set_kind = 'group' GROUP BY ALL
+    SELECT DISTINCT merchant_id, account_id, set_key FROM judged WHERE set_kind = 'group'
 ),
--- As many as the result takes for settled before the books begin: those without a group, then the oldest.
-aged AS (
-    SELECT k.*, g.set_key IS NOT NULL AS has_group,
-        row_number() OVER (PARTITION BY k.source, k.merchant_id, k.account_id, k.currency ORDER BY has_group, k.settled_on)
-            <= coalesce(b.items, 0) AS is_before
+begun AS (
+    SELECT key AS merchant_id, word AS account_id, number AS since FROM 'compared/terms.parquet' WHERE name = 'books_since'
+),
+-- A pay-out that no entry names stands in the running balance where there is one.
+grouped AS (
+    SELECT k.*, CASE WHEN k.source = 'payouts' AND own.set_key IS NULL AND running.set_key IS NOT NULL
+            THEN k.balance_key ELSE k.own_key END AS group_key,
+        coalesce(TRY_CAST(replace(k.settled_on, '-', '') AS BIGINT) < b.since, false) AS is_old
     FROM keyed k
-    LEFT JOIN (SELECT DISTINCT merchant_id, account_id, set_key FROM groups) g
-        ON g.merchant_id = k.merchant_id AND g.account_id = k.account_id AND g.set_key = k.own_key
-    LEFT JOIN groups b
-        ON b.merchant_id = k.merchant_id AND b.account_id = k.account_id AND b.source = k.source AND b.set_key = k.before_key
+    LEFT JOIN groups own ON own.merchant_id = k.merchant_id AND own.account_id = k.account_id AND own.set_key = k.own_key
+    LEFT JOIN groups running ON running.merchant_id = k.merchant_id AND running.account_id = k.account_id AND running.set_key = k.balance_key
+    LEFT JOIN begun b ON b.merchant_id = k.merchant_id AND b.account_id = k.account_id
+),
+booked AS (
+    SELECT e.merchant_id, e.account_id, j.set_key AS group_key, sum(e.net) AS booked
+    FROM counted_entries e
+    JOIN judged j ON j.source = 'ledger' AND j.set_kind = 'group' AND j.merchant_id = e.merchant_id
+        AND j.account_id = e.account_id AND j.entry_id = e.entry_id
+    WHERE e.is_kept GROUP BY ALL
+),
+gaps AS (
+    SELECT merchant_id, account_id, group_key,
+        coalesce(sum(moved) FILTER (WHERE NOT is_old), 0) - coalesce(any_value(booked), 0) AS gap
+    FROM grouped LEFT JOIN booked USING (merchant_id, account_id, group_key)
+    GROUP BY merchant_id, account_id, group_key
+),
+days AS (
+    SELECT merchant_id, account_id, group_key, settled_on,
+        sum(sum(moved)) OVER (PARTITION BY merchant_id, account_id, group_key ORDER BY settled_on DESC) AS since_then
+    FROM grouped WHERE is_old GROUP BY merchant_id, account_id, group_key, settled_on
+),
+-- What was settled before the books begin stands by itself, but for the last days with which its group is even: those
+-- were booked late.
+late AS (
+    SELECT merchant_id, account_id, group_key, max(settled_on) AS first_day
+    FROM days JOIN gaps USING (merchant_id, account_id, group_key)
+    WHERE gap <> 0 AND gap + since_then = 0 GROUP BY ALL
 )
-SELECT source, merchant_id, account_id, '' AS order_no, '' AS transaction_id, '' AS reference_no,
-    CASE WHEN is_before THEN before_key WHEN source <> 'payouts' OR has_group THEN own_key ELSE balance_key END AS entry_id,
-    currency, moved AS net
-FROM aged;
+SELECT g.source, g.merchant_id, g.account_id, '' AS order_no, '' AS transaction_id, '' AS reference_no,
+    CASE WHEN g.is_old AND (l.first_day IS NULL OR g.settled_on < l.first_day) THEN g.before_key ELSE g.group_key END AS entry_id,
+    g.currency, g.moved AS net
+FROM grouped g LEFT JOIN late l USING (merchant_id, account_id, group_key);
 
 -- What lines and entries of each kind differ by, and what the result says of their groups.
 CREATE OR REPLACE TEMP TABLE group_sides AS

@@ -152,14 +152,14 @@ def test_the_journals_of_a_closed_month_leave_once_as_they_were_sealed(
     assert len(path.read_text().splitlines()) == len(sealed) + 1 == 7
     assert (handed.journals, handed.handed_before, handed.kept_back) == (3, 0, {})
     assert (twice.paths, twice.journals, twice.handed_before) == ((), 0, 3)
-    night = handed_out(over, newest(over), out=tmp_path / "night")
+    night = handed_out(over, newest(over).run_id, out=tmp_path / "night")
     assert (night.journals, night.handed_before) == (0, 1)
     assert problems(over) == ""
 
 
 def test_what_a_night_handed_out_is_in_no_file_of_the_month(over: Merchant, tmp_path: Path) -> None:
     """A journal is one journal, whoever hands it out."""
-    handed_out(over, newest(over), out=tmp_path / "night")
+    handed_out(over, newest(over).run_id, out=tmp_path / "night")
 
     handed = exported(over, tmp_path / "out")
 
@@ -183,7 +183,7 @@ def test_what_a_person_wrote_off_since_the_close_is_kept_back(
     over: Merchant, tmp_path: Path
 ) -> None:
     """Booking it as well would count it twice; it is enough that a person asked for it."""
-    run_id = newest(over)
+    run_id = newest(over).run_id
     result, _, _ = proposed(over, run_id)
     ask_write_off(over, result.journals["break_id"].iloc[0], run_id=run_id)
 

@@ -41,13 +41,13 @@ def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> Han
     """`recon journals NIGHT`."""
     with merchant.environment() as environment:
         return export_of_night(
-            newest(merchant), out=out, environment=environment, is_of_night=is_of_night
+            newest(merchant).run_id, out=out, environment=environment, is_of_night=is_of_night
         )
 
 
 def only_journal(merchant: Merchant) -> str:
     """The one that the newest night proposes."""
-    result, _, _ = proposed(merchant, newest(merchant))
+    result, _, _ = proposed(merchant, newest(merchant).run_id)
     (name,) = result.journals["journal_id"].unique()
     return str(name)
 
@@ -97,8 +97,8 @@ def test_a_break_that_is_written_off_waits_for_no_close(
 ) -> None:
     """It is never booked: that is the reason that counts."""
     merchant = begun(play_over)
-    result, _, _ = proposed(merchant, newest(merchant))
-    ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=newest(merchant))
+    result, _, _ = proposed(merchant, newest(merchant).run_id)
+    ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=newest(merchant).run_id)
 
     assert of_night(merchant, tmp_path / "night").kept_back == {only_journal(merchant): WRITTEN_OFF}
 
