@@ -21,7 +21,7 @@ from openpyxl.utils.exceptions import InvalidFileException
 from recon.files.formats.xlsx_book import refuse_unfit_form
 from recon.model.errors import OutputError, SourceUnreadableError
 from recon.model.figures import NightFigures
-from recon.proof.second_engine import BY_RULE, in_file
+from recon.proof.totals_in_sql import BY_RULE, in_file
 from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
 from reports.drawing.look import CHECK, decimals_of, read_text
 from reports.sheets.breaks_sheet import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from recon.matching.codes import CODES, Code
 from recon.model.words import BreakCode, Verdict
-from recon.proof.second_engine import BY_RULE
+from recon.proof.totals_in_sql import BY_RULE
 
 TABLES: Mapping[str, Mapping[str, str]] = tomllib.loads(
     Path(__file__).with_name("words.toml").read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The reconciliation itself: sources in, matches, pending, breaks and proof out. Pure, no clock.
+"""The reconciliation itself: sources in, matches, pending, breaks and verdict out. Pure, no clock.
 
 Many orders are compared bucket by bucket, so that the sets of only some are held: all rows of an
 order number lie in one bucket. How many there are changes no result.

@@ -56,7 +56,7 @@ from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.items import group_items, items_of, named_alone
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
-from recon.proof.second_engine import control_totals, key_of
+from recon.proof.totals_in_sql import control_totals, key_of
 from recon.proof.verdict import (
     OpenCounts,
     bank_lacks,
@@ -309,7 +309,7 @@ def proven_by_files(
         result: what they are of.
         folder: sealed inputs and results, on this machine.
         account: merchant and account of the night.
-        moved: see `second_engine.sql_totals`.
+        moved: see `totals_in_sql.sql_totals`.
     """
     totals = control_totals(folder, account=account, moved=moved)
     # What is listed of fees stands in no file: SQL has the other side.

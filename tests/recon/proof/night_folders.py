@@ -13,7 +13,7 @@ from recon.matching.frames.sources import Previous
 from recon.proof.books_bridge import books_of
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
 from recon.proof.proven import Proof, concluded, proven_by_files
-from recon.proof.second_engine import sql_files
+from recon.proof.totals_in_sql import sql_files
 
 PLACE = ("M", "1")
 Tables = Mapping[str, pa.Table]

@@ -8,7 +8,7 @@ import pytest
 
 from recon.config.rules import Rules
 from recon.proof.proven import Proof
-from recon.proof.second_engine import OF_BANKS, second_proof, sql_totals
+from recon.proof.totals_in_sql import OF_BANKS, second_proof, sql_totals
 from tests.recon.matching.bank.cases import AS_OF, Case
 from tests.recon.proof.night_folders import (
     PLACE,

@@ -24,12 +24,13 @@ from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.arrays import stacked
 from recon.matching.frames.sources import AgreedWriteOffs, LoadCounts, Previous
 from recon.model.words import ControlTotal, SourceFile, SourceKind, Verdict
-from recon.proof import second_engine
+from recon.proof import totals_in_sql
 from recon.proof.books_bridge import KNOWN_BEFORE, REPEATS
 from recon.proof.engine import reconcile
 from recon.proof.night_tables import input_tables, totals_table
 from recon.proof.proven import Proof, prove, proven
-from recon.proof.second_engine import (
+from recon.proof.sql_session import SqlError, reading
+from recon.proof.totals_in_sql import (
     NAME,
     OF_SHEETS,
     SHOWN_MAX,
@@ -41,7 +42,6 @@ from recon.proof.second_engine import (
     sql_files,
     sql_totals,
 )
-from recon.proof.sql_session import SqlError, reading
 from recon.proof.verdict import OpenCounts, verdict_of
 from tests.planted.planted_files import planted
 from tests.recon.matching.conftest import AS_OF
@@ -639,9 +639,9 @@ def test_sql_takes_a_chargeback_of_the_settlement_for_proven(
     case: Any, monkeypatch: pytest.MonkeyPatch, spoilt: str
 ) -> None:
     """What the books have more of it is explained by the lines; SQL that forgets them is found."""
-    read = second_engine._text
+    read = totals_in_sql._text
     assert spoilt in read("rows.sql")
-    monkeypatch.setattr(second_engine, "_text", lambda name: read(name).replace(spoilt, ""))
+    monkeypatch.setattr(totals_in_sql, "_text", lambda name: read(name).replace(spoilt, ""))
     result = planted_case(case).proven()
 
     assert result.matches["flags"].tolist()[0] == "chargeback_booked"
@@ -843,7 +843,7 @@ ESCAPES: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("what", ESCAPES)
-def test_the_second_engine_reaches_nothing_but_the_folder(folder: Path, what: str) -> None:
+def test_the_totals_in_sql_reaches_nothing_but_the_folder(folder: Path, what: str) -> None:
     """No statement reads beside the folder, loads code, leaves the machine or lifts a bound."""
     with reading(folder) as sql, pytest.raises(SqlError, match="Error: "):
         sql.execute(ESCAPES[what])
@@ -860,7 +860,7 @@ def test_the_proof_of_a_night_holds_no_more_than_its_bound(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is bound by memory of its own: with too little of it nothing is proven."""
-    monkeypatch.setattr(second_engine, "NIGHT_MEMORY_MB", 1)
+    monkeypatch.setattr(totals_in_sql, "NIGHT_MEMORY_MB", 1)
 
     with pytest.raises(SqlError, match="Out of Memory Error"):
         sql_totals(folder)
@@ -880,7 +880,7 @@ def test_a_larger_folder_is_proven_with_more(folder: Path, monkeypatch: pytest.M
         '' AS currency, current_setting('memory_limit') AS measure, 0 AS "left", 0 AS "right" """
     bounds = []
     for size in (1, 600_000_000):
-        monkeypatch.setattr(second_engine, "_size", lambda _, size=size: size)
+        monkeypatch.setattr(totals_in_sql, "_size", lambda _, size=size: size)
         (told,) = sql_totals(folder, own={"T0_bound.sql": asked})
         bounds.append(told.measure)
 
@@ -935,12 +935,12 @@ def test_sql_that_cannot_run_proves_nothing(
         assert "matches.parquet" in failed.name
 
 
-@pytest.mark.parametrize("name", [second_engine.ROWS, *TOTALS])
+@pytest.mark.parametrize("name", [totals_in_sql.ROWS, *TOTALS])
 def test_a_proof_that_died_over_any_of_its_statements_is_not_passed(
     folder: Path, totals: tuple[ControlTotal, ...], killed_at: Callable[[str], list[int]], name: str
 ) -> None:
     """T14 fails, names what was asked, what ended it and what to do; asked again it ties."""
-    first_line = second_engine._text(name).partition("\n")[0]
+    first_line = totals_in_sql._text(name).partition("\n")[0]
     killed = killed_at(first_line)
 
     (failed,) = control_totals(folder, account=PLACE)
@@ -958,12 +958,12 @@ def test_a_proof_that_takes_too_long_is_not_passed(
     folder: Path, totals: tuple[ControlTotal, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The total that was asked when the time was over is named."""
-    monkeypatch.setattr(second_engine, "reading", partial(reading, seconds_max=3))
+    monkeypatch.setattr(totals_in_sql, "reading", partial(reading, seconds_max=3))
     endless = """SELECT 'T5A' AS id, '' AS name, '' AS merchant_id, '' AS account_id,
         '' AS currency, 'count' AS measure, count(*) AS "left", 0 AS "right"
         FROM range(1000000000) a, range(1000000000) b"""
 
-    own = {second_engine.ROWS: "SELECT 1", "T05_legs.sql": endless}
+    own = {totals_in_sql.ROWS: "SELECT 1", "T05_legs.sql": endless}
     (failed,) = proven_in_sql(folder, totals=totals, account=PLACE, own=own)
 
     assert not failed.passed

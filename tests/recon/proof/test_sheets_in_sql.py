@@ -11,8 +11,8 @@ import pytest
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.words import ControlTotal
-from recon.proof import second_engine
-from recon.proof.second_engine import SHEETS_IN_SQL, sheets_in_sql, sql_files
+from recon.proof import totals_in_sql
+from recon.proof.totals_in_sql import SHEETS_IN_SQL, sheets_in_sql, sql_files
 
 PLACE = ("M", "1")
 RESULTS: dict[str, list[tuple[str, str, int | None]]] = {
@@ -147,9 +147,9 @@ def test_each_part_of_the_statement_that_is_wrong_is_found_by_the_night(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str, spoiled: str
 ) -> None:
     """A statement that says another figure than the night does is not believed."""
-    text = sql_files()[second_engine.OF_SHEETS]
+    text = sql_files()[totals_in_sql.OF_SHEETS]
     assert kept in text
-    monkeypatch.setattr(second_engine, "_text", lambda _: text.replace(kept, spoiled))
+    monkeypatch.setattr(totals_in_sql, "_text", lambda _: text.replace(kept, spoiled))
 
     line, unlike = asked(tmp_path, totals=TOTALS)
 
@@ -196,7 +196,7 @@ def test_a_proof_of_sheets_that_died_is_not_passed(
 ) -> None:
     """The line fails and says what was asked, what ended it and what to do."""
     results, sheets = sealed(tmp_path), read_back(tmp_path, TOLD)
-    killed = killed_at(sql_files()[second_engine.OF_SHEETS].partition("\n")[0])
+    killed = killed_at(sql_files()[totals_in_sql.OF_SHEETS].partition("\n")[0])
 
     (failed,) = sheets_in_sql(results, sheets=sheets, totals=TOTALS, account=PLACE)
 

@@ -10,7 +10,7 @@ import pytest
 from recon.archive.schemas import SCHEMAS
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
 from recon.proof.proven import prove
-from recon.proof.second_engine import sql_files
+from recon.proof.totals_in_sql import sql_files
 from tests.planted.planted_files import planted
 from tests.recon.proof.night_folders import night_of, written
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from recon.model.figures import ListFile, NightFigures, matched_of
-from recon.proof.second_engine import in_file
+from recon.proof.totals_in_sql import in_file
 from reports.reading.workbook_check import beside_problems, sheet_totals
 from reports.sheets.totals import NOT_VERIFIED, RISK, WAITING, rows_on_sheets
 from reports.workbook import write_workbook

@@ -104,7 +104,6 @@ WHOLE_AMOUNT = frozenset(
     {BreakCode.PAYOUT_RETURNED, BreakCode.PAYOUT_NOT_AT_BANK, BreakCode.AMBIGUOUS_MATCH}
 )
 """Codes that put the whole pay-out at risk, whatever the effect."""
-_NO_STATE = "none"
 Row = dict[str, Any]
 
 

@@ -50,7 +50,6 @@ from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
 STEP = "reconcile"
-CARRIED = "breaks open on the night before, as stored = carried forward"
 PARTS = 5
 """Of the work, each told when it is done: loaded, compared, books, written, in SQL."""
 WORST_FIRST = tuple(Verdict)

@@ -15,7 +15,7 @@ from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_owner
 from recon.proof.night_tables import totals_of
 from recon.proof.proven import proven_by_files
-from recon.proof.second_engine import SHEETS_READ, proven_in_sql, sheets_in_sql
+from recon.proof.totals_in_sql import SHEETS_READ, proven_in_sql, sheets_in_sql
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     COMPARED,

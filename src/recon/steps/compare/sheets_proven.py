@@ -10,7 +10,7 @@ from recon.matching.breaks.result import Reconciliation
 from recon.model.figures import ListFile
 from recon.model.words import ControlTotal, Verdict
 from recon.proof.night_tables import table_of_rows
-from recon.proof.second_engine import BY_RULE, IN_FILE, SHEETS, SHEETS_IN_SQL, in_file
+from recon.proof.totals_in_sql import BY_RULE, IN_FILE, SHEETS, SHEETS_IN_SQL, in_file
 
 SheetTotals = Mapping[str, tuple[int, Mapping[str, int]]]
 """Section (break, match, pending, unverified, BY_RULE with each rule of matches, and a section and

@@ -16,7 +16,7 @@ from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.proof.night_tables import frame_of_table, plain_table
-from recon.proof.second_engine import BY_RULE
+from recon.proof.totals_in_sql import BY_RULE
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import SealedNight, sealed_night
 from recon.store import Connection

@@ -66,7 +66,7 @@ from recon.proof.night_tables import (
     vanished_of,
     with_tariffs,
 )
-from recon.proof.second_engine import SHEETS_IN_SQL, second_proof, sql_files
+from recon.proof.totals_in_sql import SHEETS_IN_SQL, second_proof, sql_files
 from recon.steps.compare.inputs import frozen_inputs, vanished_told
 from recon.steps.compare.journals import handed_out
 from recon.steps.compare.result_files import write_claims

@@ -15,8 +15,8 @@ import pytest
 
 from recon.model.figures import NightFigures
 from recon.model.words import Verdict
-from recon.proof import second_engine
-from recon.proof.second_engine import SHEETS_IN_SQL, in_file
+from recon.proof import totals_in_sql
+from recon.proof.totals_in_sql import SHEETS_IN_SQL, in_file
 from recon.steps.care.verify import verify_night
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.night.report import Workbooks
@@ -87,12 +87,12 @@ def test_sheets_that_a_wrong_statement_finds_wrong_are_not_proven(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQL that says another figure than the night is no proof, whichever of them is right."""
-    read = second_engine._text
+    read = totals_in_sql._text
 
     def text(name: str) -> str:
         return read(name).replace("'break', currency, 1,", "'break', currency, 2,")
 
-    monkeypatch.setattr(second_engine, "_text", text)
+    monkeypatch.setattr(totals_in_sql, "_text", text)
     capture(merchant)
     merchant.drop("orders.csv", merchant.order(merchant.payments("captured")[0], amount="1.00"))
 
@@ -170,7 +170,7 @@ def test_a_night_whose_proof_died_after_money_is_not_proven_until_it_is_run_agai
     merchant: Merchant, killed_at: Callable[[str], list[int]], name: str
 ) -> None:
     """What was sent stays sent, once; the failed total says what to do, and that is enough."""
-    killed = killed_at(second_engine._text(name).partition("\n")[0])
+    killed = killed_at(totals_in_sql._text(name).partition("\n")[0])
     capture(merchant)
 
     assert merchant.night() is Verdict.NOT_PROVEN
@@ -209,7 +209,7 @@ def test_a_night_of_which_a_total_fails_is_not_proven(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One side of one total that is another figure, and the verdict says so by its name."""
-    read = second_engine._text
+    read = totals_in_sql._text
 
     def text(name: str) -> str:
         found = read(name)
@@ -217,7 +217,7 @@ def test_a_night_of_which_a_total_fails_is_not_proven(
             return found
         return f'SELECT * REPLACE ("left" + 1 AS "left") FROM (\n{found.strip()[:-1]}\n)'  # noqa: S608
 
-    monkeypatch.setattr(second_engine, "_text", text)
+    monkeypatch.setattr(totals_in_sql, "_text", text)
     capture(merchant)
     merchant.night()
     folder = run_folder(merchant)

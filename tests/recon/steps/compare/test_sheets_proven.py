@@ -2,7 +2,7 @@ import pytest
 
 from recon.model.figures import ListFile
 from recon.model.words import Verdict
-from recon.proof.second_engine import in_file
+from recon.proof.totals_in_sql import in_file
 from recon.steps.compare.sheets_proven import (
     CHECKS,
     NAME,
