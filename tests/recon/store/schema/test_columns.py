@@ -25,7 +25,7 @@ def test_a_reason_that_fits_is_kept_as_it_is() -> None:
 @pytest.mark.parametrize("before", range(REASON_CHARACTERS - len(COMMAND) - 2, REASON_CHARACTERS))
 def test_no_command_is_cut_in_two(before: int) -> None:
     """Wherever the end falls, a command stands whole or not at all, and what is left out shows."""
-    sentence = f"{('ab ' * REASON_CHARACTERS)[:before]} {COMMAND}"
+    sentence = f"{('ab ' * REASON_CHARACTERS)[:before].strip()} {COMMAND}"
     kept = reason_that_fits(sentence)
     assert len(kept) <= REASON_CHARACTERS
     assert kept.count("`") in {0, 2}
