@@ -17,7 +17,7 @@ LATER = "2026-11-24"
 
 
 def stated(merchant: Merchant, month: str = "2026-11") -> StatedMonth:
-    """`recon statement 2026-11`."""
+    """`recon close 2026-11`."""
     with merchant.environment() as environment:
         return stated_month(
             BusinessMonth.named(month), account=(MERCHANT, ACCOUNT), environment=environment

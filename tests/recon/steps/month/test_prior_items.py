@@ -39,7 +39,7 @@ def late(begun: Callable[[Any], Merchant]) -> Merchant:
 
 
 def december(merchant: Merchant) -> StatedMonth:
-    """`recon statement 2026-12`."""
+    """`recon close 2026-12`."""
     with merchant.environment() as environment:
         return stated_month(DECEMBER, account=closes.OWN, environment=environment)
 
