@@ -6,7 +6,7 @@ who writes a table sorts it by its key.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 from typing import Any
 
@@ -391,6 +391,11 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             frames[field] = None
     known = tables["known"].to_pylist()
     days = {row["key"]: row["word"] for row in terms if row["name"] == "settled_days"}
+    begun = {
+        (row["key"], row["word"]): date.fromisoformat(str(row["number"])).isoformat()
+        for row in terms
+        if row["name"] == "books_since"
+    }
     unread = (
         (row["merchant_id"], row["account_id"], row["currency"], row["id"])
         for row in known
@@ -419,6 +424,7 @@ def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
             if row["kind"] == "opening"
         ),
         settled=SettledDays(**days) if days else None,
+        books_since=begun,
         unread_batches=frozenset(unread) if "unread" in given else None,
         volumes=frame_of_table(tables[VOLUMES]) if VOLUMES in tables else None,
         bank=_bank_of(tables, terms=terms),

@@ -26,7 +26,6 @@ was out of sight for some nights and is the same break."""
 STAYS, REVALUED, RECLASSIFIED = "stays", "revalued", "reclassified"
 LATE, RESOLVED, WRITTEN_OFF = "matched late", "resolved", "written off"
 PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN = "pending", "unverified", "explained", "not seen"
-COMES_IN = (NEW, REOPENED, RETURNED)
 STILL_OPEN = (STAYS, REVALUED, RECLASSIFIED)
 FOR_GOOD = (LATE, RESOLVED, WRITTEN_OFF)
 CLOSED = (*FOR_GOOD, PENDING, UNVERIFIED, EXPLAINED, NOT_SEEN)

@@ -320,6 +320,7 @@ booked AS (
     FROM counted_entries e
     JOIN judged j ON j.source = 'ledger' AND j.set_kind = 'group' AND j.merchant_id = e.merchant_id
         AND j.account_id = e.account_id AND j.entry_id = e.entry_id
+    SEMI JOIN begun b ON b.merchant_id = e.merchant_id AND b.account_id = e.account_id
     WHERE e.is_kept GROUP BY ALL
 ),
 gaps AS (

@@ -169,8 +169,7 @@ def read_earlier_run(folder: Path) -> EarlierRun:
     tables = {
         name.removesuffix(".parquet"): read_rows(each, name=name) for name, each in content.items()
     }
-    since = {(row["merchant_id"], row["account_id"]): row["day"] for row in document["books_since"]}
-    sources = replace(sources_of_tables(tables), books_since=since)
+    sources = sources_of_tables(tables)
     return EarlierRun(
         previous_of_tables(tables),
         sources,
@@ -478,13 +477,7 @@ def seal_night(
     Raises:
         OSError: they cannot be written.
     """
-    document = {
-        "books_since": [
-            {"merchant_id": merchant, "account_id": account, "day": day}
-            for (merchant, account), day in sorted(handed.sources.books_since.items())
-        ],
-        "files": [*map(asdict, handed.known)],
-    }
+    document = {"files": [*map(asdict, handed.known)]}
     small = compared_tables(sources, rules=rules, previous=previous, books=books)
     next_small = compared_tables(handed.sources, rules=rules, previous=handed.previous, books={})
     steps: dict[str, Iterable[Part]] = {

@@ -260,7 +260,7 @@ def reconcile_files(
         config_dir=request.config_dir, rules_file=request.rules_file, fees_file=request.fees_file
     )
     # As the comparison, which who only asks for help has not to load.
-    from recon.proof.proven import proven
+    from recon.proof.proven import proven_by_files
     from recon.proof.verdict import with_totals
 
     with output_folder(request.out):
@@ -269,15 +269,13 @@ def reconcile_files(
         as_of = rules.business_calendar.closes_at(request.as_of)
         compared = reconcile(sources, rules=rules, as_of=as_of, previous=earlier.previous)
         books = books_of(sources, rules=rules)
-        lines = lines_totals(read.given, earlier=earlier, compared=sources.settlement)
-        result = with_totals(
-            proven(compared, sources=sources, rules=rules, previous=earlier.previous, books=books),
-            totals=lines,
-        )
         there = frozenset(request.out.iterdir())
         notes = _notes(request, read=read, result=compared, sources=sources, rules=rules)
         run = _Run(request, clock, rules, sources, books, notes, read)
-        night = _sealed(result, run=run)
+        night = _sealed(compared, run=run)
+        lines = lines_totals(read.given, earlier=earlier, compared=sources.settlement)
+        proven = proven_by_files(compared, folder=night, account=NO_ACCOUNT)
+        result = with_totals(proven, totals=lines)
         staged, expected, workbook = _write(result, run=run, write_workbook=write_workbook)
         unlike = _unlike(expected, workbook=workbook, staged=staged, sheet_totals=sheet_totals)
         if unlike:

@@ -16,6 +16,7 @@ from recon.model.money import format_minor_units
 from recon.steps.compare.carried import read_earlier_run
 from recon.steps.compare.plain_files import PlainFilesRequest, WriteWorkbook, reconcile_files
 from recon.steps.compare.result_files import SUMMARY
+from tests.proving import failed
 from tests.recon.matching.cash.truth import MERCHANT, Found, Row, Truth, truth_of
 
 NOW = datetime(2026, 11, 28, 1, tzinfo=UTC)
@@ -133,11 +134,6 @@ def found(result: Reconciliation) -> Counter[Found]:
     return Counter(Found(*row) for row in rows)
 
 
-def failed(result: Reconciliation) -> list[str]:
-    """The totals that do not hold."""
-    return [f"{each.id} {each.name}" for each in result.control_totals if not each.passed]
-
-
 def unreadable(truth: Truth) -> list[Row]:
     """A line that cannot be read, for each batch that has one."""
     return [
@@ -252,6 +248,17 @@ def test_books_that_begin_later_than_the_lines_show_no_false_break(
     assert told in result.not_covered
     assert result.gateway_holds is not None
     assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(400, 400)]
+
+
+def test_since_when_the_books_are_there_is_handed_on(tmp_path: Path) -> None:
+    """Fees and pay-outs that nobody booked since then stay breaks, though no entry of it comes."""
+    early = month(10)
+    early["ledger"] = [row for row in early["ledger"] if row["entry_type"] == "capture"]
+    run(tmp_path / "first", early, as_of="2026-10-31")
+    result = run(tmp_path / "second", month(11), previous=tmp_path / "first" / "out")
+    assert failed(result) == []
+    assert not result.matches["flags"].eq("before_books").any()
+    assert {*result.breaks["code"]} == {"FEE_BOOKED_DIFFERS", "PAYOUT_NOT_BOOKED"}
 
 
 def test_what_books_that_begin_later_lack_is_still_a_break(tmp_path: Path) -> None:

@@ -26,11 +26,13 @@ from recon.model.errors import (
 )
 from recon.model.figures import NightFigures
 from recon.model.words import Verdict
+from recon.proof import engine
 from recon.steps.compare import result_files
 from recon.steps.compare.carried import read_earlier_run
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
 from recon.steps.compare.sheets_proven import SheetTotals
 from reports.handed import workbooks
+from tests.proving import failed, losing_a_break
 
 ORDERS = """\
 merchant_id,account_id,order_no,currency,amount,status,ordered_at
@@ -86,6 +88,16 @@ def write_nothing(figures: NightFigures, place: Path) -> Path:
 def run(asked: PlainFilesRequest) -> Reconciliation:
     """Reconcile with the real engine."""
     return reconcile_files(asked, clock=lambda: NOW, write_workbook=write_nothing)
+
+
+def test_a_run_that_loses_a_break_is_not_proven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQL finds the order of it in the files, and no place for it in the result."""
+    monkeypatch.setattr(engine, "reconcile", losing_a_break(engine.reconcile))
+    result = run(request(tmp_path))
+    assert result.verdict is Verdict.NOT_PROVEN
+    assert {total.id for total in failed(result)} == {"T4"}
 
 
 @pytest.mark.parametrize("is_true", [True, False])

@@ -4,9 +4,13 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
+from recon.files.formats.json_text import read_json_object
 from recon.model.errors import ArchiveBrokenError, InputsGoneError
 from recon.model.nights import Mode
+from recon.model.words import Verdict
+from recon.steps.compare import rebuild
 from recon.steps.compare.rebuild import Rebuilt, rebuild_night, rebuilt, run_named
+from recon.steps.compare.result_files import SUMMARY
 from recon.store.nights import runs
 from recon.store.schema import (
     answer_part,
@@ -15,6 +19,7 @@ from recon.store.schema import (
     rules_version,
     run_input,
 )
+from tests.proving import losing_a_break
 from tests.recon.steps.compare.written_night import newest
 
 GONE = (
@@ -65,6 +70,19 @@ def test_a_night_is_rebuilt_after_everything_went_on(merchant: Any, tmp_path: Pa
     assert len(found[0].result.breaks) > 0
     assert (tmp_path / first / "breaks.csv").read_bytes().count(b"\n") > 1
     assert found[0].rules.tolerance == {}
+    assert read_json_object(tmp_path / first / SUMMARY)["verdict"] != Verdict.NOT_PROVEN
+
+
+def test_files_of_a_night_rebuilt_without_a_break_are_not_proven(
+    merchant: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written again is proven again, by its own files."""
+    one = merchant.payments("captured")[0]
+    merchant.drop("orders.csv", merchant.order(one, amount="7.00", currency="EUR"))
+    merchant.night()
+    monkeypatch.setattr(rebuild, "compare", losing_a_break(rebuild.compare))
+    again(merchant, "2026-11-20", out=tmp_path / "out")
+    assert read_json_object(tmp_path / "out" / SUMMARY)["verdict"] == Verdict.NOT_PROVEN
 
 
 def test_a_date_names_its_live_night(merchant: Any) -> None:

@@ -11,10 +11,12 @@ from recon.config.rules import Rules
 from recon.config.settings import load_rules
 from recon.model.errors import UsageError
 from recon.model.words import Verdict
+from recon.steps.compare import what_if as module
 from recon.steps.compare.what_if import Progress, WhatIf, moved, what_if
 from recon.steps.ground.identity import identify
 from recon.steps.people.returned_answers import import_resolutions
 from reports.handed import form, workbooks
+from tests.proving import losing_a_break
 
 ACCOUNT = ("100042", "100042001")
 FIRST, LAST = date(2026, 11, 20), date(2026, 11, 22)
@@ -167,6 +169,15 @@ def test_what_other_rules_would_never_have_raised_is_named(shop: Any) -> None:
     # Other breaks stay open; on days without an order file a night stays incomplete.
     verdicts = [Verdict.BREAKS_OPEN, Verdict.INCOMPLETE, Verdict.INCOMPLETE]
     assert [night.verdict for night in found.nights] == verdicts
+
+
+def test_nights_that_are_judged_again_without_a_break_are_not_proven(
+    shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What other rules come to is held against its files as a night is."""
+    monkeypatch.setattr(module, "compare", losing_a_break(module.compare))
+    found = asked(shop, TOLERANT)
+    assert {night.verdict for night in found.nights} == {Verdict.NOT_PROVEN}
 
 
 def unanswered_night(merchant: Any) -> None:
