@@ -308,7 +308,8 @@ class QueryClient:
         query.waiting.put_nowait(group)
         # Full jitter below a bound that doubles; what the gateway asked to wait is the pace's.
         bound = WAIT_FIRST_SECONDS * 2 ** min(query.misses - 1, DOUBLINGS_MAX)
-        bound = max(0.0, min(WAIT_MAX_SECONDS, bound, pace.seconds_left))
+        patience_left = since + pace.patience_seconds - now
+        bound = max(0.0, min(WAIT_MAX_SECONDS, bound, patience_left, pace.seconds_left))
         await self._sleep(self._randomness.uniform(0, bound) if self._randomness else bound)
 
     def _is_hopeless(self, query: "_Query") -> bool:

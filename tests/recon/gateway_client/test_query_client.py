@@ -385,6 +385,13 @@ def test_a_gateway_that_asks_to_slow_down_is_asked_half_as_fast(ask: Asker, stat
     assert ask.pace[1] == 2
 
 
+def test_no_wait_goes_beyond_the_patience(ask: Asker) -> None:
+    """Whoever asks by hand has an answer after five seconds, and not after fifteen."""
+    ask(answer(500, b""), ["SO1"], in_flight=1, patience=5)
+
+    assert 4.9 < ask.now < 5.1
+
+
 def test_a_gateway_that_stays_down_fails_every_key_and_ends(ask: Asker) -> None:
     """Failed, never not found; the calls are those of one patience, whatever the number of keys."""
     got = ask(Gateway(lambda _: answer(500, b"")), keys_of(5000), patience=60)
