@@ -152,13 +152,21 @@ def document_of(night: "Night") -> dict[str, object]:
 
 def line_of(night: "Night") -> str:
     """One night: account, date, verdict, who signed it, and what is missing."""
-    names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
-    sentence = f"signed by {names}" if names else "not signed"
-    waits = f", unsigned for {night.unsigned_days} days" if night.unsigned_days else ""
     void = f"; earlier signatures are void: {night.void_because}" if night.void_because else ""
     run = f" ({night.run_id})" if night.run_id else ""
     which = f"{night.merchant_id}/{night.account_id} {night.business_date}"
-    return f"{which}: {night.standing}{run}, {sentence}{waits}{void}"
+    return f"{which}: {night.standing}{run}, {signed_words(night)}{void}"
+
+
+def signed_words(night: "Night") -> str:
+    """Who signed its workbook, and for how many days somebody has not."""
+    names = ", ".join(f"{signature.role} {signature.by}" for signature in night.signed)
+    waits = f", unsigned for {_counted(night.unsigned_days, 'day')}" if night.unsigned_days else ""
+    return f"signed by {names}{waits}" if names else f"not signed{waits}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def tell_missed(command: str, *, tell: Callable[[str], None] = complain) -> None:
@@ -328,6 +336,10 @@ class _Standings:
     """What `recon status` shows, read at one instant."""
 
     accounts: Sequence[tuple["Run", str, Sequence["Attention"]]]
+    breaks: Mapping[str, Mapping[str, int] | None]
+    """Run -> its open breaks and the high and critical ones of them; None without a result."""
+    signed: Mapping[str, str]
+    """Run of a live night -> who signed its workbook, in words."""
     not_told: Mapping[str, Mapping[str, str]]
     """Run -> who has not been told of it -> why."""
     stopped: str
@@ -371,6 +383,7 @@ def _standings() -> _Standings:
     from recon.steps.night import lookout
     from recon.steps.night.notices import untold
     from recon.steps.people import people
+    from recon.steps.people.sign_off import nights
 
     with opened() as environment:
         accounts = [
@@ -380,6 +393,15 @@ def _standings() -> _Standings:
         watched = lookout.watched(environment)
         return _Standings(
             accounts=accounts,
+            breaks={
+                run.run_id: lookout.breaks_of(run, environment=environment)
+                for run, _, _ in accounts
+            },
+            signed={
+                night.run_id: signed_words(night)
+                for day in {run.business_date for run, _, _ in accounts}
+                for night in nights(day, last=day, environment=environment)
+            },
             not_told={run.run_id: untold(run, environment=environment) for run, _, _ in accounts},
             stopped=str(sending_stopped(environment) or ""),
             words=waiting_words(environment),
@@ -401,6 +423,12 @@ def _say_standings(standings: _Standings) -> None:
     for run, standing, attention in standings.accounts:
         say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
         say(f"  {standing}")
+        if breaks := standings.breaks[run.run_id]:
+            signed = standings.signed.get(run.run_id, "nobody signs a dry run")
+            grave = f"{breaks['high_or_critical']} of them high or critical"
+            say(f"  {_counted(breaks['open'], 'break')} open, {grave}; {signed}.")
+        if run.workbook:
+            say(f"  Workbook: {run.workbook}")
         for name, problem in standings.not_told[run.run_id].items():
             say(f"  Not told: {name} ({problem}); `recon status --tell {run.run_id}` tries again.")
         _say_attention(attention, now=standings.at)
@@ -420,6 +448,8 @@ def _document_of(standings: _Standings) -> dict[str, object]:
                 "night": run.business_date.isoformat(),
                 "run": run.run_id,
                 "standing": standing,
+                "breaks": standings.breaks[run.run_id],
+                "workbook": run.workbook,
                 "not_told": [*standings.not_told[run.run_id]],
                 "needs_a_person": [asdict(entry) for entry in attention],
             }

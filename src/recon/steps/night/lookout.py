@@ -91,17 +91,25 @@ def index_after(
     say(f"All accounts: {path}")
 
 
+def breaks_of(run: Run, *, environment: Environment) -> dict[str, int] | None:
+    """How many of its breaks are `open` and how many `high_or_critical`; None without a result."""
+    with environment.store.reading() as connection:
+        breaks = KeptResult(connection, run.run_id, environment).open_breaks()
+    if breaks is None:
+        return None
+    return {"open": len(breaks), "high_or_critical": int(breaks["severity"].isin(GRAVE).sum())}
+
+
 def _line(night: Night, environment: Environment) -> IndexLine:
     if not night.run_id:
         return IndexLine(night, None, None, None)
     with environment.store.reading() as connection:
         run = runs.get(connection, night.run_id)
-        breaks = KeptResult(connection, night.run_id, environment).open_breaks()
     waiting = len(attention(run, environment=environment))
-    if breaks is None:
+    found = breaks_of(run, environment=environment)
+    if found is None:
         return IndexLine(night, None, None, waiting)
-    grave = int(breaks["severity"].isin(GRAVE).sum())
-    return IndexLine(night, len(breaks), grave, waiting)
+    return IndexLine(night, found["open"], found["high_or_critical"], waiting)
 
 
 MISSED_AFTER = timedelta(hours=12)
