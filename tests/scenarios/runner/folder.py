@@ -8,7 +8,9 @@ from typing import Any, Self
 
 NOT_ARRIVING = frozenset({"expect.toml", "faults.toml", "gateway-holds.csv"})
 FIRST_NIGHT = "2026-12-01"
-STEP_KEYS = frozenset({"night", "command", "portal", "answer", "remove", "write", "sql"})
+STEP_KEYS = frozenset(
+    {"night", "command", "portal", "answer", "remove", "write", "sql", "backup", "restore"}
+)
 NIGHT_KEYS = frozenset({"night", "at", "wire", "options", "kill_when", "timezone"})
 TABLES = frozenset(
     {"breaks", "unverified", "rejected", "effects", "pending", "matched", "instructions"}

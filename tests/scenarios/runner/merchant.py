@@ -124,6 +124,12 @@ class PlayedMerchant:
             self.gateway.by_hand(self.filled(stated))
         elif step.kind == "remove":
             (self.folder / stated).unlink()
+        elif step.kind in {"backup", "restore"}:  # of a database and its archive together
+            whole, aside = self.folder, self.folder / "backups" / stated
+            here, there = (whole, aside) if step.kind == "backup" else (aside, whole)
+            shutil.rmtree(there / "archive", ignore_errors=True)
+            shutil.copytree(here / "archive", there / "archive")
+            shutil.copy(here / "recon.sqlite", there)
         elif step.kind == "write":
             for name, text in stated.items():
                 (self.folder / name).write_text(self.filled(text))
