@@ -19,6 +19,7 @@ from recon.store.database.migrate import upgrade
 REQUIRE_ALL_VARIABLE = "RECON_REQUIRE_ALL"
 """Set to 1 where every program that a test may want is installed: then a skip is a failure."""
 
+CHECKOUT = Path(__file__).parents[1]
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system, not a file
 """Where there is one; a run commits and syncs tens of thousands of times, and disks are slow."""
 MEMORY_BYTES_MIN = 4 << 30
@@ -30,13 +31,16 @@ def _work_in_memory() -> None:
     if "TMPDIR" in os.environ or not MEMORY.is_dir():
         return
     if shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
-        os.environ["TMPDIR"] = str(MEMORY)
+        # Each checkout its own, and its user's: another's runs may sweep what killed ones left.
+        own = MEMORY / f"recon-tests-{os.geteuid()}{str(CHECKOUT).replace(os.sep, '-')}"
+        own.mkdir(mode=0o700, exist_ok=True)
+        os.environ["TMPDIR"] = str(own)
         tempfile.tempdir = None
 
 
 _work_in_memory()
 
-BYTECODE = Path(__file__).parents[1] / ".venv" / "bytecode"
+BYTECODE = CHECKOUT / ".venv" / "bytecode"
 """Where `make` keeps compiled modules, too."""
 
 
