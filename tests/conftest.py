@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,7 +33,7 @@ def _work_in_memory() -> None:
         return
     if shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         # Each checkout its own, and its user's: another's runs may sweep what killed ones left.
-        own = MEMORY / f"recon-tests-{os.geteuid()}{str(CHECKOUT).replace(os.sep, '-')}"
+        own = MEMORY / f"recon-{os.geteuid()}-{crc32(bytes(CHECKOUT)):08x}"  # sockets: short
         own.mkdir(mode=0o700, exist_ok=True)
         os.environ["TMPDIR"] = str(own)
         tempfile.tempdir = None
