@@ -12,7 +12,7 @@ from datetime import timedelta
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from prefect import Flow, flow
 from prefect.artifacts import create_markdown_artifact
@@ -33,7 +33,7 @@ from recon.steps.acts import Act, Place, act_of, speak
 from recon.steps.ground.environment import Environment, named_accounts
 from recon.steps.money import gate
 from recon.steps.money.approve import waiting
-from recon.steps.people import people
+from recon.steps.people import people, returned_answers
 from recon.steps.people.sign_off import Night, nights
 from reports.handed import drawings
 from reports.reading.months_index import index_of_months
@@ -309,6 +309,17 @@ def month_shown(environment: Environment, given: Given) -> tuple[str, Sequence[s
     return f"{month.name}: {', '.join(each.standing for each in indexed)}.", lines
 
 
+def answers_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
+    """The answers of a returned workbook, each beside its break."""
+    path = returned_path(Path(given["workbook"]), settings=environment.settings)
+    done, rows = returned_answers.listed(path, form=drawings().form, environment=environment)
+    titles = returned_answers.LISTED
+    lines = ["", table_row(*titles), f"{'|---' * len(titles)}|"]
+    lines += [table_row(*row) for row in rows[:ROWS_SHOWN_MAX]]
+    lines += ["", *(f"- {on_a_page(each)}" for each in acts.refused(done))]
+    return returned_answers.sentence_of(done, listed_only=True), lines
+
+
 approve = form(
     "approve",
     "Show what waits for people, or say yes or no to exactly that list.",
@@ -393,52 +404,41 @@ stop_sending = form(
 )
 
 
-@flow(
-    name="import-resolutions",
-    flow_run_name="answers of {answered_by}",
-    retries=0,
-    persist_result=False,
-)
-@in_words()
-def import_resolutions(
-    workbook: Path, answered_by: ShortName, code: SecretStr | None = None
-) -> State[Any]:
-    """Take in the answers of a filled-in workbook; the same file again changes nothing.
+class ReturnedWorkbook(acts.ImportAnswers):
+    """One that lies where returned workbooks may lie."""
 
-    Args:
-        workbook: The file, inside the reports folder of its account.
-        answered_by: Your short name in approvers.toml: you brought these answers.
-        code: Your current one-time code.
-    """
-    with sentences_only("import-resolutions"), opened_environment() as environment:
-        path = returned_path(workbook, settings=environment.settings)
-        done = speak(
-            acts.ImportAnswers(workbook=path),
-            name=answered_by,
-            code=lambda: code,
-            place=Place(environment, drawings),
-            show=say,
-        )
-        return ended(
-            "import-resolutions",
-            sentence=done.sentence,
-            ending=done.ending,
-            warnings=done.warnings,
-        )
+    def seen(self, place: Place, show: acts.Show) -> Self:
+        """With its bytes."""
+        path = returned_path(self.workbook or Path(), settings=place.environment.settings)
+        return super(ReturnedWorkbook, self.model_copy(update={"workbook": path})).seen(place, show)
+
+
+import_resolutions = form(
+    "import-resolutions",
+    "List the answers of a filled-in workbook, each beside its break, or take them in.",
+    choice=("answers", "list"),
+    help_="list looks only; take takes in what was listed; the same file again changes nothing.",
+    choices={"take": Choice(ReturnedWorkbook, {"yes": "true"})},
+    fields=("workbook",),
+    shown=answers_shown,
+    shown_after=False,
+)
 
 
 def returned_path(workbook: Path, *, settings: "Settings") -> Path:
-    """The file, if it lies in a reports folder that merchants.toml declares.
+    """The file, if it lies in a folder that merchants.toml declares as `reports` or `returned`.
 
     Whoever may start a flow must not be able to have any file of the machine read.
 
     Raises:
         UsageError: it lies somewhere else.
     """
-    folders = [account.reports.resolve() for account in settings.accounts.values()]
-    path = workbook.resolve()
-    if not any(path.is_relative_to(folder) for folder in folders):
-        named = ", ".join(sorted(str(folder) for folder in folders))
-        msg = f"{workbook} is not in a reports folder ({named}); put it there and start again"
-        raise UsageError(msg)
-    return path
+    named = [each for one in settings.accounts.values() for each in (one.returned, one.reports)]
+    folders = [each.resolve() for each in named if each]
+    for path in ((folder / workbook).resolve() for folder in folders):
+        if any(map(path.is_relative_to, folders)) and path.is_file():
+            return path
+    msg = (
+        f"{workbook} is not in {', '.join(sorted({*map(str, folders)}))}: put it there, start again"
+    )
+    raise UsageError(msg)

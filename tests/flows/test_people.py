@@ -23,6 +23,15 @@ from recon.store.nights.runs import Run
 from recon.store.nights.sign_off_rows import ROLES
 from tests.flows.flow_in_process import prefect_of
 from tests.recon.instructions.sample_instructions import INSTRUCTION
+from tests.recon.steps.conftest import begun, begun_once, database_url, merchant, profile
+from tests.recon.steps.people.test_returned_answers import (
+    Returned,
+    newest_workbook,
+    wrong_amounts,
+)
+
+__all__ = ["begun", "begun_once", "database_url", "merchant", "profile"]
+"""A merchant on loopback, as the steps' tests have it."""
 
 CODE = "918273645546372819"
 """Longer than a phone's: in megabytes of ids and instants six digits stand by chance."""
@@ -33,6 +42,7 @@ FORMS = {
     "sign_off": ("sign_as", "show", (*ROLES, "take_back")),
     "close": ("act", "prepare", (*ROLES, "reopen")),
     "stop_sending": ("turn", "show", ("stop", "allow", "take_back")),
+    "import_resolutions": ("answers", "list", ("take",)),
 }
 """Form -> the field that says what, its word for only looking, its other words."""
 
@@ -72,6 +82,7 @@ def said(server: PrefectServer, form: str, **given: Any) -> tuple[str, str]:
         ("resolve", {"verdict": "applied", "name": "anna"}, "Refused", "instruction: Field req"),
         ("approve", {"decision": "approve", "list_digest": "0" * 16}, "Refused", "say who you are"),
         ("close", {"act": "reviewer", "name": "anna"}, "Refused", "month: Field required"),
+        ("import_resolutions", {"workbook": "a.xlsx"}, "Refused", "a.xlsx is not in"),
         (
             "close",
             {"act": "reopen", **OWN, "name": "anna", "reason": "a corrected file"},
@@ -107,6 +118,30 @@ def test_looking_and_refusals_are_answers(
     assert sentence.startswith(words)
     assert sentence in caplog.text
     assert [word for word in ("Traceback", "exception") if word in caplog.text] == []
+
+
+@pytest.mark.flow
+def test_answers_are_listed_beside_their_breaks_before_they_are_taken(
+    server: PrefectServer, begun: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the workbook's name alone: it lies in the folder of reports."""
+    merchant = begun(wrong_amounts)
+    for name, value in merchant.variables.items():
+        monkeypatch.setenv(name, value)
+    back = Returned(newest_workbook(merchant))
+    back.answer("Order corrected")
+    which = {"workbook": back.save("answered.xlsx").name}
+
+    listed = said(server, "import_resolutions", **which)
+    taken = said(server, "import_resolutions", answers="take", name="jo", **which)
+    again = said(server, "import_resolutions", **which)
+
+    assert listed == (
+        "Shown",
+        "answered.xlsx: 1 answers to take, 0 unchanged, 1 without an answer.",
+    )
+    assert taken == ("Taken", "answered.xlsx: 1 answers taken, 0 unchanged, 1 without an answer.")
+    assert again == ("Shown", "answered.xlsx was imported before; nothing was done.")
 
 
 @pytest.mark.flow
@@ -224,25 +259,33 @@ def test_an_unsigned_night_is_called_not_signed(void: str) -> None:
     assert last.replace(r"\|", "").count("|") == 8
 
 
-def settings_of(reports: Path) -> Any:
-    """Settings with one account."""
-    return SimpleNamespace(accounts={"1/2": SimpleNamespace(reports=reports)})
+def settings_of(folder: Path) -> Any:
+    """Settings with one account, whose folders are made."""
+    account = SimpleNamespace(reports=folder / "reports", returned=folder / "returned")
+    for each in (account.reports / "below", account.returned):
+        each.mkdir(parents=True)
+    return SimpleNamespace(accounts={"1/2": account})
 
 
-def test_a_file_outside_the_reports_folders_is_never_opened(tmp_path: Path) -> None:
+def test_a_file_outside_the_declared_folders_is_never_opened(tmp_path: Path) -> None:
     """Whoever may start a flow must not have any file of the machine read."""
-    (tmp_path / "reports").mkdir()
-    outside = tmp_path / "reports" / ".." / "secret.xlsx"
+    settings = settings_of(tmp_path)
+    (tmp_path / "secret.xlsx").touch()
+    (tmp_path / "reports" / "link.xlsx").symlink_to(tmp_path / "secret.xlsx")
 
-    with pytest.raises(UsageError, match="not in a reports folder"):
-        returned_path(outside, settings=settings_of(tmp_path / "reports"))
+    for name in ("../secret.xlsx", str(tmp_path / "secret.xlsx"), "link.xlsx", "none.xlsx"):
+        with pytest.raises(UsageError, match="put it there"):
+            returned_path(Path(name), settings=settings)
 
 
-def test_a_file_in_a_reports_folder_is_taken(tmp_path: Path) -> None:
-    """The workbook lies where it was written, or below."""
-    wanted = tmp_path / "reports" / "answered.xlsx"
+@pytest.mark.parametrize("name", ["reports/a.xlsx", "reports/below/a.xlsx", "returned/a.xlsx"])
+def test_a_file_in_a_declared_folder_is_taken(tmp_path: Path, name: str) -> None:
+    """By its path, and by its name where the folder is known."""
+    settings, wanted = settings_of(tmp_path), tmp_path / name
+    wanted.touch()
 
-    assert returned_path(wanted, settings=settings_of(tmp_path / "reports")) == wanted.resolve()
+    assert returned_path(wanted, settings=settings) == wanted.resolve()
+    assert returned_path(Path(*Path(name).parts[1:]), settings=settings) == wanted.resolve()
 
 
 def test_what_a_returned_workbook_says_is_text_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,8 +310,3 @@ def test_what_a_returned_workbook_says_is_text_on_the_page(monkeypatch: pytest.M
         r"- Breaks!R7: '!\[i\](http:evil)\<b>\|' is no resolution",
     ]
     assert described == r"answers-taken: \[x\](http:evil).xlsx: 1 refused"
-
-
-def test_answers_are_never_taken_in_again_by_themselves() -> None:
-    """Prefect does not try again."""
-    assert people.import_resolutions.retries == 0

@@ -177,9 +177,8 @@ def _parameters(model: "type[Act]") -> Iterator[tuple[str, Any, Any]]:
             option = typer.Option("--workbook", help="The file that you looked at.", exists=True)
             yield "looked_at", Annotated[Path | None, option], None
         else:
-            kind: Any = (
-                info.annotation if info.annotation in {int, int | None, Path | None} else str
-            )
+            typed = {bool, int, int | None, Path | None}
+            kind: Any = info.annotation if info.annotation in typed else str
             value: Any = left_out if info.is_required() else info.default
             if isinstance(info.default, tuple):
                 kind, value = list[str], []
@@ -210,7 +209,7 @@ def speak(model: "type[Act]", fields: Mapping[str, Any], *, name: str, code: str
     with opened(signs=False) as environment:
         refuse_typed(code, environment=environment)
         place = acts.Place(environment, drawings)
-        if model.said_by and not fields.keys() & {*model.said_by}:
+        if model.said_by and not any(map(fields.get, model.said_by)):
             model.shown(fields, place, say)
             return None
         asked = partial(code_of, name, code=code, environment=environment)

@@ -102,6 +102,8 @@ class AccountSettings(OwnSignKey):
     """The merchant's name for people."""
     inbox: Path
     reports: Path
+    returned: Path | None = None
+    """A shared folder where people put workbooks that they answered; forms read there, too."""
     ledger: LedgerSource | None = None
     layouts: tuple[FileLayout, ...] = ()
     """How the files of the inbox are written; the first whose pattern fits a name holds."""

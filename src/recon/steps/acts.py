@@ -477,26 +477,40 @@ class DismissFile(AboutFile):
 
 
 class ImportAnswers(Act):
-    """Take in the answers of a returned workbook; a result workbook beside it says what was taken.
+    """List each answer of a returned workbook beside its break; with --yes and --as take them in.
 
-    Only the cream cells are read. The same file again changes nothing. Where it was saved into the
-    delivered workbook itself, the workbook is written again with the answers, to be signed.
+    Only the cream cells are read; where they were sorted without the other columns, the list shows
+    it. The same file again changes nothing. A result workbook beside it says what was taken. Where
+    it was saved into the delivered workbook itself, the workbook is written again with the answers,
+    to be signed.
     """
 
     act: ClassVar[str] = "import"
     about: ClassVar[str] = "workbook"
+    said_by: ClassVar[tuple[str, ...]] = ("yes",)
     workbook: Annotated[
         Path | None, Field(exclude=True, description="The workbook with filled-in cream cells.")
     ] = None
+    yes: Annotated[bool, Field(exclude=True, description="Each stands beside its break.")] = False
     file_name: Text = ""
     content: str = ""
 
+    @classmethod
+    def shown(cls, given: Mapping[str, Any], place: Place, show: Show) -> None:
+        """Each answer beside its break."""
+        path, form = _workbook_of(given.get("workbook")), place.drawings().form
+        done, rows = returned_answers.listed(path, form=form, environment=place.environment)
+        for row in rows:
+            show(" | ".join(row))
+        for warning in refused(done):
+            show(warning)
+        show(returned_answers.sentence_of(done, listed_only=True))
+        if rows:
+            show(f"Each beside its break? recon import-resolutions {path} --as NAME --yes")
+
     def seen(self, _place: Place, _show: Show) -> Self:
         """With the file's bytes: the desk may not read whoever's file it is."""
-        path = self.workbook
-        if path is None or not path.is_file():
-            msg = f"the workbook {path} does not exist"
-            raise SourceMissingError(msg)
+        path = _workbook_of(self.workbook)
         content = base64.b64encode(path.read_bytes()).decode()
         return self.model_copy(update={"file_name": path.name, "content": content})
 
@@ -517,10 +531,7 @@ class ImportAnswers(Act):
             sentence=returned_answers.sentence_of(done),
             ending="Taken with refusals" if done.refusals else "Taken",
             exit_code=int(bool(done.refusals)),
-            warnings=tuple(
-                f"{each.cell}: {each.value!r} was not taken: {each.reason}."
-                for each in done.refusals
-            ),
+            warnings=refused(done),
             answers=done,
         )
 
@@ -536,6 +547,20 @@ class ImportAnswers(Act):
         )
         if again:
             yield f"{again}."
+
+
+def refused(done: Import) -> tuple[str, ...]:
+    """Each cell that was not taken, and why."""
+    return tuple(
+        f"{each.cell}: {each.value!r} was not taken: {each.reason}." for each in done.refusals
+    )
+
+
+def _workbook_of(path: Path | None) -> Path:
+    if path is None or not path.is_file():
+        msg = f"the workbook {path} does not exist"
+        raise SourceMissingError(msg)
+    return path
 
 
 class SignOff(Act):

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from recon.matching.breaks.result import alike_by, subject_of
+from recon.matching.codes import CODES
 from recon.model.errors import SourceUnreadableError
-from recon.model.money import format_minor_units
+from recon.model.money import Money, format_minor_units
 from recon.model.nights import Mode
 from recon.model.resolutions import (
     WHOLE_CAUSE,
@@ -27,6 +28,7 @@ from recon.model.resolutions import (
     Taken,
     WorkbookRefusal,
 )
+from recon.model.words import BreakCode
 from recon.privacy.card_numbers import holds_card
 from recon.privacy.shown_text import scrubbed
 from recon.steps.ground.environment import Environment
@@ -42,6 +44,7 @@ from recon.store.people import resolution_rows
 from recon.store.people.resolution_rows import NewAnswer
 
 KEYS_SHOWN_MAX = 3
+LISTED = ("row", "order", "at risk", "what is wrong", "resolution", "owner", "comment")
 FACTS = {
     "code": "Code",
     "order_amount": "Orders",
@@ -83,20 +86,58 @@ def import_resolutions(path: Path, *, person: Person, form: Form) -> Import:
     environment = person.environment
     person.refuse_unproven()
     returned = form.read(path)
-    run_id = returned.facts.get("run_id", "")
-    brought = Import(returned.name, returned.sha256, run_id, person.word.by)
     with environment.store.writing() as connection:
-        if resolution_rows.imported_before(connection, returned.sha256):
-            return replace(brought, repeated=True)
-        night = _night_of(connection, returned, environment=environment)
-        _refuse_other_rows(returned, night=night, form=form)
-        today = local_day(environment.clock(), environment=environment)
-        done, answers = _judge(returned, night=night, brought=brought, today=today)
+        done, answers, _ = _judged(
+            connection, returned, by=person.word.by, form=form, environment=environment
+        )
+        if done.repeated:
+            return done
         resolution_rows.save(connection, answers, brought=done, at=environment.clock())
         written_off = resolution_rows.written_off_by_file(connection, returned.sha256)
         for break_id, money in written_off.items():
             note_write_off(connection, break_id, money=money, person=person)
     return done
+
+
+def listed(
+    path: Path, *, form: Form, environment: Environment
+) -> tuple[Import, list[tuple[str, ...]]]:
+    """What an import would take, each answer beside its break, for eyes: nothing is changed.
+
+    Answers whose cells were sorted without the others stand beside breaks that they do not fit.
+
+    Returns:
+        What would become of the file, and a row of `LISTED` for each answer.
+
+    Raises:
+        As `import_resolutions`.
+    """
+    returned = form.read(path)
+    with environment.store.reading() as connection:
+        done, _, night = _judged(connection, returned, by="", form=form, environment=environment)
+    rows: list[tuple[str, ...]] = []
+    breaks = {} if night is None else night.breaks
+    for taken in done.taken:
+        broken, answer = breaks[taken.break_id], taken.answer
+        wrong, currency = CODES[BreakCode(str(broken["code"]))].title, str(broken["currency"])
+        risk = Money.of_minor_units(int(broken["exposure"] or 0), currency=currency)
+        of_row = f"{taken.row}, of one cause" if taken.covers_cause else str(taken.row)
+        beside = (of_row, taken.order_no, str(risk) if currency else "", wrong)
+        rows.append((*beside, answer.resolution, answer.owner, answer.comment))
+    return done, rows
+
+
+def _judged(
+    connection: Connection, returned: Returned, *, by: str, form: Form, environment: Environment
+) -> tuple[Import, list[NewAnswer], _Night | None]:
+    """What becomes of a returned workbook; no night where it was imported before."""
+    brought = Import(returned.name, returned.sha256, returned.facts.get("run_id", ""), by)
+    if resolution_rows.imported_before(connection, returned.sha256):
+        return replace(brought, repeated=True), [], None
+    night = _night_of(connection, returned, environment=environment)
+    _refuse_other_rows(returned, night=night, form=form)
+    today = local_day(environment.clock(), environment=environment)
+    return *_judge(returned, night=night, brought=brought, today=today), night
 
 
 def local_day(now: datetime, *, environment: Environment) -> date:
@@ -323,12 +364,12 @@ def _taken(new_answer: NewAnswer, *, night: _Night) -> Taken:
     )
 
 
-def sentence_of(done: Import) -> str:
-    """What became of a file, in one sentence."""
+def sentence_of(done: Import, *, listed_only: bool = False) -> str:
+    """What became of a file, or would become, in one sentence."""
     if done.repeated:
         return f"{done.name} was imported before; nothing was done."
     waiting = sum(taken.waits for taken in done.taken)
-    parts = [f"{len(done.taken)} answers taken"]
+    parts = [f"{len(done.taken)} answers {'to take' if listed_only else 'taken'}"]
     covered = sum(taken.covers_cause for taken in done.taken)
     if covered:
         parts.append(f"{covered} of them with the answer to another break of their cause")

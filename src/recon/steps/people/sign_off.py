@@ -8,7 +8,7 @@ again. Its person may take it back until both are there.
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from recon.config.approvers import person_key
 from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
 from recon.instructions.approval import problem_of_role
+from recon.matching.breaks.result import subject_of
 from recon.model.errors import UsageError
 from recon.model.resolutions import KeptAnswer
 from recon.model.words import DIGITS_READ, GRAVE, Verdict
@@ -45,6 +46,7 @@ from recon.steps.ground.predecessor import (
     standing_without_a_night,
 )
 from recon.store import Connection
+from recon.store.database.bulk_rows import rows_of
 from recon.store.database.record import RUN, changed
 from recon.store.nights import input_rows, runs, sign_off_rows
 from recon.store.nights.runs import Run
@@ -455,7 +457,7 @@ def _refuse_night(
     answers = {key: kept for key, kept in every.items() if key in keys}
     alone = [] if breaks is None else not_looked_after(breaks, kept=answers)
     if alone:
-        shown = ", ".join(str(row["break_id"]) for row in alone[:BREAKS_SHOWN_MAX])
+        shown = ", ".join(subject_of(row) for row in alone[:BREAKS_SHOWN_MAX])
         msg = (
             f"{len(alone)} breaks of severity high or above have no owner or no comment "
             f"({shown}): answer them in the workbook and import it (`recon import-resolutions`)"
@@ -483,12 +485,12 @@ def _refuse_unseen(connection: Connection, signed: Run, *, seen: str) -> None:
 
 def not_looked_after(
     breaks: pd.DataFrame, *, kept: Mapping[str, KeptAnswer]
-) -> list[dict[Hashable, Any]]:
+) -> list[Mapping[str, Any]]:
     """Breaks of severity high or above without an owner or a comment."""
     grave = breaks[breaks["severity"].isin(GRAVE)]
     return [
         row
-        for row in grave.to_dict("records")
+        for row in rows_of(grave)
         if not (
             (answer := kept.get(row["break_id"])) and answer.answer.owner and answer.answer.comment
         )
