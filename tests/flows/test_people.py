@@ -138,9 +138,9 @@ def test_answers_are_listed_beside_their_breaks_before_they_are_taken(
 
     assert listed == (
         "Shown",
-        "answered.xlsx: 1 answers to take, 0 unchanged, 1 without an answer.",
+        "answered.xlsx: 1 answers to take, 0 unchanged, 2 without an answer.",
     )
-    assert taken == ("Taken", "answered.xlsx: 1 answers taken, 0 unchanged, 1 without an answer.")
+    assert taken == ("Taken", "answered.xlsx: 1 answers taken, 0 unchanged, 2 without an answer.")
     assert again == ("Shown", "answered.xlsx was imported before; nothing was done.")
 
 
