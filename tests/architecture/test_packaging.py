@@ -69,12 +69,13 @@ def test_the_wheel_holds_exactly_our_packages(wheel_names: list[str]) -> None:
 
 
 def test_the_wheel_holds_every_configuration_file(wheel_names: list[str]) -> None:
-    """The bundled configuration is found beside the code, and nothing but TOML is bundled."""
+    """The bundled configuration is found beside the code: TOML, and examples to copy."""
     bundled = {name for name in wheel_names if name.startswith("recon/_config/")}
 
     config = ROOT / "config"
     assert bundled == {
-        f"recon/_config/{path.relative_to(config)}" for path in config.rglob("*.toml")
+        f"recon/_config/{path.relative_to(config)}"
+        for path in (*config.glob("*.toml"), *(config / "examples").rglob("*.*"))
     }
 
 

@@ -1,4 +1,4 @@
-"""What operators copy from the documents into systemd and cron is what these take."""
+"""What operators copy into systemd and cron is what these take."""
 
 import re
 import shutil
@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-UNIT = re.compile(r"^# /etc/systemd/system/(\S+?)(?:,[^\n]*)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+UNITS = DOCS.parent / "config" / "examples" / "systemd"
 CRON = re.compile(r"^```\n\d+ \d+ \* \* \* recon (.*)\n```", re.MULTILINE)
-
-
-def units_of(text: str) -> dict[str, str]:
-    """Name of each unit of a page -> the unit."""
-    return dict(UNIT.findall(text))
 
 
 def faults_of(units: dict[str, str], *, folder: Path) -> str:
@@ -32,13 +27,14 @@ def faults_of(units: dict[str, str], *, folder: Path) -> str:
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
-def test_systemd_takes_every_unit_of_the_documents(tmp_path: Path) -> None:
-    """The nightly service, its timer and the desk: no unknown line, no misplaced one."""
-    units = units_of((DOCS / "OPERATIONS.md").read_text("utf-8"))
+def test_systemd_takes_every_unit_that_ships(tmp_path: Path) -> None:
+    """The nightly service, its timer, desk and signer: no unknown line, no misplaced one."""
+    units = {path.name: path.read_text("utf-8") for path in sorted(UNITS.iterdir())}
     assert [*units] == [
         "recon-desk.service",
         "recon-nightly@.service",
         "recon-nightly@.timer",
+        "recon-signer.service",
     ]
     assert faults_of(units, folder=tmp_path) == ""
 
