@@ -133,7 +133,7 @@ class FaultRule(BaseModel):
     @classmethod
     def _known(cls, kind: str) -> str:
         if kind not in KINDS:
-            msg = f"there is no kind {kind!r}; docs/GATEWAY.md lists them: {', '.join(KINDS)}"
+            msg = f"there is no kind {kind!r}; the kinds are: {', '.join(KINDS)}"
             raise ValueError(msg)
         return kind
 

@@ -346,7 +346,9 @@ def test_every_assumption_of_the_configuration_is_explained() -> None:
         for path in bundled_config_dir().glob("*.toml")
         for number in NUMBER.findall(path.read_text(encoding="utf-8"))
     }
-    explained = re.findall(r"^\| (A-[0-9]{2}) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    explained = re.findall(
+        r"^- (?:\*\*)?(A-[0-9]{2})(?:\*\*)?:", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+    )
 
     assert explained == sorted(set(explained))
     assert used - set(explained) == set()

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from recon.sandbox import SandboxOptions, create_app
+from recon.sandbox import SandboxOptions, create_app, faults
 from recon.sandbox.control import overview, timeline
 from recon.sandbox.exchange import OPERATIONS
 from recon.sandbox.faults import KINDS, rules_in
@@ -58,24 +58,25 @@ def test_broken_invariants_stand_on_the_page(gateway: Any) -> None:
 
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "GATEWAY.md").read_text(encoding="utf-8")
-_KIND = re.compile(r'^- `(\{"kind": "([a-z_]+)".*?\})`: (.+)$', re.MULTILINE)
+TABLE = (Path(faults.__file__).with_name("faults.toml")).read_text(encoding="utf-8")
+_KIND = re.compile(r'^# (\{"kind": "([a-z_]+)".*?\}): (.+)$', re.MULTILINE)
 
 
-def test_the_document_lists_every_kind_and_no_other() -> None:
-    """The table of kinds is the code's."""
-    assert [row[1] for row in _KIND.findall(DOCUMENT)] == list(KINDS)
+def test_every_kind_stands_below_its_example() -> None:
+    """No kind without an example, and none that is another's."""
+    assert [row[1] for row in _KIND.findall(TABLE)] == list(KINDS)
 
 
 def test_every_example_is_a_rule_of_its_kind() -> None:
-    """What the document shows can be pasted into a plan."""
-    for example, kind, _ in _KIND.findall(DOCUMENT):
+    """What the table shows can be pasted into a plan."""
+    for example, kind, _ in _KIND.findall(TABLE):
         (rule,) = rules_in(json.loads(example), source=kind, operations=OPERATIONS)
         assert rule.kind == kind
 
 
-def test_the_document_says_which_kinds_have_a_choice_of_side() -> None:
+def test_the_table_says_which_kinds_have_a_choice_of_side() -> None:
     """Where `before` is possible the words say so, elsewhere they do not."""
-    for example, kind, words in _KIND.findall(DOCUMENT):
+    for example, kind, words in _KIND.findall(TABLE):
         has_choice = len(KINDS[kind].sides) > 1
         says = "either side" in words or "before" in words + example
         assert says == has_choice or kind in {"lag", "stale_signature", "replayed_reply"}, kind
