@@ -144,7 +144,7 @@ LET_GO_SHOWN_MAX = 20
 
 
 def sql(
-    statement: Annotated[str, typer.Argument(help="One SELECT; docs/WORKBOOK.md has ten of them.")],
+    statement: Annotated[str, typer.Argument(help="One SELECT (config/examples/questions.sql).")],
     *,
     as_json: AsJson = False,
 ) -> None:

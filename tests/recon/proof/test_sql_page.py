@@ -1,21 +1,26 @@
-"""The page of SQL: each question is asked and answered, each file that ships is explained."""
+"""Questions in SQL that ship are answered, and each total that ships says what it proves."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from recon.archive.schemas import SCHEMAS
+from recon.config.settings import bundled_config_dir
 from recon.proof.night_views import DECISION_COLUMNS, VIEWS, NightFolder, ask
 from recon.proof.proven import prove
 from recon.proof.totals_in_sql import sql_files
+from reports.sheets.words import TABLES
 from tests.planted.planted_files import planted
 from tests.recon.proof.night_folders import night_of, written
 
-PAGE = (Path(__file__).parents[3] / "docs" / "WORKBOOK.md").read_text(encoding="utf-8")
-QUESTIONS = dict(re.findall(r"([^\n]+):\n\n```sql\n(.*?)```", PAGE, flags=re.DOTALL))
+EXAMPLES = bundled_config_dir() / "examples" / "questions.sql"
+QUESTIONS = dict(
+    re.findall(
+        r"^-- ([^\n]+)\n(SELECT.*?);$", EXAMPLES.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+)
 SILENT = {"Control totals that did not tie"}
 """Questions without an answer on a sound night."""
 
@@ -33,7 +38,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[NightFolder, ...]:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_of_the_page_has_its_answer(
+def test_a_question_that_ships_has_its_answer(
     nights: tuple[NightFolder, ...], question: str
 ) -> None:
     """Each is one SELECT that DuckDB answers, with rows where the night has some."""
@@ -43,17 +48,13 @@ def test_a_question_of_the_page_has_its_answer(
     assert (answered.rows.num_rows == 0) == (question in SILENT)
 
 
-def test_the_page_has_ten_questions() -> None:
+def test_ten_questions_ship() -> None:
     """Ten questions are written, each under its own words."""
     assert len(QUESTIONS) == 10
 
 
-def test_the_page_explains_every_total_that_ships() -> None:
+def test_every_total_that_ships_says_what_it_proves() -> None:
     """Each file beside a night is of a total that is explained, and each of these has a file."""
-    explained = {
-        int(number)
-        for line in re.findall(r"^- (T\d[^:]*):", PAGE, re.MULTILINE)
-        for number in re.findall(r"T(\d+)", line)
-    }
+    explained = {int(re.sub(r"\D", "", name)) for name in TABLES["proves"]}
     shipped = {int(name[1:3]) for name in sql_files() if re.fullmatch(r"T\d\d_\w+\.sql", name)}
     assert explained == {*shipped, 1}
