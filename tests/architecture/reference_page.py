@@ -98,7 +98,7 @@ def page() -> str:
         "",
         *(line for kind in KINDS for line in _kind(*kind)),
         _PROSE["codes"].lstrip() + "\n",
-        *(f"- {code.value}: {words.title}" for code, words in CODES.items()),
+        ", ".join(code.value for code in CODES),
         _PROSE["commands"],
         *_commands(),
     ]
