@@ -304,21 +304,6 @@ def signatures(account: OurAccount) -> dict[str, str]:
     return found
 
 
-def test_every_template_stands_on_the_page(tables: dict[str, Any]) -> None:
-    """As the configuration has it, so that a gateway's people can say what is otherwise."""
-    page = PAGE.read_text("utf-8").partition("## What is signed")[2].partition("\n## ")[0]
-    shown = {
-        name: [
-            "merchant_id",
-            "account_id",
-            *re.findall(r"\w+_\w+(?:\[\])?|card|currency|amount", of),
-        ]
-        for names, of in re.findall(r"^- (`[^:]*): (.*)$", page, re.MULTILINE)
-        for name in re.findall(r"`(\w+)`", names)
-    }
-    assert shown == tables["signature"]["base"]["templates"]
-
-
 def test_every_template_has_a_worked_example(tables: dict[str, Any]) -> None:
     """A new operation comes with its bytes."""
     assert set(tables["signature"]["base"]["templates"]) == set(EXAMPLES)
