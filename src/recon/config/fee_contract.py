@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from recon.config.declared import CurrencyCode, DeclaredTable, declared
 from recon.model.money import format_minor_units
+from recon.model.words import EntryType
 
 MINOR_UNITS_MAX = 10**12
 LINES_MAX = 500
@@ -27,6 +28,8 @@ RATE_UNITS_PER_BASIS_POINT = 100
 """Rates are whole hundredths of a basis point."""
 FACTS = ("method", "brand", "region")
 """What a settlement may tell of a payment beside its amount."""
+PRICED = (EntryType.CAPTURE.value, EntryType.REFUND.value, EntryType.CHARGEBACK.value)
+"""Entry types of which every line costs something, be it 0; their months are counted."""
 
 _CENT = Decimal("0.01")
 

@@ -233,7 +233,7 @@ class NightFigures:
     handed_out: tuple[HandedOut, ...] = ()
     """Oldest first."""
     bank: Mapping[str, "pd.DataFrame"] = field(default_factory=dict)
-    """matching.bank.bank_frames.BANK_TABLES by name; none: no statement of a bank was given."""
+    """matching.breaks.result.BANK_TABLES by name; none: no statement of a bank was given."""
     gateway_holds: GatewayHolds | None = None
     """What the gateway holds and the fees it took; None: no settlement was given."""
     fees: ChargedFees | None = None

@@ -13,6 +13,7 @@ from recon.matching.bank.expected import Payout
 from recon.matching.bank.pairing import Finding
 from recon.matching.bank.receipts import Receipt
 from recon.matching.bank.result import BankResult
+from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.bank_sources import BankSource
 from recon.matching.frames.coding import placed, sums_of
@@ -20,8 +21,6 @@ from recon.matching.frames.grouping import amounts_of
 from recon.matching.sides.settlement_side import BATCH, pay_outs
 from recon.model.words import SetState
 
-COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")
-"""Files of a result that has statements of a bank."""
 IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, ELSEWHERE = (
     *("in transit", "opening", "charges", "exchanged", "exchanged at a rate"),
     *("allowed by the rate", "effect shown elsewhere"),

@@ -17,6 +17,7 @@ from recon.config.rules import Rules
 from recon.matching.bank.arrived_groups import ArrivedGroup, arrived_groups, compared_entries
 from recon.matching.bank.result import BankResult
 from recon.matching.breaks.found_rows import flags_in_order, found_of, next_id
+from recon.matching.breaks.result import BANKED
 from recon.matching.breaks.result_rows import NO_AMOUNT
 from recon.matching.cash.cash_findings import uneven_since
 from recon.matching.causes.proposed_journals import OF_BANK
@@ -27,8 +28,6 @@ from recon.model.business_date import Grace, midnight
 from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Flag, SetState
 
-BANKED = "banked"
-"""File of a result whose books have what arrived."""
 BANKED_COLUMNS = (
     *("merchant_id", "account_id", "currency", "key", "name", "arrived", "booked", "effect"),
     *("state", "flags", "result_id"),

@@ -45,6 +45,10 @@ BREAK_COLUMNS = (
     "effect_bank",
     "about",
 )
+COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")
+"""Frames of a result that has statements of a bank."""
+BANKED = "banked"
+"""Frame of a result whose ledger has what arrived at the bank."""
 EFFECT_COLUMNS = ("break_id", "merchant_id", "account_id", "leg", "currency", "amount")
 MATCH_COLUMNS = (
     "match_id",
@@ -182,7 +186,7 @@ class Reconciliation:
     """JOURNAL_COLUMNS: proposed tonight; empty unless the rules name the accounts."""
 
     bank: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """bank.bank_frames.BANK_TABLES by name; none where no statement of a bank was given."""
+    """BANK_TABLES and BANKED by name; none where no statement of a bank was given."""
     bank_lacks: tuple[str, ...] = ()
     """What of a bank does not count, in words; none in what is read from a night's folder."""
     every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))

@@ -80,6 +80,9 @@ LEDGER_COLUMNS: Mapping[str, str] = {
 }
 """One row per ledger entry; positive as written, adjustments may be signed."""
 
+FEE_GAP = "fee_gap"
+"""Column of settlement lines that were priced: minor units that the fee differs by, which only all
+lines together can tell."""
 VANISHED_COLUMNS: Mapping[str, str] = {
     "entry_id": TEXT,
     "merchant_id": TEXT,

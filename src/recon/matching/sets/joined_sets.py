@@ -24,9 +24,15 @@ from recon.matching.frames.arrays import (
 from recon.matching.frames.coding import NO_KEY, is_word
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, Rows, present, total
 from recon.matching.frames.numbering import Keys, keys_of
-from recon.matching.frames.sources import KEY_COLUMNS, LEDGER_COLUMNS, Previous, Sources, frame_of
+from recon.matching.frames.sources import (
+    FEE_GAP,
+    KEY_COLUMNS,
+    LEDGER_COLUMNS,
+    Previous,
+    Sources,
+    frame_of,
+)
 from recon.matching.frames.versions import CONFLICT, Versions
-from recon.matching.sides.agreed_fees import FEE_GAP
 from recon.matching.sides.gateway_side import NUMBER, gateway_side
 from recon.matching.sides.instruction_side import instruction_side, of_other_currency
 from recon.matching.sides.ledger_side import (

@@ -16,6 +16,7 @@ import pandas as pd
 
 from recon.config.fee_contract import (
     FACTS,
+    PRICED,
     RATE_UNITS_PER_BASIS_POINT,
     ContractLine,
     FeeContract,
@@ -26,7 +27,7 @@ from recon.config.rules import Rules
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.coding import coded, is_word, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows
-from recon.matching.frames.sources import VOLUME_COLUMNS, Sources, frame_of
+from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
 from recon.matching.frames.tolerance import BASIS
 from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
 from recon.model.words import EntryType
@@ -34,8 +35,6 @@ from recon.model.words import EntryType
 NOT_COVERED = -1
 """What the line should cost is not known; `why` says why."""
 NOT_LACKING = -1
-PRICED = (EntryType.CAPTURE.value, EntryType.REFUND.value, EntryType.CHARGEBACK.value)
-"""Entry types of which every line costs something, be it 0; their months are counted."""
 _TABLE_MAX = 1 << 20
 """Combinations of words that are looked up in one table; more are numbered anew."""
 
@@ -377,9 +376,6 @@ NOT_ASKED = -2
 pay-out, which tells the sums of its batch."""
 CREDIT = -3
 """A fee that is given back to a payment: it closes what was charged too much."""
-
-FEE_GAP = "fee_gap"
-"""Minor units that the fee of a line differs by; only all lines together can tell."""
 
 _WHOLE = BASIS * RATE_UNITS_PER_BASIS_POINT
 """Units of a rate in a whole."""

@@ -191,7 +191,7 @@ def settlement_side(
 
     Args:
         lines: see settled_items.
-        gaps: what their fees differ by (agreed_fees.FEE_GAP).
+        gaps: what their fees differ by (sources.FEE_GAP).
         accounts: the account of each set, by number.
         first_days: see first_days_told.
         days: what is known of the days that the lines cover; None: the lines are complete.

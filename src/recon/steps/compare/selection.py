@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from recon.archive.rows_file import row_batches
 from recon.archive.schemas import ANSWERS, INSTANT, REPLIES, SCHEMAS
-from recon.config.fee_contract import FACTS
+from recon.config.fee_contract import FACTS, PRICED
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
@@ -32,7 +32,6 @@ from recon.matching.frames.sources import (
     Sources,
     frame_of,
 )
-from recon.matching.sides.agreed_fees import PRICED
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.uptime import give_back

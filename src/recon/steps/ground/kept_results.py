@@ -11,9 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from recon.archive.rows_file import row_batches
-from recon.matching.bank.bank_frames import BANK_TABLES
-from recon.matching.bank.bookings import BANKED
-from recon.matching.breaks.result import Deferred, Reconciliation
+from recon.matching.breaks.result import BANK_TABLES, BANKED, Deferred, Reconciliation
 from recon.model.figures import LISTS_IN_FILES, ListFile
 from recon.proof.night_tables import frame_of_table, plain_table
 from recon.proof.totals_in_sql import BY_RULE

@@ -26,10 +26,8 @@ from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.archive.step_folder import Document, Part, Sealed
 from recon.config.fee_contract import FeeContract
 from recon.files.formats.named_bytes import sha256_of
-from recon.matching.bank.bank_frames import COUNTED
-from recon.matching.bank.bookings import BANKED
 from recon.matching.breaks.movements import with_reopened
-from recon.matching.breaks.result import Reconciliation
+from recon.matching.breaks.result import BANKED, COUNTED, Reconciliation
 from recon.matching.cash.fees_charged import charged_by_pieces
 from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import (

@@ -25,6 +25,7 @@ from recon.archive.facts_files import whole_facts, write_facts
 from recon.archive.rows_file import row_batches
 from recon.archive.schemas import FACTS, SETTLED_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
+from recon.config.fee_contract import PRICED
 from recon.instructions.resolution import SettledLine
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import (
@@ -34,7 +35,6 @@ from recon.matching.frames.sources import (
     LoadCounts,
     frame_of,
 )
-from recon.matching.sides.agreed_fees import PRICED
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.nights import Account
 from recon.model.words import Reject, SourceFile, SourceKind
