@@ -12,15 +12,14 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from tempfile import NamedTemporaryFile, TemporaryDirectory
-from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
 
 from recon.config.keys import storage_keys
 from recon.config.night_archive import ArchiveSettings
 from recon.model.durable import flush_folder
 from recon.model.errors import ArchiveError
 from recon.model.headway import Way
-from recon.privacy.own_files import for_group, for_owner, make_folder, open_unlinked
+from recon.privacy.own_files import folder_for_now, for_group, for_owner, make_folder, open_unlinked
 
 MAKE_WRITABLE = (
     "make the archive writable, or move all of it to where there is room and name that place in "
@@ -276,12 +275,12 @@ class RemoteStorage:
         It is asked for again: a storage may say that it kept what it did not.
         """
         del flushed
-        with NamedTemporaryFile(prefix="recon-night-") as temporary:
-            yield cast("BinaryIO", temporary.file)
-            temporary.file.flush()
+        with folder_for_now("recon-night-") as folder, (folder / "file").open("w+b") as temporary:
+            yield temporary
+            temporary.flush()
             self._ask(self._storage.put_file, temporary.name, self._path(name))
-            temporary.file.seek(0)
-            if not self._has(name, cast("BinaryIO", temporary.file)):
+            temporary.seek(0)
+            if not self._has(name, temporary):
                 msg = f"it said that it kept {name}, and has no such object, or another one"
                 raise OSError(msg)
 
@@ -343,13 +342,13 @@ class RemoteStorage:
     @contextmanager
     def local(self, folder: str) -> Iterator[Path]:
         """See Storage: copied for as long as the block lasts."""
-        with TemporaryDirectory(prefix="recon-night-") as temporary:
+        with folder_for_now("recon-night-") as temporary:
             for name in self.names(folder):
-                path = Path(temporary) / PurePosixPath(name).relative_to(folder)
+                path = temporary / PurePosixPath(name).relative_to(folder)
                 make_folder(path.parent)
                 with open(path, "wb", opener=for_owner) as file:
                     file.write(self.read(name))
-            yield Path(temporary)
+            yield temporary
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}".rstrip("/")

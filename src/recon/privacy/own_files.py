@@ -1,10 +1,13 @@
 """How files and folders of ours are made: closed to strangers under any umask of the process."""
 
 import errno
+import fcntl
 import os
+import shutil
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
@@ -57,6 +60,42 @@ def make_folder(path: Path, *, mode: int = FOLDER) -> None:
     for above in reversed(missing):
         above.mkdir(mode=FOLDER, exist_ok=True)
     path.mkdir(mode=mode, exist_ok=True)
+
+
+@contextmanager
+def folder_for_now(prefix: str) -> Iterator[Path]:
+    """A folder of this process for the block, where temporary files lie.
+
+    A process that is killed leaves its own, with whatever stood in it: the next call with the same
+    prefix removes those of this user that no living process holds.
+
+    Raises:
+        OSError: none can be made.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
+        with suppress(OSError), _opened(left) as number:
+            if os.fstat(number).st_uid == os.geteuid():
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+    with ExitStack() as last:
+        while True:
+            made = tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
+            folder = Path(last.enter_context(made))
+            # Where there are no locks whoever sweeps gets none either.
+            with suppress(OSError):
+                fcntl.flock(last.enter_context(_opened(folder)), fcntl.LOCK_EX)
+            if folder.exists():  # else it was swept before it was locked
+                break
+        yield folder
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 def for_group(path: str, flags: int) -> int:

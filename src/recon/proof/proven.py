@@ -6,7 +6,6 @@ from datetime import datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pandas as pd
 import pyarrow as pa
@@ -52,7 +51,7 @@ from recon.matching.sets.joined_sets import Joined
 from recon.model.headway import Way
 from recon.model.uptime import give_back
 from recon.model.words import SetState
-from recon.privacy.own_files import make_folder
+from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.items import group_items, items_of, named_alone
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
@@ -342,14 +341,14 @@ def proven(
     """
     steps = books_of(sources, rules=rules) if books is None else books
     small = compared_tables(sources, rules=rules, previous=previous, books=steps, account=account)
-    with TemporaryDirectory(prefix="recon-proof-") as place:
+    with folder_for_now("recon-proof-") as folder:
         absent = {*SCHEMAS}
         for name, table in chain(input_tables(sources), small.items(), result_tables(result)):
-            _write(Path(place), name=name, table=table)
+            _write(folder, name=name, table=table)
             absent.discard(name)
         for name in absent:
-            _write(Path(place), name=name, table=SCHEMAS[name].columns.empty_table())
-        return proven_by_files(result, folder=Path(place), account=account)
+            _write(folder, name=name, table=SCHEMAS[name].columns.empty_table())
+        return proven_by_files(result, folder=folder, account=account)
 
 
 def _write(folder: Path, *, name: str, table: pa.Table) -> None:

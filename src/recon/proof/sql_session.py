@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -25,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recon.privacy.own_files import program_variables
+from recon.privacy.own_files import folder_for_now, program_variables
 
 MEMORY_MB = 512
 """What DuckDB may hold; the rest goes to temporary files."""
@@ -215,7 +214,7 @@ def reading(
     """
     with ExitStack() as last:
         # Ours, so that it goes whatever becomes of the process.
-        own = Path(last.enter_context(tempfile.TemporaryDirectory(prefix="recon-sql-")))
+        own = last.enter_context(folder_for_now("recon-sql-"))
         process = _taken(memory_mb + PROCESS_MB)
         last.callback(lambda: None if process.is_over else _WAITING.append(process))
         process.hold_to(memory_mb + PROCESS_MB)

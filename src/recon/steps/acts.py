@@ -9,7 +9,6 @@ way.
 
 import base64
 import binascii
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from recon.instructions.approval import sums_in_words, told_beside, told_of
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import ArchiveError, SourceMissingError, UsageError
 from recon.model.resolutions import Import
-from recon.privacy.own_files import for_owner
+from recon.privacy.own_files import folder_for_now, for_owner
 from recon.steps.compare.rebuild import run_named
 from recon.steps.files import order_files, words_on_files
 from recon.steps.ground.desk import refuse_lost, refuse_open_files, remember, the_desk
@@ -522,8 +521,8 @@ class ImportAnswers(Act):
         except (binascii.Error, ValueError):
             msg = "the workbook did not arrive whole"
             raise UsageError(msg) from None
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / (name or "workbook.xlsx")
+        with folder_for_now("recon-answers-") as folder:
+            path = folder / (name or "workbook.xlsx")
             with open(path, "wb", opener=for_owner) as file:
                 file.write(content)
             done = returned_answers.import_resolutions(path, person=person, form=drawings().form)

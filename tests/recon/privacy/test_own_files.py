@@ -1,10 +1,14 @@
 import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from recon.privacy.own_files import (
+    folder_for_now,
     for_group,
     for_owner,
     keep_strangers_out,
@@ -52,6 +56,45 @@ def test_a_program_of_ours_closes_what_its_libraries_write(umask: int, tmp_path:
     (tmp_path / "folder").mkdir()
     assert mode(tmp_path / "theirs") == (0o600 if umask == 0o077 else 0o640)
     assert mode(tmp_path / "folder") == (0o700 if umask == 0o077 else 0o750)
+
+
+HOLDS = """
+import sys
+from recon.privacy.own_files import folder_for_now
+with folder_for_now("recon-sql-") as folder:
+    (folder / "rows").write_text("4111")
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_killed_process_leaves_its_temporary_folder_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it held goes at the next call; what a living process holds, or is another's, stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    other = tmp_path / "recon-sheets-x"
+    other.mkdir()
+    held = [
+        subprocess.Popen(
+            [sys.executable, "-c", HOLDS],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    left, kept = [Path((each.stdout or sys.stdin).readline().strip()) for each in held]
+    held[0].kill()
+    held[0].communicate("")
+    assert (left / "rows").is_file()
+
+    with folder_for_now("recon-sql-") as mine, folder_for_now("recon-sql-") as again:
+        assert {*tmp_path.iterdir()} == {other, kept, mine, again}
+        assert (mode(mine), [*mine.iterdir()]) == (0o700, [])
+    held[1].communicate("")
+    assert [*tmp_path.iterdir()] == [other]
 
 
 def test_a_file_of_the_kernel_is_written_and_never_made(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
@@ -12,7 +11,7 @@ from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.result import Reconciliation
 from recon.model.words import ControlTotal
-from recon.privacy.own_files import for_owner
+from recon.privacy.own_files import folder_for_now, for_owner
 from recon.proof.night_tables import totals_of
 from recon.proof.proven import proven_by_files
 from recon.proof.totals_in_sql import SHEETS_READ, proven_in_sql, sheets_in_sql
@@ -79,9 +78,9 @@ def sheets_proven(
     sealed = night.steps[RESULTS]
     with (
         night.storage.local(sealed.folder) as results,
-        TemporaryDirectory(prefix="recon-sheets-") as folder,
+        folder_for_now("recon-sheets-") as folder,
     ):
-        file = Path(folder) / Path(SHEETS_READ).name
+        file = folder / Path(SHEETS_READ).name
         with open(file, "wb", opener=for_owner) as target:
             write_ordered(target, Ordered(sheets), schema=SCHEMAS["sheets"])
         return sheets_in_sql(results, sheets=file, totals=totals, account=run.account)
