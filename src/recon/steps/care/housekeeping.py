@@ -10,10 +10,10 @@ killed in between is finished by the next call.
 
 import hashlib
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -36,7 +36,6 @@ from recon.steps.care.verify import STRANGE, folder_problems, forgotten_folders
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import (
-    RESULTS,
     folder_of,
     is_attempt,
     is_kept,
@@ -67,20 +66,6 @@ NIGHTS = "folders of nights"
 
 
 @dataclass(frozen=True, slots=True)
-class OldNight:
-    """The folder of one night that may go."""
-
-    run: Run
-    sizes: Mapping[str, int]
-    """Name below the archive -> bytes, of its files that go."""
-
-    @property
-    def size_bytes(self) -> int:
-        """Of all of them."""
-        return sum(self.sizes.values())
-
-
-@dataclass(frozen=True, slots=True)
 class Spared:
     """What of one kind is older than it is kept."""
 
@@ -90,10 +75,8 @@ class Spared:
     size_bytes: int
     oldest: datetime | None
     files: tuple[Path, ...] = ()
-    nights: tuple[OldNight, ...] = ()
-    """Folders that may go."""
-    half_gone: tuple[LetGo, ...] = ()
-    """Folders that were let go before, and not to the end."""
+    nights: tuple[Run, ...] = ()
+    """Whose folders may go."""
     notes: tuple[str, ...] = ()
     """What stays though it is older, and what an earlier call left, each as a sentence."""
 
@@ -156,8 +139,8 @@ def delete(
         except OSError as error:
             stayed.append(f"{path} stays ({error.strerror}); the next housekeeping tries again")
     for kind in spared:
-        stayed += _finished(kind.half_gone, environment=environment)
-        stayed += _let_go(kind.nights, days=kind.days, by=by, environment=environment)
+        if kind.kind == NIGHTS:
+            stayed += _let_go(kind.nights, days=kind.days, by=by, environment=environment)
     gone = (kind for kind in spared if kind.count and kind.kind == NIGHTS)
     return (*wanted, *gone), tuple(stayed)
 
@@ -248,120 +231,10 @@ NIGHTS_AT_ONCE = 100
 UNREAD = "folders of old nights could not be looked at, and none of them was let go"
 
 
-@dataclass(frozen=True)
-class _Account:
-    """What of an account's nights is still read or open, asked once."""
-
-    connection: Connection
-    environment: Environment
-    like: Run
-    """Any run of it."""
-    days: int
-
-    @cached_property
-    def _live(self) -> dict[date, Run]:
-        """Its finished live nights by business date."""
-        finished = runs.last_finished(self.connection, self.like)
-        return {day: run for day, run in finished.items() if run.mode is Mode.LIVE}
-
-    @cached_property
-    def _read_from(self) -> date:
-        """From this business date on nights are read: by the newest one, and by open months."""
-        name, until = self.like.account, self.environment.clock().date()
-        opens = min(
-            (
-                month
-                for month in {month_of(day) for day in self._live}
-                if not closed_months.closed_since(self.connection, name, month=month, until=until)
-            ),
-            default="9999-99",
-        )
-        return max((day for day in self._live if month_of(day) < opens), default=date.min)
-
-    @cached_property
-    def _needed(self) -> dict[str, str]:
-        """Run -> what still reads its folder."""
-        out = journal_rows.not_seen_in_the_books(self.connection)
-        needed = {each.run_id: "a journal of it is not in the books yet" for each in out}
-        if (reader := journal_rows.newest_reader(self.connection, self.like)) is not None:
-            needed[reader] = "its books are the newest that were read"
-        newest = self._live[max(self._live)]
-        needed[newest.run_id] = "it is the newest of its account"
-        night = sealed_night(self.connection, newest, environment=self.environment)
-        if RESULTS in night.steps:
-            before = night.steps[RESULTS].manifest.about.predecessor
-            needed.setdefault(before, "the newest night carried its breaks forward")
-        return needed
-
-    @cached_property
-    def _open(self) -> set[str]:
-        """Breaks that are open today, what they open again, and the orders that they are of."""
-        newest = self._live[max(self._live)].run_id
-        frames = KeptResult(self.connection, newest, self.environment).frames("breaks", "movements")
-        breaks, reopened = frames["breaks"], frames["movements"]["reopens"]
-        return {*breaks["break_id"], *breaks["order_no"], *reopened} - {""}
-
-    def unsettled(self, run: Run) -> str:
-        """Why the folder of a run stays by what the database has; "" when nothing needs it.
-
-        Raises:
-            ArchiveError: the newest night cannot be read.
-        """
-        name, month = self.like.account, month_of(run.business_date)
-        if runs.let_go_of(self.connection, run.run_id) is not None:
-            return "somebody let it go at the same time"
-        if closed_months.state_of(self.connection, name, month=month).closed is None:
-            return f"{month} of {'/'.join(name)} is not closed (`recon close {month}`)"
-        if run.business_date >= self._read_from or not self._live:
-            return f"nights of {'/'.join(name)} from {self._read_from} on are read by what is open"
-        return self._needed.get(run.run_id, "") or self._undecided(run)
-
-    def _undecided(self, run: Run) -> str:
-        """Money that answers of a run may decide: a night asks its merchant's other accounts too.
-
-        Only answers that came after an instruction was planned say anything of it.
-        """
-        before = _before(self.days, environment=self.environment)
-        parts = [part for part in answer_parts.of_run(self.connection, run.run_id) if part.answered]
-        newest = max((part.last_at for part in parts if part.last_at is not None), default=before)
-        asked = {(part.merchant_id, part.account_id): part for part in parts}
-        owners: tuple[OfAccount, ...] = (run, *asked.values())
-        for owner in owners:
-            if instruction_rows.open_money(self.connection, owner, before=max(before, newest)):
-                which = f"{owner.merchant_id}/{owner.account_id}"
-                return (
-                    f"an instruction or a case of {which} from before is still open (`recon "
-                    "status`)"
-                )
-        return ""
-
-    def looked_at(self, run: Run, *, many: int = 0) -> OldNight | str:
-        """The folder of a run that may go, every byte of it as it was sealed; else why it stays.
-
-        `many`: how many go already in the same call.
-        """
-        connection, environment = self.connection, self.environment
-        try:
-            if reason := self.unsettled(run):
-                return reason
-            own = KeptResult(connection, run.run_id, environment).open_breaks()
-            if own is not None and {*own["break_id"], *own["order_no"]} & self._open:
-                return "a break that it shows is still open"
-            if many >= NIGHTS_AT_ONCE:
-                return f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
-            if problems := folder_problems(connection, run, environment=environment):
-                return f"{problems[0]} (`recon verify {run.run_id}`)"
-            sizes, keeping = _going(connection, run, environment=environment)
-            return keeping[0] if keeping else OldNight(run, sizes)
-        except (ArchiveError, ConfigurationError) as error:
-            return f"{UNREAD}: {error}"
-
-
 def _old_nights(environment: Environment, *, days: int) -> Spared:
     """The folders that are older than so many days: those that may go, and why others stay."""
-    going: list[OldNight] = []
+    going: list[tuple[Run, int]] = []
     why: dict[str, list[date]] = {}
-    accounts: dict[tuple[str, str], _Account] = {}
     before = _before(days, environment=environment)
     with environment.store.reading() as connection:
         half_gone = runs.half_gone(connection)
@@ -374,12 +247,17 @@ def _old_nights(environment: Environment, *, days: int) -> Spared:
         older = [run for run in named if run.started_at < before]
         problem = _unsafe(connection, environment=environment) if older else ""
         for run in sorted(older, key=lambda run: run.business_date):
-            account = accounts.setdefault(run.account, _Account(connection, environment, run, days))
-            night = problem or account.looked_at(run, many=len(going))
-            if isinstance(night, OldNight):
-                going.append(night)
+            if not problem and len(going) >= NIGHTS_AT_ONCE:
+                problem = f"{NIGHTS_AT_ONCE} nights go at once, the next time takes the rest"
+            sizes, reason = (
+                ({}, problem)
+                if problem
+                else _looked_at(connection, run, days=days, environment=environment)
+            )
+            if reason:
+                why.setdefault(reason, []).append(run.business_date)
             else:
-                why.setdefault(night, []).append(run.business_date)
+                going.append((run, sum(sizes.values())))
     notes = [f"{each}: files of it are left, --delete removes them" for each in half_gone]
     for reason, dates in why.items():
         span = f"{dates[0]}" if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
@@ -388,49 +266,11 @@ def _old_nights(environment: Environment, *, days: int) -> Spared:
         NIGHTS,
         days,
         len(going),
-        sum(night.size_bytes for night in going),
-        min((night.run.started_at for night in going), default=None),
-        nights=tuple(going),
-        half_gone=tuple(half_gone),
+        sum(size for _, size in going),
+        min((run.started_at for run, _ in going), default=None),
+        nights=tuple(run for run, _ in going),
         notes=tuple(notes),
     )
-
-
-def _let_go(
-    nights: Sequence[OldNight], *, days: int, by: str, environment: Environment
-) -> Iterator[str]:
-    """Let these folders go, each under its account's lock; a sentence for each that stays.
-
-    Everything is asked again: minutes may lie between what was shown and this.
-    """
-    if not nights:
-        return
-    with environment.store.reading() as connection:
-        problem = _unsafe(connection, environment=environment)
-    for night in nights:
-        run = night.run
-        go = partial(_let_one_go, night, days=days, by=by, environment=environment)
-        if reason := problem or _under_lock(run, go, environment=environment):
-            yield f"the folder of {run.business_date} ({run.run_id}) stays: {reason}"
-
-
-def _finished(half_gone: Iterable[LetGo], *, environment: Environment) -> Iterator[str]:
-    """Remove what is left of folders that were let go; a sentence for each that is not finished."""
-    for going in half_gone:
-        go = partial(_finish_one, going, environment=environment)
-        if reason := _under_lock(going, go, environment=environment):
-            yield f"files of {going.business_date} ({going.run_id}) are left: {reason}"
-
-
-def _under_lock(of: OfAccount, go: Callable[[], str], *, environment: Environment) -> str:
-    """Let something go while nobody else works at its account; why it stays."""
-    try:
-        with account_lock(environment.store, of):
-            return go()
-    except NightHeldError:
-        return "a night of the account is at work"
-    except (ArchiveError, ConfigurationError) as error:
-        return f"{error}; the next housekeeping tries again"
 
 
 def _unsafe(connection: Connection, *, environment: Environment) -> str:
@@ -444,6 +284,70 @@ def _unsafe(connection: Connection, *, environment: Environment) -> str:
         "",
     )
     return f"{problem}: `recon verify`" if problem else ""
+
+
+def _looked_at(
+    connection: Connection, run: Run, *, days: int, environment: Environment
+) -> tuple[dict[str, int], str]:
+    """The files of a folder that may go, by size, every byte as it was sealed; else why it stays.
+
+    Of what the newest night shows as open, neither the breaks nor their orders may be in it.
+    """
+    try:
+        if reason := next(_needs(connection, run, days=days, environment=environment), ""):
+            return {}, reason
+        nights = _live(connection, run)
+        newest = KeptResult(connection, nights[max(nights)].run_id, environment)
+        frames = newest.frames("breaks", "movements")
+        shown, reopened = frames["breaks"], frames["movements"]["reopens"]
+        is_open = {*shown["break_id"], *shown["order_no"], *reopened} - {""}
+        own = KeptResult(connection, run.run_id, environment).open_breaks()
+        if own is not None and {*own["break_id"], *own["order_no"]} & is_open:
+            return {}, "a break that it shows is still open"
+        if problems := folder_problems(connection, run, environment=environment):
+            return {}, f"{problems[0]} (`recon verify {run.run_id}`)"
+        sizes, keeping = _going(connection, run, environment=environment)
+        return sizes, "".join(keeping[:1])
+    except (ArchiveError, ConfigurationError) as error:
+        return {}, f"{UNREAD}: {error}"
+
+
+def _live(connection: Connection, run: Run) -> dict[date, Run]:
+    """The finished live nights of a run's account by business date."""
+    finished = runs.last_finished(connection, run)
+    return {day: each for day, each in finished.items() if each.mode is Mode.LIVE}
+
+
+def _needs(
+    connection: Connection, run: Run, *, days: int, environment: Environment
+) -> Iterator[str]:
+    """Why the folder of a run stays by what the database has; nothing when nobody needs it."""
+
+    def is_closed(day: date) -> bool:
+        of_month = closed_months.state_of(connection, run.account, month=month_of(day))
+        return of_month.closed is not None
+
+    name, month = "/".join(run.account), month_of(run.business_date)
+    if runs.let_go_of(connection, run.run_id) is not None:
+        yield "somebody let it go at the same time"
+    if not is_closed(run.business_date):
+        yield f"{month} of {name} is not closed (`recon close {month}`)"
+    after = [day for day in _live(connection, run) if day > run.business_date]
+    if not after or not is_closed(min(after)):
+        yield f"nights of {name} from {run.business_date} on are read by what is open"
+    if any(out.run_id == run.run_id for out in journal_rows.not_seen_in_the_books(connection)):
+        yield "a journal of it is not in the books yet"
+    if run.run_id == journal_rows.newest_reader(connection, run):
+        yield "its books are the newest that were read"
+    # Money that its answers may decide: a night asks its merchant's other accounts too, and only
+    # answers that came after an instruction was planned say anything of it.
+    before = _before(days, environment=environment)
+    parts = [part for part in answer_parts.of_run(connection, run.run_id) if part.answered]
+    newest = max((part.last_at for part in parts if part.last_at is not None), default=before)
+    for owner in sorted({run.account, *((part.merchant_id, part.account_id) for part in parts)}):
+        if instruction_rows.open_money(connection, owner, before=max(before, newest)):
+            which = "/".join(owner)
+            yield f"an instruction or a case of {which} from before is still open (`recon status`)"
 
 
 def _going(
@@ -477,27 +381,55 @@ def _going(
     return sizes, problems
 
 
-def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment) -> str:
-    """Let a folder go; why it stays.
+def _let_go(
+    nights: Sequence[Run], *, days: int, by: str, environment: Environment
+) -> Iterator[str]:
+    """Let these folders go, then remove what is left of any; a sentence for each that stays.
+
+    Everything is asked again: minutes may lie between what was shown and this.
+    """
+    with environment.store.reading() as connection:
+        problem = _unsafe(connection, environment=environment) if nights else ""
+    for run in nights:
+        go = partial(_note_let_go, run, days=days, by=by, environment=environment)
+        if reason := problem or _under_lock(run, go, environment=environment):
+            yield f"the folder of {run.business_date} ({run.run_id}) stays: {reason}"
+    with environment.store.reading() as connection:
+        half_gone = runs.half_gone(connection)
+    for going in half_gone:
+        remove = partial(_remove, going, environment=environment)
+        if reason := _under_lock(going, remove, environment=environment):
+            yield f"files of {going.business_date} ({going.run_id}) are left: {reason}"
+
+
+def _under_lock(of: OfAccount, go: Callable[[], str], *, environment: Environment) -> str:
+    """Let something go while nobody else works at its account; why it stays."""
+    try:
+        with account_lock(environment.store, of):
+            return go()
+    except NightHeldError:
+        return "a night of the account is at work"
+    except (ArchiveError, ConfigurationError) as error:
+        return f"{error}; the next housekeeping tries again"
+
+
+def _note_let_go(run: Run, *, days: int, by: str, environment: Environment) -> str:
+    """Say in the history that a folder goes; why it stays.
 
     Its bytes are read while others may write. People may sign it, reopen its month or hand out a
     journal meanwhile: the transaction that notes it asks that again.
     """
-    run, sizes = night.run, night.sizes
     with environment.store.reading() as connection:
         names_under_it = sign_off_rows.signatures(connection, run.run_id)
-        again = _Account(connection, environment, run, days).looked_at(run)
-    if isinstance(again, str):
-        return again
-    if again.sizes != sizes:
-        return "its files are not those that were shown; the next housekeeping shows them"
+        sizes, reason = _looked_at(connection, run, days=days, environment=environment)
+    if reason:
+        return reason
     listed = "\n".join(f"{size} {name}" for name, size in sizes.items())
     names = [name.removeprefix(f"{folder_of(run)}/") for name in [*sizes][:NAMES_TOLD_MAX]]
     with environment.store.writing() as connection:
-        if reason := _Account(connection, environment, run, days).unsettled(run):
+        if reason := next(_needs(connection, run, days=days, environment=environment), ""):
             return reason
-        names_now = sign_off_rows.signatures(connection, run.run_id)
-        if names_now != names_under_it:
+        if sign_off_rows.signatures(connection, run.run_id) != names_under_it:
             return "somebody signed it meanwhile; the next housekeeping looks again"
         going = LetGo(
             run.run_id,
@@ -507,38 +439,33 @@ def _let_one_go(night: OldNight, *, days: int, by: str, environment: Environment
             by,
             environment.clock(),
             len(sizes),
-            night.size_bytes,
+            sum(sizes.values()),
             hashlib.sha256(listed.encode()).hexdigest(),
         )
         details = {"days": days, "folder": folder_of(run), "names": names}
         runs.note_let_go(connection, going, details=details)
     environment.crash_point("let a night go")
-    _remove(run, names=sizes, environment=environment)
     return ""
 
 
-def _finish_one(going: LetGo, *, environment: Environment) -> str:
-    """Remove what is left of a folder, and nothing that is not what was let go; why it stays."""
+def _remove(going: LetGo, *, environment: Environment) -> str:
+    """Remove what is left of a folder, and nothing that is not what was let go; why it stays.
+
+    Raises:
+        ArchiveError: files cannot be removed; the next call goes on.
+    """
     with environment.store.reading() as connection:
         if going not in runs.half_gone(connection):
             return ""
         run = runs.get(connection, going.run_id)
         sizes, problems = _going(connection, run, environment=environment)
-    if not problems:
-        _remove(run, names=sizes, environment=environment)
-    return "; ".join(problems)
-
-
-def _remove(run: Run, *, names: Iterable[str], environment: Environment) -> None:
-    """Remove files of a folder that was let go, and say so in the history.
-
-    Raises:
-        ArchiveError: they cannot be removed; the next call goes on.
-    """
+    if problems:
+        return "; ".join(problems)
     storage = storage_of(run, environment=environment)
     with reachable(storage, doing=f"files of {folder_of(run)} are left"):
-        for name in names:
+        for name in sizes:
             storage.remove(name)
             environment.crash_point("removed a file of a night")
     with environment.store.writing() as connection:
         runs.note_gone(connection, run.run_id, at=environment.clock())
+    return ""

@@ -15,7 +15,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import InstructionState, Verdict
 from recon.steps.care import housekeeping as keeping
-from recon.steps.care.housekeeping import NIGHTS, Spared, _Account
+from recon.steps.care.housekeeping import NIGHTS, Spared, _needs
 from recon.steps.care.sql_questions import answer
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
@@ -98,7 +98,7 @@ def spared(merchant: Merchant) -> Spared:
 
 def dates(merchant: Merchant) -> list[str]:
     """The nights that may go."""
-    return [str(night.run.business_date) for night in spared(merchant).nights]
+    return [str(run.business_date) for run in spared(merchant).nights]
 
 
 def deleted(
@@ -406,11 +406,6 @@ def open_case(merchant: Merchant) -> None:
     merchant.as_owner(case_of(merchant))
 
 
-def sign(merchant: Merchant) -> None:
-    """The night that may go, as its reviewer."""
-    signed_as(merchant, night_folder(merchant).name, role="reviewer", name="dan")
-
-
 def change_history(merchant: Merchant) -> None:
     """Past the program."""
     drop = "DROP TRIGGER IF EXISTS history_no_update"
@@ -440,7 +435,6 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "a byte": (add_byte, "orders.parquet has"),
     "a file": (add_note, "nobody sealed it"),
     "a case": (open_case, "an instruction or a case of"),
-    "a name": (sign, "not those that were shown"),
     "a link": (change_history, "does not close"),
     "a journal": (hand_out, "a journal of it is not in the books yet"),
 }
@@ -452,7 +446,7 @@ def test_what_happens_between_showing_and_deleting_keeps_the_night(
 ) -> None:
     """Everything is asked again, and every byte looked at again, before the first file goes.
 
-    Whoever only looks from then on is told the same; a name alone keeps no night.
+    Whoever only looks from then on is told the same.
     """
     change, reason = CHANGES[what]
     before = files_of(night_folder(aged))
@@ -463,8 +457,8 @@ def test_what_happens_between_showing_and_deleting_keeps_the_night(
     assert reason in told
     assert files_of(night_folder(aged)) >= before
     assert went(aged) == 0
-    assert (dates(aged) == []) is (what != "a name")
-    assert (reason in notes(aged)) is (what != "a name")
+    assert dates(aged) == []
+    assert reason in notes(aged)
 
 
 def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> None:
@@ -515,7 +509,7 @@ def test_only_so_many_nights_go_at_once(aged: Merchant, monkeypatch: pytest.Monk
     """The others are named, and go the next time."""
     monkeypatch.setattr(keeping, "NIGHTS_AT_ONCE", 0)
     assert dates(aged) == []
-    assert f"({BUSINESS_DATE}): 0 nights go at once, the next time takes the rest" in notes(aged)
+    assert "0 nights go at once, the next time takes the rest" in notes(aged)
 
 
 def test_a_night_is_old_a_day_after_its_last_day(aged: Merchant) -> None:
@@ -537,18 +531,6 @@ def test_the_books_that_are_the_newest_keep_the_night_that_read_them(aged: Merch
 
     assert dates(aged) == []
     assert f"({BUSINESS_DATE}): its books are the newest that were read" in notes(aged)
-
-
-def test_what_the_newest_night_carried_forward_stays(aged: Merchant) -> None:
-    """Whoever makes the newest night again judges by it; and both are read by what is open."""
-    newest, last = (night_folder(aged, day).name for day in (NEWEST, LAST))
-    with aged.environment() as environment, environment.store.reading() as connection:
-        account = _Account(connection, environment, runs.get(connection, newest), DAYS_KEPT)
-        assert account._needed == {
-            newest: "it is the newest of its account",
-            last: "the newest night carried its breaks forward",
-        }
-        assert str(account._read_from) == LAST
 
 
 def test_answers_about_another_account_stay_while_its_money_is_open(aged: Merchant) -> None:
@@ -586,5 +568,5 @@ def test_a_doubt_that_is_younger_than_the_nights_answers_keeps_them(aged: Mercha
     with aged.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         age = (aged.now - newest).days + 1
-        reason = _Account(connection, environment, run, age)._undecided(run)
-    assert "an instruction or a case of" in reason
+        reasons = [*_needs(connection, run, days=age, environment=environment)]
+    assert ["an instruction or a case of" in each for each in reasons] == [True]
