@@ -33,9 +33,11 @@ def keep(
         return [(frame, frame.iloc[:0]) for frame in frames]
 
     storage = storages(run.account)
-    orders = order_rows.written(run, source=source, parts=parts, sender=sender, storage=storage)
+    facts = order_rows.written(run, source=source, parts=parts, sender=sender, storage=storage)
     with store.writing() as connection:
-        order_rows.save_file(connection, run, orders=orders, parts=parts, rejects=rejects, at=AT)
+        order_rows.save_file(
+            connection, run, source=source, facts=facts, parts=parts, rejects=rejects, at=AT
+        )
 
 
 def keep_lines(
@@ -48,8 +50,6 @@ def keep_lines(
     rejects: Sequence[Reject] = (),
 ) -> None:
     storage = storages(run.account)
-    settled = settlement_rows.written(lines, run=run, storage=storage)
+    facts = settlement_rows.written(lines, run=run, storage=storage)
     with store.writing() as connection:
-        settlement_rows.save_file(
-            connection, run, source=source, settled=settled, rejects=rejects, at=AT
-        )
+        order_rows.save_file(connection, run, source=source, facts=facts, rejects=rejects, at=AT)

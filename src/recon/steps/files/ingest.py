@@ -235,7 +235,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         """
         store, run, source = self.environment.store, self.run, read.facts.source_file
         account = run.account
-        orders = order_rows.written(
+        facts = order_rows.written(
             run,
             source=source,
             parts=lambda: _counted(read),
@@ -258,7 +258,8 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             order_rows.save_file(
                 connection,
                 run,
-                orders=orders,
+                source=source,
+                facts=facts,
                 parts=looked_through,
                 rejects=read.facts.rejects,
                 at=self.environment.clock(),
@@ -418,11 +419,11 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
         settled = settlement_rows.written(lines, run=run, storage=storage)
         environment.crash_point("archived the lines")
         with environment.store.writing(turn=Turn.ORDERS) as connection:
-            settlement_rows.save_file(
+            order_rows.save_file(
                 connection,
                 run,
                 source=source,
-                settled=settled,
+                facts=settled,
                 rejects=[replace(reject, source=name) for reject in facts.rejects],
                 at=environment.clock(),
             )

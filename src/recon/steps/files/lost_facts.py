@@ -149,13 +149,14 @@ def _planned_again(
         if stored.kind is SourceKind.ORDERS:
             layout = layout_of(name, layouts=account.layouts)
             with order_file(source, rules=rules, layout=layout, keep=False) as read:
-                return order_rows.written(
+                orders = order_rows.written(
                     run,
                     source=read.facts.source_file,
                     parts=read.parts,
                     sender=stored.sender,
                     storage=storage,
-                ).facts
+                )
+                return orders and orders.facts
         layouts = account.settlement.layouts if account.settlement else ()
         layout = layout_of(name.removeprefix(NAME_PREFIX), layouts=layouts)
         lines, _ = settlement_file(source, rules=rules, layout=layout)

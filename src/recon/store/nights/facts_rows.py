@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, Select, and_, insert, or_, select
 
-from recon.archive.facts_files import FactsFile, facts_at, read_facts, rows_in, whole_facts
-from recon.archive.schemas import ORDER_FACTS
+from recon.archive.facts_files import (
+    FactsFile,
+    facts_at,
+    read_facts,
+    rows_in,
+    whole_facts,
+    write_facts,
+)
+from recon.archive.schemas import FACTS, ORDER_FACTS, FileSchema
 from recon.archive.storage import Storage
 from recon.model.errors import ArchiveError, ConfigurationError, HistoryBrokenError
 from recon.model.nights import Account
@@ -42,17 +49,6 @@ class OfAccountRows:
     ordered_from: datetime
     """Of settlement lines the first day on which they were settled, of its midnight in UTC."""
     ordered_to: datetime
-
-    def with_more(self, other: "OfAccountRows | None") -> "OfAccountRows":
-        """These and some others of the account."""
-        if other is None:
-            return self
-        return replace(
-            self,
-            row_count=self.row_count + other.row_count,
-            ordered_from=min(self.ordered_from, other.ordered_from),
-            ordered_to=max(self.ordered_to, other.ordered_to),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +99,81 @@ _FACTS: Select[Any] = (
     .order_by(order_facts.c.file_id)
 )
 _OF_ORDERS = order_file.c.kind == SourceKind.ORDERS
+_INSTANT = pa.timestamp("us", "UTC")
 
 
-def save(
-    connection: Connection,
-    facts: StoredFacts,
+class Written(NamedTuple):
+    """A file of facts that is written; it counts once the database has its hash."""
+
+    facts: StoredFacts
+    accounts: Sequence[OfAccountRows]
+
+
+def written(
+    run: Run,
+    parts: Iterable[pa.Table],
     *,
-    file_id: int,
-    accounts: Sequence[OfAccountRows],
-    at: datetime,
-) -> None:
+    schema: FileSchema,
+    when: str,
+    storage: Storage,
+    doing: str,
+    sender: str = "",
+) -> Written:
+    """Write tables as one file of facts, and count what they have of each account.
+
+    Args:
+        run: that reads the file.
+        parts: the rows, one table after another.
+        schema: of them.
+        when: the column with the instant of a row, or with its day.
+        storage: the archive.
+        doing: what was not done where it cannot be written.
+        sender: see StoredFacts.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+        OutputError: there is no room to lay the rows aside.
+    """
+    accounts: dict[Account, OfAccountRows] = {}
+
+    def counted() -> Iterator[pa.Table]:
+        for table in parts:
+            at = table[when]
+            if not pa.types.is_timestamp(at.type):
+                day = pc.strptime(at.cast(pa.string()), format="%Y-%m-%d", unit="us")
+                at = day.cast(_INSTANT)
+            names = ["merchant_id", "account_id"]
+            rows = pa.table({**{name: table[name].cast(pa.string()) for name in names}, "at": at})
+            sums = [("at", each) for each in ("count", "min", "max")]
+            for row in rows.group_by(names, use_threads=False).aggregate(sums).to_pylist():
+                account, first, last = (row[names[0]], row[names[1]]), row["at_min"], row["at_max"]
+                known = accounts.get(account, OfAccountRows(*account, 0, first, last))
+                accounts[account] = OfAccountRows(
+                    *account,
+                    known.row_count + row["at_count"],
+                    min(known.ordered_from, first),
+                    max(known.ordered_to, last),
+                )
+            yield table
+
+    kind = "orders" if schema is ORDER_FACTS else "settlement"
+    folder = f"{FACTS}/{kind}/{run.business_date:%Y/%m}"
+    file = write_facts(storage, counted(), folder=folder, schema=schema, doing=doing)
+    facts = StoredFacts(
+        folder=folder,
+        rows_sha256=file.sha256,
+        size_bytes=file.size_bytes,
+        row_count=sum(each.row_count for each in accounts.values()),
+        sender=sender,
+    )
+    return Written(facts, [*accounts.values()])
+
+
+def save(connection: Connection, written: Written, *, file_id: int, at: datetime) -> None:
     """Keep the files of a file that was noted, and bind them in the history."""
-    values = {name: getattr(facts, name) for name in _OWN_COLUMNS}
+    values = {name: getattr(written.facts, name) for name in _OWN_COLUMNS}
     connection.execute(insert(order_facts).values(file_id=file_id, **values))
-    rows = [{name: getattr(each, name) for name in _OF_ACCOUNT} for each in accounts]
+    rows = [{name: getattr(each, name) for name in _OF_ACCOUNT} for each in written.accounts]
     connection.execute(insert(order_facts_account), [{"file_id": file_id, **row} for row in rows])
     # Files have a turn of their own, so that nobody's money waits for them; this is its end.
     join_turn(connection, Turn.JOURNAL)
@@ -129,7 +186,7 @@ def save_again(connection: Connection, known: int, *, file_id: int, at: datetime
     of_file = order_facts_account.c.file_id == known
     accounts = read(connection, OfAccountRows, order_facts_account, of_file)
     for facts in of_files(connection, [known]):
-        save(connection, facts, file_id=file_id, accounts=accounts, at=at)
+        save(connection, Written(facts, accounts), file_id=file_id, at=at)
 
 
 def every(connection: Connection) -> list[StoredFacts]:

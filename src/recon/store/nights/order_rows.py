@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -29,12 +28,10 @@ from sqlalchemy import (
     select,
 )
 
-from recon.archive.facts_files import write_facts
 from recon.archive.rows_file import sorted_keys
-from recon.archive.schemas import FACTS, ORDER_FACTS
+from recon.archive.schemas import ORDER_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
-from recon.model.nights import Account
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema
 from recon.store.database.bulk_rows import add_rows, rows_of
@@ -42,7 +39,7 @@ from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import LINKS_AT_ONCE, Event, append
 from recon.store.database.record import PAST, Bound, cells_of, data_of, folded
 from recon.store.nights import facts_rows
-from recon.store.nights.facts_rows import OfAccountRows, StoredFacts
+from recon.store.nights.facts_rows import Written
 from recon.store.nights.runs import OF_DAYS, Run, counting
 from recon.store.schema import history, order_action, order_file, reject, reject_end
 from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, in_account
@@ -309,20 +306,10 @@ UNWRITTEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenOrders:
-    """An order file whose rows are written; it counts once the database has their hash."""
-
-    source: SourceFile
-    facts: StoredFacts | None
-    """None: it has no row that could be read."""
-    accounts: tuple[OfAccountRows, ...]
-
-
 def written(
     run: Run, *, source: SourceFile, parts: Parts, sender: str, storage: Storage
-) -> WrittenOrders:
-    """Write the accepted rows of an order file, each part of it by key.
+) -> Written | None:
+    """Write the accepted rows of an order file, each part of it by key; None: it has none.
 
     `sender` says whose inbox it lay in: accounts that share one are one sender.
 
@@ -331,40 +318,18 @@ def written(
         OutputError: there is no room to lay the rows aside.
     """
     if not source.rows_accepted:
-        return WrittenOrders(source, None, ())
-    accounts: dict[Account, OfAccountRows] = {}
-
-    def tables() -> Iterator[pa.Table]:
-        schema = ORDER_FACTS.columns
-        for orders, _ in parts():
-            table = table_of_schema(orders[[*schema.names]], schema=schema)
-            _count_in(accounts, table)
-            yield table.take(sorted_keys(table, names=ORDER_FACTS.key))
-
-    folder = f"{FACTS}/orders/{run.business_date:%Y/%m}"
-    rows = write_facts(storage, tables(), folder=folder, schema=ORDER_FACTS, doing=UNWRITTEN)
-    facts = StoredFacts(
-        folder=folder,
-        rows_sha256=rows.sha256,
-        size_bytes=rows.size_bytes,
-        row_count=sum(each.row_count for each in accounts.values()),
+        return None
+    schema = ORDER_FACTS.columns
+    tables = (table_of_schema(orders[[*schema.names]], schema=schema) for orders, _ in parts())
+    return facts_rows.written(
+        run,
+        (table.take(sorted_keys(table, names=ORDER_FACTS.key)) for table in tables),
+        schema=ORDER_FACTS,
+        when="ordered_at",
+        storage=storage,
+        doing=UNWRITTEN,
         sender=sender,
     )
-    return WrittenOrders(source, facts, tuple(accounts.values()))
-
-
-def _count_in(accounts: dict[Account, OfAccountRows], table: pa.Table) -> None:
-    """Count the rows of each account, and from when to when they were ordered."""
-    names = ORDER_FACTS.key[:2]
-    columns = {name: table[name].cast(pa.string()) for name in names}
-    rows = pa.table({**columns, "at": table["ordered_at"]})
-    sums = rows.group_by([*names], use_threads=False).aggregate(
-        [("at", "min"), ("at", "max"), ("at", "count")]
-    )
-    for row in sums.to_pylist():
-        account = row[names[0]], row[names[1]]
-        new = OfAccountRows(*account, row["at_count"], row["at_min"], row["at_max"])
-        accounts[account] = new.with_more(accounts.get(account))
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:
@@ -413,13 +378,13 @@ def save_file(
     connection: Connection,
     run: Run,
     *,
-    orders: WrittenOrders,
-    parts: Parts,
+    source: SourceFile,
+    facts: Written | None,
     rejects: Sequence[Reject],
     at: datetime,
+    parts: Parts = tuple,
 ) -> None:
-    """Store one order file whole, whose rows are written."""
-    source = orders.source
+    """Store one order file, or one settlement file, whole, whose rows are written."""
     new = source.rows_accepted
     file_id = insert_file(connection, run, source=source, rejects=rejects, new=new, at=at)
     asked = Arriving()
@@ -435,8 +400,8 @@ def save_file(
     delivered = {"ended": DELIVERED, "file_id": file_id, "ended_at": at}
     ends = [{"reject_id": each, **delivered} for each in sorted(arrived.delivered)]
     add_rows(connection, reject_end, ends)
-    if orders.facts is not None:
-        facts_rows.save(connection, orders.facts, file_id=file_id, accounts=orders.accounts, at=at)
+    if facts is not None:
+        facts_rows.save(connection, facts, file_id=file_id, at=at)
     asked.bind(connection, file_id=file_id, source=source, at=at)
 
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import ColumnElement, Connection, Select, select
 
-from recon.archive.facts_files import whole_facts, write_facts
+from recon.archive.facts_files import whole_facts
 from recon.archive.rows_file import row_batches
-from recon.archive.schemas import FACTS, SETTLED_FACTS
+from recon.archive.schemas import SETTLED_FACTS
 from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.config.fee_contract import PRICED
 from recon.instructions.resolution import SettledLine
@@ -37,14 +37,14 @@ from recon.matching.frames.sources import (
 )
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.nights import Account
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.words import SourceKind
 from recon.proof.night_tables import table_of_schema
 from recon.proof.sql_session import SqlSession
 from recon.store.nights import facts_rows, order_rows
 from recon.store.nights.facts_rows import (
-    OfAccountRows,
     StorageOf,
     StoredFacts,
+    Written,
     answered,
     in_sql,
 )
@@ -477,17 +477,9 @@ UNWRITTEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SettledFacts:
-    """Lines that were written, and what they have of each account."""
-
-    facts: StoredFacts
-    accounts: Sequence[OfAccountRows]
-
-
 def written(
     lines: pd.DataFrame, *, run: Run, storage: Storage, doing: str = UNWRITTEN
-) -> SettledFacts | None:
+) -> Written | None:
     """Write SETTLEMENT_COLUMNS of a file's lines; None: it has none.
 
     Raises:
@@ -498,50 +490,9 @@ def written(
         return None
     schema = SETTLED_FACTS.columns
     whole = table_of_schema(lines[[*schema.names]], schema=schema).combine_chunks()
-    folder = f"{FACTS}/settlement/{run.business_date:%Y/%m}"
-    rows = write_facts(storage, [whole], folder=folder, schema=SETTLED_FACTS, doing=doing)
-    facts = StoredFacts(
-        folder=folder,
-        rows_sha256=rows.sha256,
-        size_bytes=rows.size_bytes,
-        row_count=whole.num_rows,
+    return facts_rows.written(
+        run, [whole], schema=SETTLED_FACTS, when="settled_on", storage=storage, doing=doing
     )
-    return SettledFacts(facts, [*_accounts(whole)])
-
-
-def _accounts(lines: pa.Table) -> Iterator[OfAccountRows]:
-    """What a file has of each account."""
-    names = ("merchant_id", "account_id", "settled_on")
-    days = pa.table({name: lines[name].cast(pa.string()) for name in names})
-    sums = days.group_by(names[:2], use_threads=False).aggregate(
-        [("settled_on", each) for each in ("count", "min", "max")]
-    )
-    for row in sums.to_pylist():
-        first, last = (
-            datetime.combine(date.fromisoformat(row[f"settled_on_{each}"]), time(), UTC)
-            for each in ("min", "max")
-        )
-        account = row["merchant_id"], row["account_id"]
-        yield OfAccountRows(*account, row["settled_on_count"], first, last)
-
-
-def save_file(
-    connection: Connection,
-    run: Run,
-    *,
-    source: SourceFile,
-    settled: SettledFacts | None,
-    rejects: Sequence[Reject],
-    at: datetime,
-) -> None:
-    """Store one settlement file whole, whose lines are written."""
-    new = source.rows_accepted
-    file_id = order_rows.insert_file(
-        connection, run, source=source, rejects=rejects, new=new, at=at
-    )
-    if settled is None:
-        return
-    facts_rows.save(connection, settled.facts, file_id=file_id, accounts=settled.accounts, at=at)
 
 
 def taken(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
