@@ -22,9 +22,7 @@ from recon.store.people import closed_months, decision_rows
 from recon.store.schema.columns import REASON_CHARACTERS
 
 
-def refuse_closed(
-    connection: Connection, night: Run | NightRequest, *, kept: str, now: datetime
-) -> None:
+def refuse_closed(connection: Connection, night: Run | NightRequest, *, kept: str) -> None:
     """Refuse what would change a closed month, or one before it; `kept` says what was not done.
 
     Raises:
@@ -33,7 +31,7 @@ def refuse_closed(
     """
     day, account = night.business_date, night.account
     month = month_of(day)
-    closed = closed_months.closed_since(connection, account, month=month, until=now.date())
+    closed = closed_months.closed_since(connection, account, month=month)
     if closed is None:
         return
     lies = "in" if closed.month == month else "before"

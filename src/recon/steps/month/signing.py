@@ -257,9 +257,7 @@ class _Signing:
                 f"change {month.name}; nothing was signed: sign when it has ended"
             )
             raise UsageError(msg)
-        later = closed_months.closed_since(
-            connection, account, month=month.after.name, until=self.environment.clock().date()
-        )
+        later = closed_months.closed_since(connection, account, month=month.after.name)
         if later is not None:
             msg = (
                 f"{later.month} is CLOSED already and begins with the figures of {month.name} as "
@@ -322,9 +320,7 @@ def reopen_month(
         if closed is None:
             msg = f"{month.name} of {'/'.join(account)} is not closed; nothing was changed"
             raise UsageError(msg)
-        later = closed_months.closed_since(
-            connection, account, month=month.after.name, until=environment.clock().date()
-        )
+        later = closed_months.closed_since(connection, account, month=month.after.name)
         if later is not None:
             msg = (
                 f"{later.month} was closed after {month.name} and begins with its figures; nothing "

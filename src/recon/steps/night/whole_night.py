@@ -166,7 +166,7 @@ def _permitted(
 ) -> str:
     """What stands in place of the night before, once it is sure that the run may begin."""
     if request.mode is Mode.LIVE or part is Part.INGEST:
-        refuse_closed(connection, request, kept="nothing was done", now=environment.clock())
+        refuse_closed(connection, request, kept="nothing was done")
     if part is None:
         rules = environment.settings.rules
         return said_of_predecessor(connection, request, rules=rules)
@@ -474,7 +474,7 @@ def hold_stopped(request: NightRequest, *, environment: Environment) -> Iterator
         with environment.store.writing() as connection:
             run = _stopped(connection, request)
             now = environment.clock()
-            refuse_closed(connection, run, kept="the stopped run stays as it is", now=now)
+            refuse_closed(connection, run, kept="the stopped run stays as it is")
             runs.resume(connection, run.run_id, now=now)
         with closed_at_end(run.run_id, ended="finished", environment=environment):
             yield run.run_id

@@ -166,7 +166,7 @@ def _night_of(connection: Connection, returned: Returned, *, environment: Enviro
         )
         raise SourceUnreadableError(msg)
     kept = f"nothing of {returned.name} was taken, answer in the workbook of a newer night"
-    refuse_closed(connection, run, kept=kept, now=environment.clock())
+    refuse_closed(connection, run, kept=kept)
     breaks = _breaks_of(connection, run, environment=environment)
     live = [night for night in nights.values() if night.mode is Mode.LIVE]
     last = max(live, key=lambda night: night.business_date, default=run)

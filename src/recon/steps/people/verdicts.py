@@ -396,7 +396,7 @@ def agree_write_off(answer_id: int, *, person: Person) -> str:
         # What was open at a close stays so there; a newer night's workbook takes the answer again.
         night = runs.get(connection, wanted.run_id)
         kept = "nothing was agreed to, answer the break in the workbook of a newer night"
-        refuse_closed(connection, night, kept=kept, now=person.environment.clock())
+        refuse_closed(connection, night, kept=kept)
         decides = _may_write_off(connection, wanted)
         person.refuse_second(wanted.given_by, decides=decides)
         resolution_rows.agree(connection, answer_id, by=person.word.in_words, at=person.word.at)

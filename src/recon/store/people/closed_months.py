@@ -5,7 +5,7 @@ closes it binds the manifest of its folder. Whoever changes one breaks the chain
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
@@ -21,8 +21,6 @@ SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
 CLOSE, REOPEN = "close month", "reopen month"
 """What two people agree to (`decision_rows`)."""
 _OF_CLOSE = ("month", "number", "digest", "folder", "manifest", "by", "known_by")
-MONTHS_MAX = 1_200
-"""Months that are looked through for a closed one: a century."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +107,22 @@ def state_of(connection: Connection, account: Account, *, month: str) -> MonthSt
     return state
 
 
-def closed_since(
-    connection: Connection, account: Account, *, month: str, until: date
-) -> ClosedMonth | None:
-    """The first month from one on, and not after a day, that is closed; None where none is."""
-    names = _months(month, until=f"{until:%Y-%m}")
-    states = _states(connection, account, months=names)
-    return next((state.closed for state in states if state.closed is not None), None)
+def closed_since(connection: Connection, account: Account, *, month: str) -> ClosedMonth | None:
+    """The first month from one on that is closed; None where none is."""
+    return next((each for each in _closed_now(connection, account) if each.month >= month), None)
 
 
 def closed_before(
     connection: Connection, account: Account, *, month: str, months: int
 ) -> list[ClosedMonth]:
-    """Closed months right before one, as far back as so many; the oldest first."""
-    year, number = map(int, month.split("-"))
-    back = [year * 12 + number - 1 - each for each in range(months, 0, -1)]
-    names = [f"{each // 12:04}-{each % 12 + 1:02}" for each in back]
-    states = _states(connection, account, months=names)
+    """Closed months before one, the newest so many; the oldest first."""
+    return [each for each in _closed_now(connection, account) if each.month < month][-months:]
+
+
+def _closed_now(connection: Connection, account: Account) -> list[ClosedMonth]:
+    """The months of an account that are closed, in their order."""
+    months = sorted({each.month for each in all_closes(connection)})
+    states = _states(connection, account, months=months) if months else []
     return [state.closed for state in states if state.closed is not None]
 
 
@@ -225,17 +222,6 @@ def _closed(link: ChainLink) -> ClosedMonth:
     data = link.data
     account = (data["merchant_id"], data["account_id"])
     return ClosedMonth(account=account, at=link.at, **{name: data[name] for name in _OF_CLOSE})
-
-
-def _months(first: str, *, until: str) -> Iterator[str]:
-    """The names of months, from one to another."""
-    year, month = map(int, first.split("-"))
-    for _ in range(MONTHS_MAX):
-        name = f"{year:04}-{month:02}"
-        if name > until:
-            return
-        yield name
-        year, month = (year, month + 1) if month < 12 else (year + 1, 1)  # noqa: PLR2004 - December
 
 
 JOURNAL = "journal"
