@@ -429,7 +429,8 @@ def _note_let_go(run: Run, *, days: int, by: str, environment: Environment) -> s
     with environment.store.writing() as connection:
         if reason := next(_needs(connection, run, days=days, environment=environment), ""):
             return reason
-        if sign_off_rows.signatures(connection, run.run_id) != names_under_it:
+        names_now = sign_off_rows.signatures(connection, run.run_id)
+        if names_now != names_under_it:
             return "somebody signed it meanwhile; the next housekeeping looks again"
         going = LetGo(
             run.run_id,
