@@ -1,11 +1,10 @@
 import json
 import os
-import re
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -124,37 +123,6 @@ def test_no_manifest_is_there_before_the_names_of_its_files_are_on_the_disk(
     assert of_step == [*files, folder, "manifest.json", folder]
 
 
-def test_a_step_is_its_files_and_a_manifest_that_names_them(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
-    sealed = written(storage, 4200, 100)
-
-    assert storage.names(NIGHT) == [
-        f"{FOLDER}/{name}"
-        for name in ("manifest.json", "orders.parquet", "rules.toml", "universe.parquet")
-    ]
-    assert {entry.name: (entry.rows, entry.schema) for entry in sealed.manifest.files} == {
-        "orders.parquet": (2, "orders/1"),
-        "universe.parquet": (2, "universe/1"),
-        "rules.toml": (0, ""),
-    }
-    assert step_problems(storage, sealed) == []
-    assert sealed_step(storage, folder=FOLDER) == sealed
-
-
-def test_a_step_that_says_something_else_stands_beside_the_first(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
-    first, second = written(storage, 4200), written(storage, 4300)
-
-    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1"]
-    for sealed in (first, second):
-        kept = find_sealed(storage, night=NIGHT, step="inputs", sha256=sealed.sha256)
-        assert kept is not None
-        assert kept.manifest == sealed.manifest
-        assert step_problems(storage, kept) == []
-    assert written(storage, 4400).folder == FOLDER
-    assert storage.folders(NIGHT) == [FOLDER, f"{FOLDER}.aside-1", f"{FOLDER}.aside-2"]
-
-
 def test_a_disk_that_is_full_half_way_leaves_no_half_of_a_file(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     with full_disk(200), pytest.raises(OSError, match="File too large"):
@@ -185,44 +153,17 @@ def test_killed_at_any_moment_a_step_is_written_whole_by_the_next_attempt(tmp_pa
         assert not any(UNFINISHED in name for name in storage.names("")), at
 
 
-def _cut(folder: Path) -> None:
-    path = folder / "orders.parquet"
-    path.write_bytes(path.read_bytes()[:-10])
-
-
-def _flip(folder: Path) -> None:
-    path = folder / "orders.parquet"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def _remove(folder: Path) -> None:
-    (folder / "universe.parquet").unlink()
-
-
-def _add(folder: Path) -> None:
-    (folder / "later.parquet").write_bytes(b"x")
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        (_cut, "orders.parquet has .* bytes, and was sealed with"),
-        (_flip, "orders.parquet is not the file that was sealed"),
-        (_remove, "universe.parquet is gone from the archive"),
-        (_add, "later.parquet was put there after it was sealed"),
-    ],
-)
-def test_whatever_happens_to_a_file_is_seen_and_named(
-    change: Callable[[Path], None], sentence: str, tmp_path: Path
-) -> None:
+def test_a_changed_file_and_one_that_was_added_are_named(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     sealed = written(storage, 4200, 100)
-    change(tmp_path / FOLDER)
+    path = tmp_path / FOLDER / "orders.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    (tmp_path / FOLDER / "later.parquet").write_bytes(b"x")
 
-    (problem,) = step_problems(storage, sealed)
-    assert re.search(sentence, problem)
+    assert [problem.rpartition("/")[2] for problem in step_problems(storage, sealed)] == [
+        "orders.parquet is not the file that was sealed: its content was changed",
+        "later.parquet was put there after it was sealed",
+    ]
 
 
 def test_a_step_in_its_own_folder_is_found_without_a_list(
@@ -320,12 +261,6 @@ def test_a_step_that_says_something_else_stays_under_another_name(
 
 
 ENTRY = FileEntry("orders.parquet", 2, 900, "1" * 64, "orders/1", "2" * 64)
-
-
-def test_a_manifest_comes_back_as_it_was_written() -> None:
-    manifest = Manifest(about(), (ENTRY,))
-
-    assert manifest_of(manifest_bytes(manifest), name="m") == manifest
 
 
 def test_a_format_from_the_future_is_refused_by_name() -> None:

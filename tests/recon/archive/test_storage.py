@@ -14,7 +14,6 @@ from recon.archive.facts_files import (
     FactsFile,
     facts_at,
     read_facts,
-    rows_in,
     whole_facts,
     write_facts,
 )
@@ -218,27 +217,12 @@ def kept(storage: Storage) -> FactsFile:
     return write_facts(storage, PARTS, folder=FACTS_FOLDER, schema=NUMBERS, doing="not kept")
 
 
-def read(storage: Storage, file: FactsFile) -> list[int]:
-    table = read_facts(storage, file, schema=NUMBERS, doing="not read")
-    numbers: list[int] = table["key"].to_pylist()
-    return numbers
-
-
-def test_rows_come_back_in_their_order(tmp_path: Path) -> None:
-    storage = LocalStorage(tmp_path)
-    file = kept(storage)
-
-    assert read(storage, file) == [3, 1, -(2**63)]
-    assert rows_in(whole_facts(storage, file, doing=""), path=file.path) == 3
-    assert kept(storage) == file
-    assert storage.names("facts") == [file.path]
-
-
 def test_rows_come_back_from_s3(server: S3Server, bucket: str) -> None:
     storage = storage_of(server, bucket)
 
     file = kept(storage)
-    assert read(storage, file) == [3, 1, -(2**63)]
+    table = read_facts(storage, file, schema=NUMBERS, doing="not read")
+    assert table["key"].to_pylist() == [3, 1, -(2**63)]
     with facts_at([(storage, file)], doing="not read") as (path,):
         assert path.read_bytes() == whole_facts(storage, file, doing="")
 
@@ -266,7 +250,7 @@ def test_a_file_that_is_another_is_refused_by_name(
     with pytest.raises(
         ArchiveBrokenError, match=f"not read: {file.path} .* reads it again from the file"
     ):
-        read(storage, file)
+        whole_facts(storage, file, doing="not read")
     with (
         pytest.raises(ArchiveBrokenError, match=f"not read: {file.path}"),
         facts_at([(storage, file)], doing="not read"),
@@ -296,12 +280,3 @@ def test_a_schema_that_is_not_asked_for_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ArchiveBrokenError, match="numbers/1"):
         read_facts(storage, file, schema=ORDER_FACTS, doing="")
-
-
-def test_an_archive_that_takes_nothing_says_what_was_not_done(tmp_path: Path) -> None:
-    """What is no folder takes no file; nothing is left of it."""
-    (tmp_path / "archive").write_text("no folder")
-
-    with pytest.raises(ArchiveError, match="not kept: the archive of nights"):
-        kept(LocalStorage(tmp_path / "archive"))
-    assert [path.name for path in tmp_path.iterdir()] == ["archive"]
