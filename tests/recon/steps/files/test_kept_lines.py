@@ -1,6 +1,5 @@
 """The lines of settlement files in the archive: whole with what the database says, or nobody's."""
 
-import hashlib
 import os
 import signal
 import sqlite3
@@ -13,7 +12,6 @@ import pytest
 
 from recon.model.errors import (
     ArchiveBrokenError,
-    ArchiveError,
     HistoryBrokenError,
 )
 from recon.steps.care.verify import verify
@@ -94,18 +92,6 @@ def killed(merchant: Merchant, *, at: str) -> None:
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def test_each_file_lies_once_under_its_own_hash(settling: Merchant) -> None:
-    """One that tells the same under another name adds nothing."""
-    (place(settling) / "S2.csv").write_bytes((place(settling) / "S1.csv").read_bytes())
-    settlement_ingested(settling)
-
-    files = facts_of(settling)
-    assert len(files) == 1
-    hashes = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
-    assert hashes == [path.stem for path in files]
-    assert {path.parent.name for path in files} == {"11"}
-
-
 def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
     settling: Merchant,
 ) -> None:
@@ -120,22 +106,6 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
     assert asked(settling, LINES) == [(3,)]
 
 
-def test_an_archive_that_takes_nothing_stores_nothing_of_the_file(settling: Merchant) -> None:
-    """Nothing is sent, the sentence says what to do; with the archive back the file is read."""
-    folder = archive_folder(settling) / "facts" / "settlement"
-    folder.parent.mkdir(parents=True)
-    folder.write_text("no folder")
-    with pytest.raises(ArchiveError, match=r"lines of a settlement file could not be kept.*: make"):
-        settling.night()
-    assert settling.effects() == []
-    assert asked(settling, "SELECT count(*) FROM order_file WHERE kind = 'settlement'") == [(0,)]
-
-    folder.unlink()
-    settling.move_money()
-    assert asked(settling, LINES) == [(3,)]
-
-
-@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
 def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(
     settling: Merchant, change: Callable[[Path], object]
 ) -> None:

@@ -31,7 +31,7 @@ from recon.steps.ground.identity import (
     waiting_words,
     words_for_signer,
 )
-from recon.steps.money.approve import approve, reject, waiting
+from recon.steps.money.approve import approve, waiting
 from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
 from recon.steps.people.returned_answers import Form
@@ -330,10 +330,6 @@ def test_the_sandboxs_key_counts_nowhere_else(merchant: Any) -> None:
             pass
 
 
-REJECTED = 3
-"""The number of the rejection among the words of its test."""
-
-
 def test_one_yes_is_one_movement(begun: Callable[[Any], Any]) -> None:
     """What was sent is not sent again under the same two words, whatever the tables say."""
     merchant = begun(wait_for_two)
@@ -370,36 +366,6 @@ def test_a_first_word_that_ran_out_is_no_half(begun: Callable[[Any], Any]) -> No
             )
             words = endorsement_rows.Endorsed(environment.desk)
             assert "sending was allowed again, but" in words.start_problem(connection)
-
-
-def test_a_word_that_was_taken_away_closes_the_gate(begun: Callable[[Any], Any]) -> None:
-    """Between the words that are left a rejection may be missing: nothing goes by them."""
-    merchant = begun(wait_for_two)
-    with merchant.environment() as environment:
-        items = waiting(environment).wanted.items
-        yes(environment, "jo", "kim")
-        merchant.as_owner(update(instruction).values(state="planned"))
-        kim = identify("kim", code=None, environment=environment)
-        ids = [one.instruction_id for one in items]
-        reject(ids, person=kim, reason="not meant", environment=environment)
-        stop_sending(by="Jo", reason="looks wrong", environment=environment)
-        allow_sending(person=kim, reason="it was looked at", environment=environment)
-        merchant.as_owner(
-            update(instruction).values(state="approved"),
-            delete(endorsement).where(endorsement.c.sequence == REJECTED),
-        )
-        with environment.store.reading() as connection:
-            words = endorsement_rows.Endorsed(environment.desk)
-            assert list(words.row_problems(connection)) == []
-            assert f"endorsement {REJECTED} is gone" in words.taken_away(connection)
-            with pytest.raises(GateClosedError, match="is gone or not the desk's"):
-                words.refuse_rows(connection, ids)
-            run = runs.newest_live(connection, ("100042", "100042001"))
-        assert run is not None
-        with environment.store.writing() as connection:
-            event = Event("instruction", ids[0], "approved", {"from": "planned"})
-            append(connection, [event], at=environment.clock())
-        assert gate_of(run, environment=environment).closed_because
 
 
 @pytest.fixture
@@ -476,20 +442,6 @@ def test_a_database_without_any_word_is_missed(
         assert go_on_restored(environment) == 0
         with environment.store.reading() as connection:
             assert list(Endorsed(environment.desk).words(connection)) == []
-
-
-def test_the_newest_word_is_missed_too(begun: Callable[[Any], Any], keyed: dict[str, str]) -> None:
-    """A deleted rejection leaves no gap in the numbers; the desk gives its number to nobody."""
-    merchant = begun(wait_for_two)
-    merchant.variables |= keyed
-    with merchant.environment() as environment:
-        ids = tuple(one.instruction_id for one in waiting(environment).wanted.items)
-        speak(environment, "jo")
-        no = RejectInstructions(instructions=ids, reason="not meant")
-        say(no, who=("kim", None), place=Place(environment, drawings))
-        merchant.as_owner(delete(endorsement).where(endorsement.c.sequence == 2))
-        with pytest.raises(UsageError, match="signed word 2"):
-            say(no, who=("jo", None), place=Place(environment, drawings))
 
 
 def told_no(merchant: Any, keyed: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from recon.desk.held_keys import NO_KEYS, SANDBOX_KEYS, HeldKeys
 from recon.instructions.eligibility import Cleared, ShownPayment
 from recon.instructions.instruction import Instruction, Intention
 from recon.instructions.planning import Plan
+from recon.model.errors import GateClosedError
 from recon.model.words import (
     GatewayState,
     InstructionKind,
@@ -365,14 +366,8 @@ def test_each_missing_word_is_told(store: Store, gone: int) -> None:
         words = OpenedWords(SANDBOX_KEYS)
         assert f"endorsement {gone} is gone" in words.taken_away(connection)
         assert f"endorsement {gone} " in next(words.broken(connection))
-
-
-def test_all_words_missing_is_told(store: Store) -> None:
-    said(store, "jo", "kim")
-    with store.writing() as connection:
-        connection.execute(delete(endorsement))
-    with store.reading() as connection:
-        assert "endorsement 1 is gone" in OpenedWords(SANDBOX_KEYS).taken_away(connection)
+        with pytest.raises(GateClosedError, match="is gone or not the desk's"):
+            Endorsed(SANDBOX_KEYS).refuse_rows(connection, [])
 
 
 def test_without_a_key_nothing_is_opened(store: Store) -> None:
