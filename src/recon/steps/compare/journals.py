@@ -8,11 +8,11 @@ from recon.matching.frames.sources import Exported
 from recon.model.figures import HandedOut
 from recon.steps.ground.environment import Environment
 from recon.store.nights import journal_rows
-from recon.store.nights.input_rows import Inputs
+from recon.store.nights.input_rows import KeptInputs
 
 
 def handed_out(
-    result: Reconciliation, *, inputs: Inputs, environment: Environment
+    result: Reconciliation, *, inputs: KeptInputs, environment: Environment
 ) -> tuple[HandedOut, ...]:
     """What had been handed out when the run read, and what its ledger does not show."""
     waiting = not_in_the_books(result.effects, exported=inputs.exported)

@@ -33,7 +33,7 @@ from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.window import BEFORE_ALL
 from recon.store import Connection
 from recon.store.nights import input_rows, runs
-from recon.store.nights.input_rows import Inputs
+from recon.store.nights.input_rows import KeptInputs
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import StoredOrders
 
@@ -141,7 +141,7 @@ def run_named(connection: Connection, name: str) -> Run:
     return named[0]
 
 
-def kept_inputs(run: Run, *, environment: Environment) -> tuple[Inputs, Rules, str]:
+def kept_inputs(run: Run, *, environment: Environment) -> tuple[KeptInputs, Rules, str]:
     """What a run read and by which rules, and the digest of its result then.
 
     Raises:

@@ -118,7 +118,7 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.money import sending_rows
 from recon.store.nights import input_rows, results, runs, sign_off_rows
-from recon.store.nights.input_rows import Inputs
+from recon.store.nights.input_rows import KeptInputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.nights.settlement_rows import Settlements
 from recon.store.nights.stored_orders import hashes_of
@@ -296,7 +296,7 @@ def _opening_told(run: Run, *, sources: Sources) -> Iterator[str]:
 UNREAD_TOLD_MAX = 3
 
 
-def _unread_lines(run: Run, *, inputs: Inputs, environment: Environment) -> Iterator[str]:
+def _unread_lines(run: Run, *, inputs: KeptInputs, environment: Environment) -> Iterator[str]:
     """A sentence when settlement lines of this night or an earlier one could not be read."""
     with environment.store.reading() as connection:
         settled = Settlements(connection, run, storages_of(environment), inputs.last_file)
@@ -315,7 +315,7 @@ def page_notes(
     run: Run,
     *,
     result: Reconciliation,
-    inputs: Inputs,
+    inputs: KeptInputs,
     sources: Sources,
     vanished: pd.DataFrame,
     stop: Stop,

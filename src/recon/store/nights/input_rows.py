@@ -5,8 +5,8 @@ Instructions move on: the night's folder has them as they were compared.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -64,27 +64,33 @@ _ARRIVED = func.coalesce(instruction.c.approved_at, instruction.c.planned_at).la
 _AS_COMPARED = {"transaction_id": _SUBJECT, "state": _STATE, "approved_at": _ARRIVED}
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """How far a run read, and what it was told beside the tables."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptInputs:
+    """How far a run read, as it is kept."""
 
     rules_digest: str
     previous_run_id: str
     """Whose open breaks it carried forward; "" for none."""
     last_file: int
-    last_observation: int
-    """The newest file of answers."""
     product_version: str
     siblings: tuple[str, ...] = ()
     """The merchant's other accounts, as they were declared."""
+    exported: tuple[Exported, ...] = ()
+    moved_by_rules: tuple[str, ...] = ()
+    """Sentences: which rules changed since the last signed night, and what they moved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs(KeptInputs):
+    """And what it was told beside the tables, which the night's folder has as it was compared."""
+
+    last_observation: int
+    """The newest file of answers."""
     settlement: bool = False
     """Whether settlement files were a source of the account."""
-    exported: tuple[Exported, ...] = ()
     agreed_write_offs: AgreedWriteOffs = field(default_factory=AgreedWriteOffs)
     last_reject_end: int | None = None
     """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
-    moved_by_rules: tuple[str, ...] = ()
-    """Sentences: which rules changed since the last signed night, and what they moved."""
 
 
 def last_rows(connection: Connection) -> tuple[int, int]:
@@ -122,40 +128,33 @@ def instruction_frame(
     return frame_of(rows, columns=INSTRUCTION_COLUMNS)
 
 
+_COLUMNS = ("rules_digest", "previous_run_id", "last_file", "product_version")
+
+
 def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
-    """Keep what a run compared, in place of an earlier attempt's."""
-    inputs_document = {
+    """Keep how far a run read, in place of an earlier attempt's."""
+    document = {
         "siblings": inputs.siblings,
-        "settlement": inputs.settlement,
         "exported": [asdict(journal) for journal in inputs.exported],
-        "agreed_write_offs": asdict(inputs.agreed_write_offs),
-        "last_reject_end": inputs.last_reject_end,
         "moved_by_rules": inputs.moved_by_rules,
+        "write_offs": inputs.agreed_write_offs.entries,
     }
-    columns = {
-        column.name: getattr(inputs, column.name)
-        for column in run_input.columns
-        if column.name not in {"run_id", "document"}
-    }
-    document = json.dumps(inputs_document, sort_keys=True)
-    replace_rows(connection, run_input, run_id, [{"document": document, **columns}])
+    columns = {name: getattr(inputs, name) for name in _COLUMNS}
+    kept = {"document": json.dumps(document, sort_keys=True), **columns}
+    replace_rows(connection, run_input, run_id, [kept])
 
 
-def load(connection: Connection, run_id: str) -> Inputs | None:
-    """What a run compared; None when it never got that far."""
+def load(connection: Connection, run_id: str) -> KeptInputs | None:
+    """How far a run read; None when it never got that far."""
     rows = connection.execute(select(run_input).where(run_input.c.run_id == run_id))
     row = rows.mappings().one_or_none()
     if row is None:
         return None
     document = json.loads(row["document"])
-    known = {name: row[name] for name in row if name not in {"run_id", "document"}}
-    return replace(
-        Inputs(**known),
+    return KeptInputs(
+        **{name: row[name] for name in _COLUMNS},
         siblings=tuple(document["siblings"]),
-        settlement=document["settlement"],
         exported=tuple(Exported(**journal) for journal in document["exported"]),
-        agreed_write_offs=_agreed(document["agreed_write_offs"]),
-        last_reject_end=document["last_reject_end"],
         moved_by_rules=tuple(document["moved_by_rules"]),
     )
 
@@ -175,14 +174,8 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         )
         .order_by(run_table.c.finished_at)
     ).scalars()
-    known = (_agreed(json.loads(document)["agreed_write_offs"]).entries for document in documents)
-    return next((dict(entries) for entries in known if entries is not None), None)
-
-
-def _agreed(cells: Mapping[str, Any]) -> AgreedWriteOffs:
-    breaks, entries = cells["breaks"], cells["entries"]
-    return AgreedWriteOffs(_money(breaks), None if entries is None else _money(entries))
-
-
-def _money(cells: Mapping[str, Sequence[Any]]) -> dict[str, tuple[str, int]]:
-    return {key: (str(currency), int(amount)) for key, (currency, amount) in cells.items()}
+    known = (json.loads(document)["write_offs"] for document in documents)
+    first = next((entries for entries in known if entries is not None), None)
+    if first is None:
+        return None
+    return {key: (str(currency), int(amount)) for key, (currency, amount) in first.items()}

@@ -302,7 +302,6 @@ run_input = Table(
     id_column("rules_digest"),
     text_column("previous_run_id", ID_CHARACTERS),  # whose open breaks it carried forward
     Column("last_file", Integer, nullable=False),
-    Column("last_observation", Integer, nullable=False),  # the newest file of answers
     text_column("product_version", 40),
     Column("document", Text, nullable=False),
 )

@@ -1,18 +1,18 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text, update
 
 from recon.matching.breaks.movements import BreakEnd
-from recon.matching.frames.sources import ORDER_COLUMNS, AgreedWriteOffs, Exported, frame_of
+from recon.matching.frames.sources import ORDER_COLUMNS, Exported, frame_of
 from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.money import sending_rows
 from recon.store.nights import answer_parts, facts_rows, input_rows, results
 from recon.store.nights.answer_parts import BASELINE, AnswerPart
 from recon.store.nights.facts_rows import StorageOf
-from recon.store.nights.input_rows import Inputs
+from recon.store.nights.input_rows import Inputs, KeptInputs
 from recon.store.nights.runs import Run
 from recon.store.schema import instruction
 from tests.recon.store.kept_files import keep
@@ -26,7 +26,6 @@ INPUTS = Inputs(
     product_version="1",
     siblings=("100042002",),
     exported=(Exported("b1", "EUR", 1, booked=True),),
-    agreed_write_offs=AgreedWriteOffs({"b2": ("EUR", 200)}, {"L1": ("EUR", 5)}),
     moved_by_rules=("Rules changed.",),
 )
 
@@ -41,12 +40,13 @@ def test_what_a_run_compared_comes_back_and_a_repeat_takes_its_place(
         second = input_rows.load(connection, run.run_id)
         missing = input_rows.load(connection, "another")
 
-    assert first == INPUTS
-    assert second == replace(INPUTS, last_file=4)
+    kept = {each.name: getattr(INPUTS, each.name) for each in fields(KeptInputs)}
+    assert first == KeptInputs(**kept)
+    assert second == KeptInputs(**kept | {"last_file": 4})
     assert missing is None
 
 
-NOTHING = Inputs("", "", 0, 0, 0, "")
+NOTHING = replace(INPUTS, previous_run_id="")
 
 
 def test_ends_are_those_of_the_nights_that_led_here(store: Store, run: Run) -> None:
