@@ -26,11 +26,9 @@ from tests.flows.prefect_api import prefect_server
 ON_REQUEST = {
     "PREFECT_ON": "test_prefect_on_postgresql.py",
     "PROCESS_WALK": "test_process_secrets.py",
-    "KILLED_WORKER": "test_killed_worker.py",
 }
 collect_ignore = [name for variable, name in ON_REQUEST.items() if not os.environ.get(variable)]
-"""They need servers or workers of their own: the campaigns `prefect-postgresql`, `process-walk`
-and `killed-worker` only."""
+"""They need servers of their own: the campaigns `prefect-postgresql` and `process-walk` only."""
 
 ROOT = Path(__file__).parents[2]
 RUN_ID = "run-1"

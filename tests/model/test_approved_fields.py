@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
-from functools import partial
 
 import pytest
 from played_people import look
@@ -14,9 +13,6 @@ from recon.config.limits import Limits
 from recon.model.errors import ReconError
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind
-from recon.steps.money.gate import Allowances
-from recon.store.database import record
-from recon.store.money import bound_rows
 
 CHANGES = (
     "amount = 900",
@@ -93,46 +89,6 @@ def test_a_sum_that_one_night_may_approve_holds_over_a_dry_run(
     world.night()
 
     assert len(_sent(world)) == 2
-
-
-def _nothing_is_bound(patch: pytest.MonkeyPatch) -> None:
-    """What the history says of a row is held against the table neither at the gate nor later."""
-    patch.setattr(record, "changed", lambda *_, **__: iter(()))
-    patch.setattr(bound_rows, "difference", lambda *_, **__: "")
-
-
-def _the_rule_is_asked_once(patch: pytest.MonkeyPatch) -> None:
-    """What a rule approved stays approved, whatever the rule says today."""
-    patch.setattr(Allowances, "no_longer_by_rule", lambda *_: {})
-
-
-@pytest.mark.parametrize(
-    ("mutant", "control"),
-    [
-        (
-            _nothing_is_bound,
-            partial(
-                test_a_field_changed_after_approval_is_not_sent,
-                change=CHANGES[0],
-                when="before the night",
-            ),
-        ),
-        (
-            _the_rule_is_asked_once,
-            partial(test_limits_that_became_tighter_hold_at_the_claim, first="dry"),
-        ),
-    ],
-)
-def test_each_control_of_what_was_approved_is_needed(
-    world_of: Callable[[int], World],
-    mutant: Callable[[pytest.MonkeyPatch], None],
-    control: Callable[..., None],
-) -> None:
-    """Without it, its own test here fails: what was not approved is sent."""
-    with pytest.MonkeyPatch.context() as patch:
-        mutant(patch)
-        with pytest.raises(AssertionError):
-            control(world_of)
 
 
 def test_a_payment_that_was_released_from_review_is_captured(

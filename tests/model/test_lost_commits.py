@@ -7,11 +7,8 @@ from datetime import timedelta
 import pytest
 from protocol_world import AUTHORISED, CAPTURED, World
 from scripted_gateway import GOOD, Script
-from sqlalchemy.exc import SQLAlchemyError
 
-from recon.model.errors import StoreError
 from recon.model.words import InstructionKind
-from recon.store.money.lasting_journal import LastingJournal, Spill
 
 POINTS = 50
 AWAY = (0, 1, 99)
@@ -72,40 +69,3 @@ def _commits_of_a_night(world: World, kind: InstructionKind) -> list[int]:
     first = world.points.index("before claim")
     last = world.points.index("after record")
     return [n for n in range(first + 1, last + 2) if "commit" in world.points[n - 1]]
-
-
-@pytest.mark.parametrize(
-    ("where", "name", "wrong", "away"),
-    [
-        (LastingJournal, "_is_claimed", lambda *_, **__: True, 0),
-        (LastingJournal, "_was_written", lambda *_, **__: True, 99),
-        (Spill, "kept_files", lambda _: iter(()), 99),
-    ],
-)
-def test_a_wrong_reading_of_a_lost_commit_is_found(
-    world_of: Callable[[int], World],
-    where: type,
-    name: str,
-    wrong: Callable[..., object],
-    away: int,
-) -> None:
-    """A claim that is assumed, a write that is assumed, a file that is not read: each shows."""
-    kind = InstructionKind.REFUND
-    commits = _commits_of_a_night(world_of(0), kind)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(where, name, wrong)
-        seen = [_seen(world_of(point), kind=kind, point=point, away=away) for point in commits]
-
-    assert seen != [[]] * len(commits)
-
-
-def _seen(world: World, *, kind: InstructionKind, point: int, away: int) -> list[str]:
-    """What is wrong after a night that lost a commit, and after the next one."""
-    world.instruct(kind, MOVES[kind][0], amount=1_000)
-    try:
-        world.night(lose_at=point, away=away)
-        found = world.problems()
-        world.night()
-    except (SQLAlchemyError, StoreError) as error:
-        return [type(error).__name__]
-    return [*found, *(set(world.states().values()) - {"confirmed"})]

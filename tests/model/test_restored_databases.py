@@ -11,12 +11,10 @@ from journal_checker import unwanted
 from played_people import look, person_of, stop_sending, withdraw_any
 from protocol_world import World
 
-from recon.model.errors import HistoryBrokenError, ReconError
+from recon.model.errors import ReconError
 from recon.model.words import InstructionKind
 from recon.steps.money import gate
 from recon.steps.money.gate import accept_restore
-from recon.store.database import outside_heads
-from recon.store.database.outside_heads import OutsideHeads
 
 POINTS = ("behind the gate", "before claim", "before effect")
 WHY = "the disk of the database failed"
@@ -94,60 +92,9 @@ def test_a_database_that_is_not_the_newest_sends_nothing(
     assert SCENARIOS[name](world_of(1)) == 0
 
 
-def _no_note_of_people(patch: pytest.MonkeyPatch) -> None:
-    """Only claims are noted outside the database."""
-    patch.setattr(OutsideHeads, "pending", lambda *_: str)
-
-
-def _the_gate_asks_nobody(patch: pytest.MonkeyPatch) -> None:
-    """The head file is written and never read."""
-    patch.setattr(outside_heads, "first_foreign", lambda *_: None)
-
-
 def _the_gate_is_blind(patch: pytest.MonkeyPatch) -> None:
     """No gate sees what another database noted; whoever claims still does."""
     patch.setattr(gate, "restored_since", lambda *_, **__: "")
-
-
-def _a_foreign_link_is_ignored(patch: pytest.MonkeyPatch) -> None:
-    """What another database noted is looked at neither at the gate nor behind it.
-
-    The gate alone would do: each night seals what the gateway answered, and the other one's gate
-    sees that link.
-    """
-    real = gate.Notes.note
-
-    def note(self: gate.Notes) -> None:
-        with suppress(HistoryBrokenError):
-            real(self)
-
-    _the_gate_is_blind(patch)
-    patch.setattr(gate.Notes, "note", note)
-
-
-def _no_head_file_is_a_new_one(patch: pytest.MonkeyPatch) -> None:
-    """Nothing beside the reports means that nothing was ever sent."""
-    patch.setattr(outside_heads, "_without_notes", lambda *_, **__: "")
-
-
-@pytest.mark.parametrize(
-    ("mutant", "name"),
-    [
-        (_no_note_of_people, "withdrawn"),
-        (_no_note_of_people, "stopped"),
-        (_a_foreign_link_is_ignored, "two copies behind the gate"),
-        (_no_head_file_is_a_new_one, "head lost"),
-        (_the_gate_asks_nobody, "head kept"),
-    ],
-)
-def test_each_control_of_restored_databases_is_needed(
-    world_of: Callable[[int], World], mutant: Callable[[pytest.MonkeyPatch], None], name: str
-) -> None:
-    """Without one of them, money leaves that should not: the scenarios are strong enough."""
-    with pytest.MonkeyPatch.context() as patch:
-        mutant(patch)
-
-        assert SCENARIOS[name](world_of(1)) > 0
 
 
 @pytest.mark.parametrize("at", POINTS)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import pytest
 from deliveries import ORDERS, Guise
 from journal_checker import unwanted
-from mutants import MUTANTS
 from protocol_world import World, settle_step
 from scripted_gateway import Script
 
@@ -189,10 +188,3 @@ def test_searches_that_nobody_made_end_no_doubt(world_of: World_of, reference: s
     states = world.store.looking.execute("SELECT state FROM instruction ORDER BY state")
     assert [state for (state,) in states] == ["confirmed", "in_doubt", "in_doubt"]
     assert _moved_later(world) == []
-
-
-def test_the_same_nights_would_show_it(world_of: World_of) -> None:
-    """A protocol that sends doubts again moves money twice in them: they are no quiet ones."""
-    with pytest.MonkeyPatch.context() as patch:
-        MUTANTS["claims take doubts too"](patch)
-        assert played(world_of(1), Forging("reject", "reason", 0, TIMES[0]))
