@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from recon.cli.night_choices import Night, OneAccount, OneMerchant, RunOption, opened, run_of
+from recon.cli.night_choices import Night, OneAccount, OneMerchant, opened, run_of
 from recon.cli.people_commands import NAME_HELP, Code, refuse_typed, speak
 from recon.cli.speaking import AsJson, complain, say, show_json
 
@@ -182,7 +182,6 @@ def journals(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the files; without it journals are only listed.")
     ] = None,
-    run: RunOption = "",
     period: Annotated[
         str, typer.Option(help="A closed month instead of a night, such as 2026-11.")
     ] = "",
@@ -214,13 +213,13 @@ def journals(
     with --period those of a closed month, as its two people signed them.
     """
     if out is None:
-        if night or run or period or again:
+        if night or period or again:
             msg = "name the folder for the files (--out); without it journals are only listed"
             raise typer.BadParameter(msg)
         _list_out()
         return
     if period:
-        if night or run or day_of_night:
+        if night or day_of_night:
             msg = "name a night (--day-of-night is of one) or a month (--period), not both"
             raise typer.BadParameter(msg)
         which, only = (merchant, account), currency or ()
@@ -234,7 +233,7 @@ def journals(
             "closed month (--period)"
         )
         raise typer.BadParameter(msg)
-    _export_night(run_of(night, run), out=out, again=again or (), is_of_night=day_of_night)
+    _export_night(run_of(night), out=out, again=again or (), is_of_night=day_of_night)
 
 
 def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: bool) -> None:

@@ -23,9 +23,6 @@ Night = Annotated[
         show_default=False,
     ),
 ]
-RunOption = Annotated[
-    str, typer.Option("--run", help="The same as an option: a run, or a business date.")
-]
 
 Live = Annotated[
     bool | None,
@@ -117,27 +114,22 @@ def last_closed(calendar: "BusinessCalendar", *, now: datetime) -> date:
     return calendar.business_date_of(now) - timedelta(days=1)
 
 
-def named_night(night: str, run: str) -> str:
-    """The one name of a night, as an argument or by `--run`; the last closed day without one.
+def named_night(night: str) -> str:
+    """The name of a night; without one the last closed day.
 
     Raises:
-        typer.BadParameter: both are given, and they differ.
-        ConfigurationError: neither is given, and the rules cannot be read.
+        ConfigurationError: none is given, and the rules cannot be read.
     """
-    if night and run and night != run:
-        msg = f"{night} and --run {run} are two nights; name one"
-        raise typer.BadParameter(msg)
-    return night or run or str(closed_day())
+    return night or str(closed_day())
 
 
-def run_of(night: str, run: str) -> str:
+def run_of(night: str) -> str:
     """The run that was named; of a business date its newest finished one.
 
     Raises:
-        typer.BadParameter: two are named.
         UsageError: no night of that date is finished, or several accounts have one.
     """
-    name = named_night(night, run)
+    name = named_night(night)
     if not _is_date(name):
         return name
     from recon.steps.compare.rebuild import run_named

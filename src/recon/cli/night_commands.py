@@ -481,7 +481,7 @@ def _tell_again(night: str) -> None:
     """Tell the people of notices.toml how a night ended who have not been told yet."""
     from recon.steps.night import notices
 
-    named = run_of(night, "")
+    named = run_of(night)
     with opened() as environment:
         again = notices.tell_again(named, environment=environment)
     say(f"Told: {', '.join(again)}." if again else f"Nobody is still to be told of run {named}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recon.cli.night_choices import First, Last, Night, RunOption, days_of, named_night, opened
+from recon.cli.night_choices import First, Last, Night, days_of, named_night, opened
 from recon.cli.speaking import AsJson, complain, say, show, show_json
 from recon.model.money import format_minor_units
 from recon.model.words import DIGITS_READ
@@ -27,7 +27,6 @@ CHANGES_SHOWN_MAX = 200
 def breaks(
     night: Night = "",
     *,
-    run: RunOption = "",
     against: Annotated[
         str,
         typer.Option(
@@ -51,16 +50,16 @@ def breaks(
 ) -> None:
     """List the open breaks of a night, the gravest first, as its workbook has them."""
     if opening:
-        _say_opening(named_night(night, run), out=out)
+        _say_opening(named_night(night), out=out)
         return
     if against:
-        _say_difference(against, named_night(night, run))
+        _say_difference(against, named_night(night))
         return
     from recon.steps.compare.rebuild import run_named
     from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
     from recon.steps.ground.kept_results import KeptResult
 
-    name = named_night(night, run)
+    name = named_night(night)
     with (
         opened(signs=False) as environment,
         environment.store.reading() as connection,

@@ -11,7 +11,6 @@ from recon.cli.night_choices import (
     First,
     Last,
     Night,
-    RunOption,
     closed_day,
     date_of,
     last_closed,
@@ -138,7 +137,6 @@ def _now() -> datetime:
 def workbook(
     night: Night = "",
     *,
-    run: RunOption = "",
     owner: Annotated[
         str, typer.Option(help="Fill in who looks after breaks, for import-resolutions.")
     ] = "",
@@ -171,7 +169,7 @@ def workbook(
     if index is not None:
         _write_index(index, business_date=night)
         return
-    named = run_of(night, run)
+    named = run_of(night)
     with opened() as environment:
         if owner or comment:
             from recon.steps.care.answered_workbook import WantedAnswer, answered_workbook
@@ -206,7 +204,6 @@ def verify(
         ),
     ] = "",
     *,
-    run: RunOption = "",
     compare: Annotated[
         bool,
         typer.Option(
@@ -243,13 +240,12 @@ def verify(
         copy_evidence(out, first=first, last=last, account=account)
         return
     if compare:
-        _compare_again(named_night(what, run), out=out)
+        _compare_again(named_night(what), out=out)
         return
     from recon.steps.care.verify import verify as check
     from recon.steps.care.verify import verify_night
     from reports.handed import reading
 
-    what = named_night(what, run) if run else what
     with opened() as environment:
         if NIGHT.fullmatch(what):
             checked = verify_night(environment, name=what)

@@ -114,7 +114,7 @@ def test_wrong_usage_ends_with_2(
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("words", [NIGHT, ("status",), ("verify",), ("workbook", "--run", "x")])
+@pytest.mark.parametrize("words", [NIGHT, ("status",), ("verify",), ("workbook", "x")])
 def test_missing_configuration_is_one_sentence(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""How commands take a night: a date or a run, as an argument or by --run, or nothing at all."""
+"""How commands take a night: a date, a run, or nothing at all."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from recon import cli
 from recon.cli.commands import app
-from recon.cli.night_choices import closed_day, named_night, run_of
+from recon.cli.night_choices import closed_day
 from recon.cli.people_commands import command_of
 from recon.model.errors import ConfigurationError
 
@@ -43,7 +43,12 @@ def commands() -> Iterator[tuple[str, Any]]:
 TAKING_RUNS = {
     words: command
     for words, command in commands()
-    if any(parameter.name == "run" for parameter in command.params)
+    if any(
+        parameter.param_type_name == "argument"
+        and re.search(r"\bruns?\b", getattr(parameter, "help", None) or "")
+        for parameter in command.params
+    )
+    and (words, "hold") not in NAMED
 }
 
 
@@ -99,14 +104,6 @@ def test_a_date_is_written_one_way(text: str) -> None:
         closed_day(text)
 
 
-def test_an_argument_and_the_option_name_the_same_night_once() -> None:
-    """Either is enough; two different ones are refused."""
-    assert named_night("20261120-0a", "") == named_night("", "20261120-0a") == "20261120-0a"
-    assert run_of("20261120-0a", "20261120-0a") == "20261120-0a"
-    with pytest.raises(typer.BadParameter):
-        named_night("2026-11-20", "2026-11-19")
-
-
 def test_no_command_demands_a_business_date() -> None:
     """Of all commands, none needs a night or a date, but those with a reason."""
     demanded = {
@@ -119,20 +116,6 @@ def test_no_command_demands_a_business_date() -> None:
     assert demanded == set(NAMED)
 
 
-def test_every_command_that_takes_a_run_takes_it_both_ways() -> None:
-    """What an argument calls a run is `--run`, too."""
-    by_argument = {
-        words
-        for words, command in commands()
-        for parameter in command.params
-        if parameter.param_type_name == "argument"
-        and re.search(r"\bruns?\b", getattr(parameter, "help", None) or "")
-    }
-
-    assert by_argument - {words for words, _ in NAMED} == set(TAKING_RUNS)
-    assert len(TAKING_RUNS) >= 5
-
-
 @pytest.mark.parametrize("words", TAKING_RUNS)
 def test_a_command_that_takes_a_run_takes_a_date_or_nothing(
     words: str, installation: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
@@ -141,12 +124,13 @@ def test_a_command_that_takes_a_run_takes_a_date_or_nothing(
     monkeypatch.setattr("recon.steps.ground.environment.system_clock", lambda: AT)
     needed = filled(TAKING_RUNS[words], installation)
     ended = {}
-    for night in ((CLOSED,), ("--run", CLOSED), ()):
+    for night in ((CLOSED,), ()):
         code = cli.main([*words.split(), *night, *needed])
         ended[night] = code, f"no finished night {CLOSED}" in capsys.readouterr().err
 
     assert ended.pop(()) == ((0, False) if words in WITHOUT_NIGHT else (2, True))
     assert set(ended.values()) == {(2, True)}
+    assert len(TAKING_RUNS) >= 5
 
 
 @pytest.mark.usefixtures("installation")

@@ -23,7 +23,7 @@ WORDS = {
     "reject": ["i1", *WHY],
     "resolve": ["i1", "--verdict", "applied", "--evidence", "seen in the portal"],
     "release": ["r1", *WHY],
-    "sign-off": ["--run", "r1", "--role", "reviewer"],
+    "sign-off": ["r1", "--role", "reviewer"],
     "file": ["a.csv", *PLACE, "--again", "it was a drill"],
     "import-resolutions": ["a.xlsx"],
     "close": ["2026-11", "--sign", "reviewer", *PLACE],

@@ -110,7 +110,7 @@ def test_each_signature_has_its_names_its_answers_and_its_copy(
 def test_a_process_that_is_killed_signs_nothing(proven: Merchant, point: str) -> None:
     """The command itself, ended by the system between its folder and the end of its transaction."""
     run_id = newest(proven)
-    command = ["sign-off", "--run", run_id, "--role", "reviewer", "--as", "dan"]
+    command = ["sign-off", run_id, "--role", "reviewer", "--as", "dan"]
 
     def played(**variables: str) -> int:
         return subprocess.run(
