@@ -13,10 +13,10 @@ import typer
 from prefect.client.orchestration import get_client
 
 from flows.automations import establish
-from flows.deployments import WORK_POOL, pool_text, project_of, text_of
-from flows.prefect_health import health_checks, take_away
-from recon.config.retention import Retention, retention_of
-from recon.config.settings import AccountSettings, config_dir_of, load_file_settings, load_tables
+from flows.deployments import WORK_POOL, pool_text, text_of
+from flows.prefect_health import health_checks
+from recon.config.retention import retention_of
+from recon.config.settings import config_dir_of, load_file_settings, load_tables
 from recon.model.errors import ReconError
 from recon.privacy.own_files import write_result
 from recon.steps.care.doctor import checked
@@ -41,7 +41,8 @@ def files(
 
     By the template of the pool a run cannot bring a program, variables or a folder.
     """
-    accounts, retention = _declared()
+    accounts = load_file_settings(os.environ).accounts
+    retention = retention_of(load_tables("retention", config_dir=config_dir_of(os.environ)))
     project, pool = out / "prefect.yaml", out / "pool.json"
     write_result(project, text_of(accounts, retention=retention, parts=every))
     write_result(pool, pool_text())
@@ -62,14 +63,8 @@ def apply(
         ),
     ] = "",
 ) -> None:
-    """Take away the schedules that the configuration lacks, and make the automations.
-
-    A deploy leaves beside its own what was declared under another name or for another account.
-    """
-    accounts, retention = _declared()
+    """Make the automations."""
     with get_client(sync_client=True) as client:
-        for surplus in take_away(client, project=project_of(accounts, retention=retention)):
-            typer.echo(f"taken away: {surplus}")
         for name, done in establish(client, block=block):
             typer.echo(f"{name}: {done}")
 
@@ -83,12 +78,6 @@ def doctor() -> None:
         if not rows[0].ok:
             break  # the server does not answer: nothing else can be asked
     typer.echo(json.dumps([asdict(row) for row in rows]))
-
-
-def _declared() -> tuple[dict[str, AccountSettings], Retention]:
-    """Accounts and retention, of which the deployments are made."""
-    tables = load_tables("retention", config_dir=config_dir_of(os.environ))
-    return load_file_settings(os.environ).accounts, retention_of(tables)
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Automations of Prefect that ring for people (automations.yaml): made, or put back."""
+"""Automations of Prefect that ring for people (automations.yaml): made, in place of those there."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def wanted_automations(block_id: UUID) -> Iterator[tuple[AutomationCore, bool]]:
 
 
 def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str, str]]:
-    """Make each automation, or bring it back to what it must be; yields its name and what was done.
+    """Make each automation in place of those of its name; yields its name and what was done.
 
     Args:
         client: Of the server.
@@ -44,15 +44,10 @@ def establish(client: "SyncPrefectClient", *, block: str) -> Iterator[tuple[str,
         if rings and not block:
             yield wanted.name, "left as it is: it rings, so say for whom (--block)"
             continue
-        standing = client.read_automations_by_name(wanted.name)
-        if not standing:
-            client.create_automation(wanted)
-            yield wanted.name, "made"
-            continue
-        client.update_automation(standing[0].id, wanted)
-        for more in standing[1:]:
-            client.delete_automation(more.id)
-        yield wanted.name, "as it must be"
+        for standing in client.read_automations_by_name(wanted.name):
+            client.delete_automation(standing.id)
+        client.create_automation(wanted)
+        yield wanted.name, "made"
 
 
 def missing_automations(client: "SyncPrefectClient") -> list[str]:

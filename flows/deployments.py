@@ -23,8 +23,8 @@ BY_SCHEDULE = "schedule"
 HEAD = """\
 # Deployments of the flows, written by `python -m flows files` from merchants.toml (and, for
 # housekeeping, retention.toml): change a schedule there and write this file anew; with `--all` it
-# has the forms of parts of a night, too. `prefect --no-prompt deploy --all` reads it, and
-# `python -m flows apply` takes away what it no longer has; first comes the pool, as that prints.
+# has the forms of parts of a night, too. `prefect --no-prompt deploy --all` reads it; first comes
+# the pool, as that prints. A run of a schedule that is declared no more refuses to begin.
 #
 # Module entrypoints need the installed package, not a checkout, so nothing is pulled: an absent or
 # null `pull` would make every run change into the folder of the machine that deployed. There is no

@@ -1,5 +1,6 @@
 """Flow `housekeeping`: what is older than retention.toml keeps, shown or deleted."""
 
+import os
 from typing import Annotated, Any
 
 from prefect import flow
@@ -8,11 +9,17 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows.night_date import refuse_forgotten
+from flows.night_date import refuse_schedule
 from flows.outcome import in_words
+from recon.config.retention import NightSchedule, retention_of
+from recon.config.settings import config_dir_of, load_tables
 from tasks.night_tasks import opened_environment, say, sentences_only
 
 PersonName = Annotated[str, Field(max_length=100)]
+
+
+def _schedule() -> NightSchedule | None:
+    return retention_of(load_tables("retention", config_dir=config_dir_of(os.environ))).schedule
 
 
 @flow(
@@ -32,7 +39,7 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
         delete: False only shows what would go.
         name: Who deletes; kept in the history. Needed for deleting.
     """
-    refuse_forgotten("delete", "name")
+    refuse_schedule("delete", "name", declared=_schedule)
     with sentences_only("housekeeping"), opened_environment() as environment:
         from recon.steps.care import housekeeping as keeping
 

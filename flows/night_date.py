@@ -1,6 +1,7 @@
 """Which business date a run is for, how it is called, and whether a schedule may start it."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -15,15 +16,25 @@ from recon.model.nights import Part
 from recon.steps.ground.environment import clock_shift
 
 
-def refuse_forgotten(*names: str) -> None:
-    """A run of a schedule that does not give these parameters does not begin.
+def refuse_schedule(*names: str, declared: Callable[[], object]) -> None:
+    """A run of a schedule that nobody declares, or that gives none of these, does not begin.
+
+    A deploy leaves the schedule of an account that has lost its own, or is gone.
 
     Raises:
-        ConfigurationError: the schedule has lost what it was declared with.
+        ConfigurationError: `declared` gives nothing, or the schedule has lost these parameters.
     """
     context = FlowRunContext.get()
     run = context.flow_run if context else None
-    if run is None or not run.auto_scheduled or all(name in run.parameters for name in names):
+    if run is None or not run.auto_scheduled:
+        return
+    if not declared():
+        msg = (
+            "the configuration declares no such schedule; nothing was done: delete it on Prefect's "
+            "pages"
+        )
+        raise ConfigurationError(msg)
+    if all(name in run.parameters for name in names):
         return
     msg = (
         f"the schedule that started this run no longer says {' and '.join(names)}: Prefect forgets "

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +25,9 @@ from flows.artifacts import (
     standing_lines,
     totals_of,
 )
-from flows.night_date import business_date_of_run, refuse_forgotten, run_name
+from flows.night_date import business_date_of_run, refuse_schedule, run_name
 from flows.outcome import FAILED, MEANS, end_of, in_words, state_of, state_of_held
+from recon.config.settings import load_file_settings
 from recon.model.errors import NightHeldError
 from recon.model.nights import Mode, NightRequest, StepSummary
 from tasks.night_tasks import (
@@ -41,6 +43,7 @@ from tasks.night_tasks import (
 )
 
 if TYPE_CHECKING:
+    from recon.config.retention import NightSchedule
     from recon.steps.ground.environment import Environment
 
 
@@ -98,7 +101,7 @@ def nightly(
     from recon.steps.night.whole_night import STEP_NAMES
 
     with sentences_only("nightly"):
-        refuse_forgotten("mode")
+        refuse_schedule("mode", declared=partial(_schedule, f"{merchant_id}/{account_id}"))
         day = business_date or business_date_of_run()
         request = NightRequest(
             merchant_id,
@@ -116,6 +119,11 @@ def nightly(
             return state_of_held(error)
         index(request)
         return ended(run_id, summaries=summaries, artifacts=artifacts)
+
+
+def _schedule(account: str) -> "NightSchedule | None":
+    declared = load_file_settings(os.environ).accounts.get(account)
+    return declared.schedule if declared else None
 
 
 @contextmanager

@@ -6,10 +6,10 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.objects import DeploymentSchedule, WorkerStatus
+from prefect.client.schemas.objects import WorkerStatus
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.exceptions import ObjectNotFound
 from prefect.settings import get_current_settings
@@ -25,50 +25,12 @@ OURS = "flows."
 """How the entrypoint of every deployment of ours begins."""
 
 
-class Surplus(NamedTuple):
-    """A schedule that nobody declared, and the deployment that it starts."""
-
-    deployment: DeploymentResponse
-    schedule: DeploymentSchedule
-
-    def __str__(self) -> str:
-        """Deployment, name and clock, as people find them on Prefect's pages."""
-        plan = self.schedule.schedule
-        when = f"{getattr(plan, 'cron', plan)} {getattr(plan, 'timezone', None) or 'UTC'}"
-        return (
-            f"{self.deployment.name}: {self.schedule.slug or 'a schedule without a name'} ({when})"
-        )
-
-
 def standing_deployments(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
     """All that the server has, page by page."""
     offset = 0
     while page := client.read_deployments(limit=DEPLOYMENTS_READ, offset=offset):
         yield from page
         offset += len(page)
-
-
-def surplus_schedules(client: SyncPrefectClient, *, project: Mapping[str, Any]) -> list[Surplus]:
-    """What `project` (as prefect.yaml has it) does not declare, of deployments that are ours."""
-    slugs = {
-        entry["name"]: {schedule["slug"] for schedule in entry.get("schedules", ())}
-        for entry in project["deployments"]
-    }
-    return [
-        Surplus(deployment, schedule)
-        for deployment in standing_deployments(client)
-        if (deployment.entrypoint or "").startswith(OURS)
-        for schedule in deployment.schedules
-        if schedule.slug not in slugs.get(deployment.name, ())
-    ]
-
-
-def take_away(client: SyncPrefectClient, *, project: Mapping[str, Any]) -> list[Surplus]:
-    """Delete them; gives what is gone."""
-    surplus = surplus_schedules(client, project=project)
-    for deployment, schedule in surplus:
-        client.delete_deployment_schedule(deployment.id, schedule.id)
-    return surplus
 
 
 STRANGER = "https://stranger.example"
@@ -80,7 +42,8 @@ HTTP_NO_TOKENS = 422
 OPENING_VARIABLES = ("command", "env", "working_dir")
 """By which a run could bring a program of its own."""
 DEPLOYMENTS_COMMANDS = (
-    "`python -m flows files`, `prefect --no-prompt deploy --all`, then `python -m flows apply`"
+    "`python -m flows files`, then `prefect --no-prompt deploy --all`; delete what nobody "
+    "declares on Prefect's pages"
 )
 AUTOMATIONS_COMMAND = "`python -m flows apply` makes them"
 
@@ -197,29 +160,30 @@ def _deployments() -> str:
     project = project_of(settings.accounts, retention=settings.retention)
     wanted = {entry["name"]: entry for entry in project["deployments"]}
     with _client() as client:
-        standing = {deployment.name: deployment for deployment in standing_deployments(client)}
-        surplus = surplus_schedules(client, project=project)
-    undeclared = {each.schedule.id for each in surplus}
+        standing = {
+            deployment.name: deployment
+            for deployment in standing_deployments(client)
+            if (deployment.entrypoint or "").startswith(OURS)
+        }
     wrong = [f"{name} is missing" for name in sorted({*wanted} - {*standing})]
-    for name in sorted({*wanted} & {*standing}):
+    for name, deployment in sorted(standing.items()):
         planned = [
             (
                 getattr(schedule.schedule, "cron", ""),
                 getattr(schedule.schedule, "timezone", ""),
                 schedule.parameters,
             )
-            for schedule in standing[name].schedules
-            if schedule.active and schedule.id not in undeclared
+            for schedule in deployment.schedules
+            if schedule.active
         ]
         declared = [
             (schedule["cron"], schedule["timezone"], schedule["parameters"])
-            for schedule in wanted[name].get("schedules", ())
+            for schedule in wanted.get(name, {}).get("schedules", ())
         ]
         if planned != declared:
             wrong.append(f"{name} has another schedule, or none is active")
-        elif standing[name].paused:
+        elif name in wanted and deployment.paused:
             wrong.append(f"{name} is paused")
-    wrong += [f"nobody declares {each}" for each in surplus]
     if wrong:
         msg = f"{'; '.join(wrong)}: {DEPLOYMENTS_COMMANDS}"
         raise ReconError(msg)

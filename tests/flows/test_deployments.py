@@ -36,6 +36,19 @@ NIGHTS = [one["name"] for one in PROJECT["deployments"] if one["name"].startswit
 PLANNED = [*NIGHTS, "housekeeping"]
 WEEKLY = {"cron": "0 6 * * 6", "zone": "Europe/London"}
 SCHEDULED_RUNS_TIMEOUT_SECONDS = 60
+ACCOUNT = '[accounts."100042/{}"]\ninbox = "/i"\nreports = "/r"\n'
+LONDON = 'schedule = { cron = "30 2 * * *", zone = "Europe/London" }\n'
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The configuration that runs of the deployed schedules find."""
+    declared = [f"{ACCOUNT.format(name.partition('-')[2])}{LONDON}" for name in NIGHTS]
+    (tmp_path / "merchants.toml").write_text("".join(declared))
+    keeps = f'[retention]\nschedule = {{ cron = "{WEEKLY["cron"]}", zone = "{WEEKLY["zone"]}" }}\n'
+    (tmp_path / "retention.toml").write_text(keeps)
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    return tmp_path
 
 
 def nights(deployed: Any) -> list[Any]:
@@ -106,6 +119,27 @@ def test_a_cron_line_that_prefect_does_not_take_is_refused_with_its_account(tmp_
         text_of(_accounts(tmp_path, a1="61 2 * * *"), retention=Retention())
     with pytest.raises(ConfigurationError, match=r"retention.toml: schedule: .*61 2"):
         project_of({}, retention=Retention(schedule=WEEKLY | {"cron": "61 2 * * *"}))
+
+
+def test_pages_of_prefect_say_the_zone_of_a_schedule(tmp_path: Path) -> None:
+    """Prefect shows a schedule by its name alone: deployment and tags say clock and zone."""
+    weekly = 'schedule = { cron = "15 1 * * 1-5", zone = "Asia/Tokyo" }\n'
+    (tmp_path / "merchants.toml").write_text(
+        ACCOUNT.format("1") + LONDON + ACCOUNT.format("2") + weekly + ACCOUNT.format("3")
+    )
+    accounts = load_file_settings({"RECON_CONFIG_DIR": str(tmp_path)}).accounts
+    kept = Retention(schedule={"cron": "0 6 * * 6", "zone": "Europe/London"})
+    entries = yaml.safe_load(text_of(accounts, retention=kept))["deployments"]
+    said = {entry["name"]: (entry["description"], entry["tags"][-1]) for entry in entries}
+
+    assert said["100042-1"][0].endswith("account 1; by itself at 02:30 Europe/London.")
+    assert said["100042-1"][1] == "02:30 Europe/London"
+    assert said["100042-2"][1] == "15 1 * * 1-5 Asia/Tokyo"
+    assert said["100042-3"] == (
+        "Settles and reconciles the last closed business date of account 3.",
+        "account 3",
+    )
+    assert said["housekeeping"][0].endswith("by itself at 0 6 * * 6 Europe/London.")
 
 
 def test_every_deployment_arrives_through_the_work_pool(deployed: Any) -> None:
@@ -193,9 +227,12 @@ def test_a_scheduled_run_takes_its_business_date_from_its_schedule(
 
 
 def test_a_schedule_that_forgot_its_mode_starts_no_dry_run_in_silence(
-    server: PrefectServer, deployed: Any, night: Any
+    server: PrefectServer, deployed: Any, night: Any, config: Path
 ) -> None:
-    """Paused and resumed past Prefect's pages it says nothing more; its run fails and tells why."""
+    """Paused and resumed past Prefect's pages it says nothing more; its run fails and tells why.
+
+    So does that of a schedule which a deploy left although nobody declares it any more.
+    """
     from flows.nightly import nightly
 
     deployment = nights(deployed)[0]
@@ -210,8 +247,15 @@ def test_a_schedule_that_forgot_its_mode_starts_no_dry_run_in_silence(
         _started(nightly, deployed, deployment)
 
     assert [request.mode.value for request in night.requests] == ["live"]
+    (config / "merchants.toml").write_text("".join(map(ACCOUNT.format, ("100042001", "100042002"))))
+    with (
+        prefect_of(server),
+        pytest.raises(ConfigurationError, match="declares no such schedule; nothing was done"),
+    ):
+        _started(nightly, deployed, deployment)
 
 
+@pytest.mark.usefixtures("config")
 def test_housekeeping_that_forgot_whether_to_delete_says_so(
     server: PrefectServer, deployed: Any
 ) -> None:
