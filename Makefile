@@ -39,11 +39,11 @@ scenario: $(READY) ## one scenario (NAME=area/name of tests/scenarios); leaves i
 	@$(BIN)/python -m tests.scenarios $(NAME)
 
 # What looks at the code itself; and what plays nights by the hundred, months whose files and adjustments
-# come late, two desks as processes, crashes, schedules, Prefect (two seconds to import) and a browser: both take
+# come late, two desks as processes, crashes, schedules and Prefect (two seconds to import): both take
 # minutes of their own, and neither is left out of .ci/run.
 CODE = tests/architecture tests/golden
 LONG = tests/scenarios/test_nights.py tests/recon/steps/month/test_late_files.py tests/recon/steps/month/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py tests/reports/test_stated_figures.py
-NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows tests/browser $(LONG)
+NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows $(LONG)
 
 # Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
 TRUTHS = tests/recon/steps/month/test_truth_of_months.py tests/recon/matching/bank/test_truth.py tests/recon/files/test_bank_fuzz.py tests/recon/files/proposing/test_proposals.py tests/recon/proof/test_night_parts.py tests/recon/proof/test_settled_parts.py tests/recon/matching/cash/test_truth_of_fees.py tests/recon/matching/cash/test_truth_of_contract.py tests/recon/matching/cash/test_fees_by_month.py tests/recon/sandbox/world/test_statements_of_banks.py tests/recon/cli/test_demo_answer_key.py

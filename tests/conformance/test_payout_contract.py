@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recon.gateway_client import InvalidBatchError, PayoutRow, ReplyOutcome, SignatureState
+from recon.gateway_client import PayoutRow, ReplyOutcome, SignatureState
 
 REQUEST_ID = "7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11"
 IBAN = "DE89370400440532013000"
@@ -114,12 +114,4 @@ def test_a_wrong_key_stops_the_run_before_anything_happens(sandbox: Any, target:
     """Rejected, sending stops, no money leaves."""
     reply, row = paid(target.signing_with("not the key"))
     assert (row.outcome, reply.stop_sending) == (ReplyOutcome.REJECTED, True)
-    assert sandbox.effects() == []
-
-
-def test_two_payouts_are_never_one_request(sandbox: Any, target: Any) -> None:
-    """A batch of a payout has one row: a second is stopped on our side."""
-    other = payout_row(request_id="7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a12")
-    with pytest.raises(InvalidBatchError):
-        target.move("payout", [payout_row(), other])
     assert sandbox.effects() == []

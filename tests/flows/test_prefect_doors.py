@@ -1,7 +1,6 @@
 """What strangers, pages of other origins and people with the password can make Prefect do."""
 
 import asyncio
-import base64
 import http.server
 import json
 import re
@@ -14,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import sync_playwright
 from prefect.exceptions import ParameterTypeError, SignatureMismatchError
 from websockets import Origin, Subprotocol
 from websockets.exceptions import WebSocketException
@@ -26,7 +24,6 @@ from flows.nightly import nightly
 from flows.prefect_health import open_doors
 from flows.serve import PrefectServer, auth_of, prefect_variables
 from recon.model.errors import ReconError
-from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.flows.prefect_api import prefect_api
 
 pytestmark = pytest.mark.flow
@@ -149,14 +146,6 @@ def test_no_socket_of_the_web_tells_or_takes_anything_without_the_password(
     assert heard == []
 
 
-def test_the_password_opens_these_sockets(server: PrefectServer) -> None:
-    """What is closed above is there: whoever has the password is heard."""
-    address = f"{server.api_url.replace('http', 'ws', 1)}/{SOCKETS[1]}"
-    with connect(address, subprotocols=[Subprotocol("prefect")]) as known:
-        known.send(json.dumps({"type": "auth", "token": server.auth}))
-        assert json.loads(known.recv(timeout=20)) == {"type": "auth_success"}
-
-
 def test_every_call_asks_for_the_password(server: PrefectServer, api: httpx.Client) -> None:
     """All that the server's own description names, whatever the method, but whether it lives."""
     described = api.get("/openapi.json").raise_for_status().json()["paths"]
@@ -193,58 +182,6 @@ def test_what_the_server_lets_pass_the_night_refuses(given: dict[str, str]) -> N
     """A path for a date, or a parameter that it does not have: no night begins."""
     with pytest.raises((ParameterTypeError, SignatureMismatchError)):
         nightly.validate_parameters(ACCOUNT | given)
-
-
-@pytest.fixture
-def other_origin(tmp_path: Path) -> Iterator[str]:
-    """A web server of a stranger on another port, with an empty page."""
-    (tmp_path / "page.html").write_text("<!DOCTYPE html><title>other</title>")
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None: ...
-
-    def handler(*given: Any) -> Quiet:
-        return Quiet(*given, directory=str(tmp_path))
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as page:
-        thread = threading.Thread(target=page.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{page.server_port}/page.html"
-        page.shutdown()
-        thread.join()
-
-
-ASK = """async ([url, body, headers, mode]) => {
-  try {
-    const reply = await fetch(url, {method: body ? 'POST' : 'GET', body, headers, mode});
-    return mode === 'no-cors' ? 'sent' : reply.status + ' ' + (await reply.text());
-  } catch (error) { return 'blocked'; }
-}"""
-
-
-def test_a_page_of_another_origin_reads_and_starts_nothing(
-    server: PrefectServer, api: httpx.Client, other_origin: str, tmp_path: Path
-) -> None:
-    """In a real browser, even with the password in the page's hands."""
-    if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is not installed (apt-get install chromium)")
-    wanted = deployment(api, "housekeeping")
-    start = f"{server.api_url}/deployments/{wanted}/create_flow_run"
-    body = json.dumps(attack(tmp_path))
-    known = {"Authorization": f"Basic {base64.b64encode(server.auth.encode()).decode()}"}
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page()
-        page.goto(other_origin)
-        told = [
-            page.evaluate(ASK, [f"{server.api_url}/csrf-token?client=x", "", known, "cors"]),
-            page.evaluate(ASK, [start, body, known | {"Content-Type": "application/json"}, "cors"]),
-            page.evaluate(ASK, [f"{server.api_url}/health", "", {}, "cors"]),
-            page.evaluate(ASK, [start, body, {"Content-Type": "text/plain"}, "no-cors"]),
-        ]
-        browser.close()
-    assert told == ["blocked", "blocked", "blocked", "sent"]
-    assert runs(api, wanted) == 0
 
 
 def test_the_password_is_for_its_owner_alone(server: PrefectServer) -> None:

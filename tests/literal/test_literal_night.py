@@ -192,19 +192,6 @@ def test_a_night_moves_exactly_what_was_instructed(shop: Shop) -> None:
     assert len(list((shop.folder / "reports").glob("reconciliation-*.xlsx"))) == 2
 
 
-def test_a_released_payment_is_captured_by_a_later_night(shop: Shop) -> None:
-    """The authorisation does not lapse because a review was confirmed before."""
-    line = shop.order(3, state="in_review", status="authorised", action="review", amount="10.00")
-    shop.drop("orders-2026-11-20.csv", line)
-    shop.night("2026-11-20")
-    shop.now += timedelta(days=1)
-    shop.drop(
-        "orders-2026-11-21.csv", line.replace("review", "capture").replace("authorised", "paid")
-    )
-    shop.night("2026-11-21")
-    assert shop.gateway.effects == [("review", "T3", "10.00"), ("capture", "T3", "10.00")]
-
-
 def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
     """Orders without a payment are breaks; the order of the books is asked about, too."""
     cells = (MERCHANT, ACCOUNT, "W-9", "EUR", "10.00", "paid", "2026-11-18T10:00:00Z", "")
@@ -212,49 +199,6 @@ def test_a_key_that_nobody_knows_is_not_found(shop: Shop) -> None:
     assert shop.night("2026-11-20") is Verdict.BREAKS_OPEN
     asked = next(one for one in shop.told if one.step == "query")
     assert asked.figures == {"found": 0, "not_found": 2, "failed": 0, "unmapped": 0}
-
-
-def test_a_lost_reply_stays_our_doubt_while_the_gateway_shows_the_effect(shop: Shop) -> None:
-    """What a doubt of ours may have moved is no status conflict, and never below HIGH."""
-    shop.gateway.instead = {"capture": None, "cancel": None}
-    shop.drop(
-        "orders-2026-11-20.csv",
-        shop.order(1, state="authorised", status="authorised", action="capture", amount="10.00"),
-        shop.order(2, state="authorised", status="authorised", action="cancel", amount="10.00"),
-    )
-    shop.night("2026-11-20")
-    assert sorted(shop.gateway.effects) == [
-        ("cancel", "T2", "10.00"),
-        ("capture", "T1", "10.00"),
-    ]
-    assert shop.breaks() == {
-        "W-1": (
-            "CAPTURE_UNCONFIRMED",
-            "HIGH",
-            "Our capture of 10.00 EUR is in doubt: the gateway says paid with 10.00 EUR captured.",
-        ),
-        "W-2": (
-            "CANCEL_UNCONFIRMED",
-            "HIGH",
-            "Our cancellation is in doubt: the gateway says cancelled with 10.00 EUR.",
-        ),
-    }
-
-
-def test_a_page_in_place_of_a_reply_is_named_once(shop: Shop) -> None:
-    """The reason of a stop is one sentence, and whatever took effect stays in doubt."""
-    page = (400, "text/html", "<html>Invalid input</html>")
-    shop.gateway.instead = {"capture": page, "cancel": page}
-    shop.drop(
-        "orders-2026-11-20.csv",
-        shop.order(1, state="authorised", status="paid", action="capture", amount="10.00"),
-        shop.order(2, state="authorised", status="cancelled", action="cancel", amount="10.00"),
-    )
-    shop.night("2026-11-20")
-    assert len(shop.gateway.effects) == 2
-    reason = "the reply (HTTP 400) is not JSON (JSONDecodeError)"
-    stop = f"sending stopped: 2 batches in a row ended in doubt ({reason})."
-    assert any(stop in one.sentence for one in shop.told)
 
 
 def test_what_a_query_shows_and_nobody_can_use_is_told(shop: Shop) -> None:
@@ -289,16 +233,6 @@ def test_a_payment_dated_at_the_end_of_all_days_hides_nothing(shop: Shop, *, zon
         stop_sending(by="ann", reason="looks odd", environment=opened)
     shop.night("2026-11-20")
     assert shop.breaks()["W-2"][0] == "MISSING_IN_LEDGER"
-
-
-def test_why_nobody_answered_stands_in_what_is_missing(shop: Shop) -> None:
-    """A redirect is never followed, and whoever is called reads of it in the last sentence."""
-    shop.gateway.instead = {"retrievalTrans": (301, "text/plain", "")}
-    shop.drop("orders-2026-11-20.csv", shop.order(1, state="paid", status="paid"))
-    assert shop.night("2026-11-20") is Verdict.INCOMPLETE
-    assert str(shop.told[-1].figures["missing"]).startswith(
-        "the gateway gave no usable answer for any order (the gateway answered HTTP 301)"
-    )
 
 
 PAYEE = {
@@ -412,15 +346,3 @@ def test_a_refused_end_is_over_when_two_people_saw_it_ended_elsewhere(shop: Shop
     with pytest.raises(UsageError, match="there is nothing to decide"):
         shop.ended_elsewhere(wanted, by=PEOPLE[0])
     assert shop.gateway.took("cancelsubscription") == []
-
-
-def test_a_review_in_doubt_is_not_said_to_be_asked_about(shop: Shop) -> None:
-    """No query shows a decision of a review: only the portal does, and two people record it."""
-    shop.gateway.instead = {"review": None}
-    line = shop.order(3, state="in_review", status="authorised", action="review", amount="10.00")
-    shop.drop("orders-2026-11-20.csv", line)
-    shop.night("2026-11-20")
-    with shop.opened("2026-11-20") as opened:
-        ((_, (doubt,)),) = people.status(opened)
-    assert shop.gateway.effects == [("review", "T3", "10.00")]
-    assert "No question to the gateway shows it: look it up in the portal" in doubt.next_step

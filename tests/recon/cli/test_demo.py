@@ -108,17 +108,6 @@ def test_preparing_again_changes_no_file_but_the_databases(tmp_path: Path) -> No
     }
 
 
-def test_a_person_may_edit_what_is_prepared(tmp_path: Path) -> None:
-    """Settings changed by hand and files added to the inbox survive the next run."""
-    prepare(tmp_path, "--orders", "40")
-    rules = tmp_path / "config/rules.toml"
-    rules.write_text(rules.read_text() + "\n[grace]\norder_to_gateway = '48h'\n")
-
-    prepare(tmp_path)
-
-    assert "48h" in rules.read_text()
-
-
 def test_fresh_takes_away_only_what_the_demo_made(tmp_path: Path) -> None:
     """Somebody's own files in the folder stay, everything of the demo goes."""
     prepare(tmp_path, "--orders", "40")

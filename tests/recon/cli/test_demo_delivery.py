@@ -10,7 +10,6 @@ import pytest
 
 from recon import cli
 from recon.cli.demo_work import (
-    LOOK_SECONDS,
     UNANSWERED_MAX,
     DemoFolder,
     deliver_due,
@@ -99,24 +98,3 @@ def test_a_sandbox_that_once_does_not_answer_ends_no_delivery(tmp_path: Path) ->
             deliver_until_stopped(demo, clock=system_clock, sleep=without_it, tell=spoken.append)
     unanswered = [sentence for sentence in spoken if "nothing was delivered" in sentence]
     assert len(unanswered) == UNANSWERED_MAX
-
-
-def test_a_sandbox_that_answers_again_is_delivered_for(tmp_path: Path) -> None:
-    """The files of the day that closed in between come with the next look that is answered."""
-    demo = prepared_demo(tmp_path / "d")
-    memory = recall(demo)
-    assert memory is not None
-    times = [datetime.fromisoformat(f"2026-11-2{day}T00:16:00+00:00") for day in (2, 2, 3)]
-    clock = iter([its_time(demo, at=at) for at in times])
-    spoken: list[str] = []
-    with ExitStack() as night, ExitStack() as morning:
-        night.enter_context(demo_gateway(demo, memory))
-        looks = iter((night.close, lambda: morning.enter_context(demo_gateway(demo, memory))))
-        with pytest.raises(StopIteration):
-            deliver_until_stopped(
-                demo, clock=lambda: next(clock), sleep=lambda _: next(looks)(), tell=spoken.append
-            )
-    first, unanswered, second = spoken
-    assert first == "Delivered: the files of 2026-11-21"
-    assert unanswered.endswith(f"nothing was delivered, the next look is in {LOOK_SECONDS} s")
-    assert second == "Delivered: the files of 2026-11-22"

@@ -29,15 +29,6 @@ with telling(["ingest", "query"], elapsed=lambda: now) as tell:
     tell("Asked for 4,000 orders.")
 print("Workbook: x")
 """
-ORDERS = (
-    "merchant_id,account_id,order_no,currency,amount,status,ordered_at\n"
-    "M1,1,A319,EUR,5451.18,paid,2026-10-01T12:00:00Z\n"
-)
-GATEWAY = (
-    "merchant_id,account_id,order_no,transaction_id,currency,amount,payment_status,"
-    "query_result,reference_no,transaction_date\n"
-    "M1,1,A319,TA319,EUR,5451.18,3000,1,,2026-10-01T12:00:00Z\n"
-)
 
 
 def at_a_terminal(command: list[str], *, term: str = "xterm", cwd: Path | None = None) -> str:
@@ -102,17 +93,3 @@ def test_a_terminal_that_draws_nothing_gets_plain_lines(term: str) -> None:
 
     assert "\x1b" not in shown
     assert "query: 2,000 of 4,000 orders asked" in shown
-
-
-def test_a_reconciliation_of_plain_files_draws_its_bar(tmp_path: Path) -> None:
-    """`recon reconcile`, as somebody starts it, shows parts and rows until the result is there."""
-    (tmp_path / "orders.csv").write_text(ORDERS)
-    (tmp_path / "gateway.csv").write_text(GATEWAY)
-    named = ["--orders", "orders.csv", "--gateway", "gateway.csv", "--as-of", "2026-11-20"]
-    words = ["reconcile", *named, "--out", "out"]
-    program = f"from recon.cli import main; raise SystemExit(main({words!r}))"
-    shown = at_a_terminal([sys.executable, "-c", program], cwd=tmp_path)
-
-    assert "reconcile (1/1)" in shown
-    assert re.search(r"[0-2] of 2 passes over the rows done|1 of 1 matches", shown)
-    assert "Result: out" in shown.rsplit("\x1b[2K", 1)[-1]

@@ -23,6 +23,7 @@ from recon.gateway_client import (
     without_reply,
 )
 from recon.gateway_client.batch_replies import _shows_same
+from recon.gateway_client.documents import REPLY_BYTES_MAX
 from tests.recon.gateway_client.fuzzed import VALUES
 from tests.recon.gateway_client.played import raw_of, success_of, under
 
@@ -291,6 +292,8 @@ CASES: dict[str, Case] = {
             *(b"", b"{", b"[]", b"null", b"<html>200</html>", b'{"a":1,"a":2}', b'{"a":NaN}'),
             *(b'{"a":-Infinity}', b'{"a":' + b"9" * 5000 + b"}"),
             b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+            *(b'{"x":{"a":1,"a":2}}', b'{"a":1e' + b"9" * 50 + b"}", b'{"a":1}{"b":2}'),
+            b'{"a":"' + b"x" * REPLY_BYTES_MAX + b'"}',
             *('{"a":"é"}'.encode("latin-1"), b"\xff\xfe{}"),
         )
     },

@@ -16,21 +16,17 @@ import recon.gateway_client.gateway
 import recon.gateway_client.interface
 from recon.gateway_client import (
     AsyncGateway,
-    CancelSubscriptionRow,
     CaptureRow,
     Connection,
     Gateway,
     GatewayInterface,
     InterfaceError,
-    InvalidBatchError,
-    QueryLimits,
     ReplyOutcome,
 )
 from recon.sandbox import SandboxOptions, serving
 from tests.recon.gateway_client.played import NOW
 from tests.recon.gateway_client.sample_payments import apm_payment, request_of
 from tests.recon.gateway_client.sample_payouts import payout_with
-from tests.recon.sandbox.conftest import Caller
 
 PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
 ROW = CaptureRow(transaction_id="T1", order_no="SO1", currency="EUR", amount=Decimal("10.00"))
@@ -110,56 +106,6 @@ def test_a_retry_after_holds_every_call_and_what_would_wait_too_long_is_not_sent
     assert "asked for no call for another 7200 s; nothing was sent" in batches[1].return_message
     assert payment.outcome is ReplyOutcome.NOT_SENT
     assert "asked for no call" in known.failed[0].reason
-
-
-def test_what_must_not_be_sent_is_an_error_and_not_sent() -> None:
-    asked: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
-        return captured(request)
-
-    with Gateway(place_of(answer)) as gateway:
-        with pytest.raises(InvalidBatchError, match="amount has 0 decimals"):
-            gateway.capture([CaptureRow(**{**_fields(ROW), "amount": Decimal(10)})])
-        with pytest.raises(InvalidBatchError, match="1 to 50"):
-            gateway.capture([])
-    assert asked == []
-
-
-def _fields(row: CaptureRow) -> dict[str, Any]:
-    names = ("transaction_id", "order_no", "currency", "amount")
-    return {name: getattr(row, name) for name in names}
-
-
-def test_a_real_gateway_is_reached_without_any_settings() -> None:
-    """Queries, captures, payments, payouts and subscriptions against the sandbox over real HTTP."""
-    with serving(SandboxOptions(orders=60)) as running:
-        caller = Caller(running.base_url)
-        with caller.http:
-            (payment, *_) = [row for row in caller.authorised() if row["currency"] == "EUR"]
-        limits = QueryLimits(calls_per_second=1_000)
-        place = place_of(captured, base_url=running.base_url, transport=None, limits=limits)
-        with Gateway(place) as gateway:
-            found = gateway.query(order_nos=[payment["order_no"], "nobodys"])
-            batch = gateway.capture(
-                [CaptureRow(**payment | {"amount": Decimal(payment["amount"])})]
-            )
-            started = gateway.pay(apm_payment())
-            paid = gateway.payout(payout_with())
-            ended = gateway.cancel_subscription(
-                CancelSubscriptionRow(recurring_id="R1", contract_name="Gold")
-            )
-            again = gateway.query(transaction_ids=[payment["transaction_id"]])
-
-    assert (len(found.found), found.not_found) == (1, ("nobodys",))
-    assert [row.outcome for row in batch.rows] == [ReplyOutcome.DONE]
-    assert started.outcome is ReplyOutcome.PENDING
-    assert [row.outcome for row in (*paid.rows, *ended.rows)] == [
-        ReplyOutcome.DONE,
-        ReplyOutcome.FAILED,
-    ]
-    assert again.found[0].payment_status == "3000"
 
 
 def test_the_bundled_interface_is_the_one_of_the_settings(tables: dict[str, Any]) -> None:
