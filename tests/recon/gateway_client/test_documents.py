@@ -50,11 +50,6 @@ def test_the_rows_of_a_list_field(
     assert rows_of({"list": value}, field="list") == (rows, malformed)
 
 
-def test_a_reply_with_the_expected_root_is_read() -> None:
-    reply = b"<respon><order_status>1</order_status></respon>"
-    assert xml_root(reply, root="respon").findtext("order_status") == "1"
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

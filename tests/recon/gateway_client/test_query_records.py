@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from recon.gateway_client import (
     FindingKind,
@@ -205,6 +206,16 @@ def test_facts_of_risk_are_typed_at_both_levels(context: ReplyContext) -> None:
         risk_score="71",
         risk_reasons=(RiskReason("ip", "high"),),
     )
+
+
+def test_a_key_that_a_reply_quotes_is_kept_nowhere(account: OurAccount) -> None:
+    """Whatever field it stands in; the row counts."""
+    ours = query_context(replace(account, sign_key=SecretStr("the-sign-key-77ab")))
+    (record,) = read(
+        ours, ROW | {"reference_no": "the-sign-key-77ab", "note": "the-sign-key-77ab"}
+    ).records
+
+    assert "the-sign-key-77ab" not in repr(record)
 
 
 SIGNATURE = "ab" * 32

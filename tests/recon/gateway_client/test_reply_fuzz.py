@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from recon.gateway_client import (
+    BatchReply,
     CancelSubscriptionRow,
     FindingKind,
     GatewayInterface,
@@ -102,6 +103,28 @@ def refute(answer: GroupAnswer[Any], *, body: bytes, listed: str) -> None:
             assert FindingKind.MALFORMED in {finding.kind for finding in answer.findings}
 
 
+def echoed_whole(prepared: PreparedRequest, reply: BatchReply, *, body: bytes) -> None:
+    """Whoever is done was echoed whole, with status 1, by every row that names it."""
+    done = [
+        row
+        for row, came_to in zip(prepared.rows, reply.rows, strict=True)
+        if came_to.outcome is ReplyOutcome.DONE
+    ]
+    listed = json.loads(body.decode("utf-8-sig"))["capture_orders"] if done else []
+    rows = [one for one in (listed if isinstance(listed, list) else [listed]) if one]
+    for row in done:
+        named = [
+            one
+            for one in rows
+            if isinstance(one, dict) and said(one, "transaction_id") == row.transaction_id
+        ]
+        assert named
+        for one in named:
+            assert (said(one, "capture_status"), said(one, "order_no")) == ("1", row.order_no)
+            assert said(one, "currency") == row.currency
+            assert Decimal(str(one["amount"])) == row.amount
+
+
 def said(row: dict[str, Any], name: str) -> str | None:
     """The text of a cell, None for what is no text."""
     value = row.get(name)
@@ -144,6 +167,8 @@ class Subjects:
             assert [row.position for row in reply.rows] == list(range(len(prepared.rows)))
             if b"{" not in raw.body:
                 assert {row.outcome for row in reply.rows} <= UNPROVEN
+            if prepared.operation == "capture" and policy != "off":
+                echoed_whole(prepared, reply, body=raw.body)
             return reply
 
         return read, replies(*good)

@@ -12,10 +12,9 @@ from recon.notifications.receiver import (
     MessageRefusal,
     VerifiedMessage,
     form_pairs,
-    kept_fields,
     read_message,
 )
-from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
+from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, REFUND, signed
 
 INTERFACE = GatewayInterface.of(
     **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
@@ -74,17 +73,6 @@ def test_a_message_about_nothing_is_malformed() -> None:
 
     assert isinstance(refused, MessageRefusal)
     assert refused.problem == "malformed"
-
-
-def test_nothing_personal_is_kept() -> None:
-    """Names outside the list, and a card number inside a listed field, are dropped."""
-    hidden = {"order_no": "4111111111111111"}
-
-    kept = kept_fields({**PAYMENT, **PERSONAL, **hidden})
-
-    assert set(kept) & set(PERSONAL) == set()
-    assert "4111111111111111" not in str(kept)
-    assert kept["result_code"] == "0000"
 
 
 @pytest.mark.parametrize(

@@ -86,21 +86,6 @@ def test_an_address_in_use_is_named() -> None:
         listening("127.0.0.1", port=taken.getsockname()[1])
 
 
-@pytest.mark.process
-def test_connections_that_say_nothing_keep_nobody_away(port: int) -> None:
-    """A hundred that are open and silent, or stop inside a line: others are heard, they end."""
-    with ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
-            for _ in range(100)
-        ]
-        for one in silent[50:]:
-            one.sendall(b"POST /notifications HTTP/1.1\r\nHost: x\r\nA: ")
-        assert ask(port, method="POST", path=ADDRESS, body=form(PAYMENT)) == (200, "success")
-        ends = [_end_of(one) for one in (silent[0], silent[99])]
-    assert ends == [b"", b""]
-
-
 def _end_of(one: socket.socket) -> bytes:
     """What the other side says last; nothing when it hung up."""
     try:

@@ -58,26 +58,3 @@ def test_what_the_sandbox_tells_becomes_evidence(port: int, store: Store) -> Non
     assert (kept["payment"]["order_no"], kept["payment"]["times"]) == ("n-1", 2)
     assert kept["refund result"]["transaction_id"] == paid["transaction_id"]
     assert rows(store, "notification_case") == []
-
-
-def test_a_forgery_is_refused_and_a_contradiction_kept_beside_the_true_one(
-    port: int, store: Store
-) -> None:
-    """A forged message is a case; of two signed ones neither keeps the other away."""
-    with sandbox_telling(port) as gateway:
-        gateway.faults(
-            {"kind": "notify_forged", "order_no": "n-1"},
-            {"kind": "notify_contradicting", "order_no": "n-2"},
-            {"kind": "notify_truncated", "order_no": "n-3"},
-        )
-        for order_no in ("n-1", "n-2", "n-3"):
-            gateway.authorise(order_no=order_no)
-        gateway.http.post("/_sandbox/clock", json={"seconds": 5})
-        said = {one["fault"]: one["attempts"] for one in told(gateway)}
-    assert said["notify_truncated"][-1]["outcome"] == "HTTP 200"
-    kept = rows(store, "notification")
-    assert sorted(row["order_no"] for row in kept) == ["n-1", "n-2", "n-2", "n-3"]
-    assert {row["amount"] for row in kept if row["order_no"] != "n-2"} == {1000}
-    assert len({row["amount"] for row in kept if row["order_no"] == "n-2"}) == 2
-    problems = sorted(row["problem"] for row in rows(store, "notification_case"))
-    assert problems[:2] == ["contradiction", "forged"]
