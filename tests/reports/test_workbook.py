@@ -4,7 +4,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.model.figures import NightFigures, matched_of
 from recon.model.words import Verdict
 from reports.sheets.control_totals import Ways
@@ -115,28 +113,6 @@ def test_long_numbers_stay_exact_text(content: bytes) -> None:
     assert LONG_ID in words_on(content, "Matched")
 
 
-@pytest.mark.parametrize(
-    ("currency", "number_format", "amount"),
-    [
-        ("EUR", "#,##0.00", 123_456_790),
-        ("JPY", "#,##0", 98_882_101),
-        ("KWD", "#,##0.000", 33_686_157),
-    ],
-)
-def test_amounts_have_the_decimals_of_their_currency(
-    content: bytes, currency: str, number_format: str, amount: int
-) -> None:
-    """Yen have none, euro two, dinar three; the number is exact."""
-    sheet = opened(content)["Matched"]
-    listed = [row for row in sheet.iter_rows() if str(row[14].value).startswith("m2")]
-    row = next(row for row in listed if row[5].value == currency)
-
-    places = len(number_format.partition(".")[2])
-    assert row[7].number_format.split(";")[0] == number_format
-    assert round(row[7].value * 10**places) == amount
-    assert Decimal(repr(row[7].value)) == Decimal(amount).scaleb(-places)
-
-
 def test_an_amount_beyond_fifteen_digits_is_text_and_exact(build: Build) -> None:
     """What a sheet would round is written as text, its totals too."""
     night = build()
@@ -227,34 +203,6 @@ def test_only_the_answers_can_be_written(content: bytes) -> None:
     }
 
 
-def test_what_is_not_answered_is_folded_away(content: bytes) -> None:
-    """Eleven columns in sight, filtered and frozen; the rest opens at the right."""
-    sheet = opened(content)["Breaks"]
-    hidden = {name for name, column in sheet.column_dimensions.items() if column.hidden}
-
-    assert sheet.auto_filter.ref == "A4:P14"
-    assert sheet.freeze_panes == "E5"
-    assert hidden
-    assert hidden <= {"L", "M", "N", "O", "P"}
-
-
-def test_the_largest_money_of_a_severity_stands_first(content: bytes) -> None:
-    """Whoever answers from the top answers what matters most."""
-    rows = list_on(content, "Breaks", "Key", "Owner")
-    graves = [row["What is wrong"] for row in rows if "high" in str(row) or "critical" in str(row)]
-
-    assert rows[0]["Money at risk"] == 50_000
-    assert graves[:2] == ["Refund in doubt (critical)", "Missing at gateway (high, 2 alike)"]
-    assert rows[2]["Ccy"] == "JPY"
-
-
-def test_rows_that_are_lists_have_no_merged_cells(content: bytes) -> None:
-    """Lists can be sorted, filtered and copied; only page one is laid out."""
-    workbook = opened(content)
-
-    assert [one.title for one in workbook.worksheets if one.merged_cells.ranges] == ["Summary"]
-
-
 def test_every_row_and_cell_stands_once(content: bytes) -> None:
     """A row that stands twice makes a spreadsheet program ask whether to repair the file."""
     with zipfile.ZipFile(io.BytesIO(content)) as package:
@@ -296,29 +244,6 @@ def test_an_empty_night_is_a_whole_workbook(build: Build) -> None:
     assert words[0].startswith("RECONCILED · ")
     assert "No open breaks." in words
     assert "No break is open, no instruction is in doubt, and none waits for a person." in words
-
-
-def test_breaks_add_up_by_what_they_are_about(build: Build) -> None:
-    """Each area of the table of codes has its line, and leads to its most urgent break."""
-    night = build()
-    codes = ["FEE_VARIANCE", "STALE_PENDING", "PAYOUT_RETURNED", "LEDGER_ONLY", "AMOUNT_OVER"]
-    first = night.breaks.to_dict("records")[0] | {"currency": "EUR", "severity": "LOW"}
-    first |= {"effect_orders": 100, "effect_ledger": 0, "exposure": 100}
-    rows = [{**first, "code": code, "break_id": f"x{code}"} for code in [*codes, "AMOUNT_OVER"]]
-    breaks = night.breaks.iloc[:0]
-    breaks = type(breaks)(rows, columns=list(BREAK_COLUMNS)).astype(breaks.dtypes.to_dict())
-    content = content_of(replace(night, breaks=breaks))
-    title = "Breaks by what they are about"
-    areas = {row[title]: row for row in list_on(content, "Summary", title)}
-
-    assert {name: (row["Breaks"], row["EUR"]) for name, row in areas.items() if row["EUR"]} == {
-        "Money still to move, or in doubt": (1, 1),
-        "Bank and pay-outs": (1, 1),
-        "Settlement, fees, reserve": (1, 1),
-        "Books wrong or incomplete": (1, 1),
-        "Orders and gateway differ": (2, 2),
-        "All breaks, money at risk": (6, 6),
-    }
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from recon.gateway_client import (
     LineItem,
     OurAccount,
     Payment,
-    PreparedPayment,
     prepare,
     prepare_methods,
     prepare_payment,
@@ -43,38 +42,6 @@ from tests.recon.gateway_client.sample_payments import (
 from tests.recon.gateway_client.sample_payouts import payout_with
 
 
-@pytest.fixture
-def prepared(account: OurAccount) -> PreparedPayment:
-    """A payment by card, ready to send."""
-    return prepare_payment(card_payment(), account=account, today=TODAY)
-
-
-def test_a_card_payment_goes_out_as_the_samples_do(prepared: PreparedPayment) -> None:
-    sent = json.loads(prepared.body)
-
-    assert (prepared.path, prepared.content_type) == (
-        "/v1/authorise",
-        "application/x-www-form-urlencoded",
-    )
-    assert (sent["amount"], sent["card"], sent["security_code"]) == ("42.50", CARD, "917")
-    assert sent["checkout_time"] == 1_763_676_000
-    assert sent["cart_items"][0]["basic_item_data"]["price"] == {
-        "amount_usd": 21.75,
-        "currency": "EUR",
-    }
-    assert sent["account_owner"][0]["past_orders_count"] == 3
-    assert sent["subscription"]["billing_cycle"] == 12
-    assert sent["additional_information"] == [{"mpi_info": {"eci": "05", "dsTransID": "d-1"}}]
-    assert sent["token_id"] == ""
-
-
-def test_a_card_payment_is_signed_over_its_twelve_fields(prepared: PreparedPayment) -> None:
-    plain = f"100042100042001SO-1EUR42.50AnaExample{CARD}202611917ana@example.testsandbox"
-
-    assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
-    assert json.loads(prepared.body)["encryption_data"] == prepared.signature
-
-
 def test_fields_that_differ_by_brand_have_the_profiles_names(
     tables: dict[str, Any], account: OurAccount
 ) -> None:
@@ -87,20 +54,6 @@ def test_fields_that_differ_by_brand_have_the_profiles_names(
     assert {"website", "antifraud_token_cookie"}.isdisjoint(sent)
 
 
-def test_the_hosted_page_is_asked_for_by_a_real_form(account: OurAccount) -> None:
-    prepared = prepare_payment(
-        hosted_payment(total_discount=[{"coupon_code_used": "X1"}]),
-        account=account,
-        today=TODAY,
-    )
-    sent = parse_qs(prepared.body.decode())
-
-    assert prepared.path == "/v1/checkout"
-    assert sent["return_url"] == ["https://shop.example.test/back"]
-    assert sent["total_discount"] == ['[{"coupon_code_used":"X1"}]']
-    assert "card" not in sent
-
-
 def test_a_hosted_page_without_a_way_back_is_signed_as_empty(account: OurAccount) -> None:
     """Table 2.1 has no return_url for it: it goes out only where it was given."""
     prepared = prepare_payment(hosted_payment(return_url=""), account=account, today=TODAY)
@@ -108,22 +61,6 @@ def test_a_hosted_page_without_a_way_back_is_signed_as_empty(account: OurAccount
     assert "return_url" not in parse_qs(prepared.body.decode(), keep_blank_values=True)
     plain = "100042100042001SO-1EUR42.50sandbox"
     assert prepared.signature == hashlib.sha256(plain.encode()).hexdigest()
-
-
-def test_an_unused_token_goes_out_empty(account: OurAccount) -> None:
-    """As the samples of card and hosted page have it; another method has no such field."""
-    how: dict[str, Any] = {"account": account, "today": TODAY}
-    card, used = (
-        json.loads(prepare_payment(one, **how).body)
-        for one in (card_payment(), card_payment(token_id="tok-1"))
-    )
-    hosted = parse_qs(
-        prepare_payment(hosted_payment(), **how).body.decode(), keep_blank_values=True
-    )
-
-    assert (card["token_id"], used["token_id"], hosted["token_id"]) == ("", "tok-1", [""])
-    assert "note" not in card
-    assert "token_id" not in json.loads(prepare_payment(apm_payment(), **how).body)
 
 
 def test_items_are_composed_from_rows() -> None:

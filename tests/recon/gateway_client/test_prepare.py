@@ -1,5 +1,3 @@
-import hashlib
-import json
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -13,7 +11,6 @@ from recon.gateway_client import (
     GatewayInterface,
     InvalidBatchError,
     OurAccount,
-    PreparedRequest,
     RefundRow,
     ReviewRow,
     prepare,
@@ -29,17 +26,6 @@ REFUND = RefundRow(
     refund_reason="late",
     refund_reference="ours-1",
 )
-
-
-def test_the_same_rows_give_the_same_bytes(account: OurAccount, captures: PreparedRequest) -> None:
-    again = prepare("capture", captures.rows, account=account)
-
-    assert again == captures
-    assert again.body_sha256 == hashlib.sha256(again.body).hexdigest()
-    assert again.body.startswith(
-        b'{"merchant_id":"100042","account_id":"100042001","capture_orders":'
-        b'[{"transaction_id":"T1","order_no":"SO1","currency":"EUR","amount":"10.00"},'
-    )
 
 
 @pytest.mark.parametrize(
@@ -122,21 +108,3 @@ def test_nothing_is_signed_without_ids_and_a_key(
             [CAPTURE],
             account=OurAccount(merchant, "1", SecretStr(key), interface),
         )
-
-
-def test_our_reference_is_sent_only_under_a_profile_that_sends_it(
-    tables: dict[str, Any], account: OurAccount
-) -> None:
-    """base: not in the document. extended: refund_reference."""
-    sent = {
-        profile: json.loads(
-            prepare(
-                "refund",
-                [REFUND],
-                account=replace(account, interface=GatewayInterface.of(**tables, profile=profile)),
-            ).body
-        )["refund_orders"][0].get("refund_reference")
-        for profile in ("base", "extended")
-    }
-
-    assert sent == {"base": None, "extended": "ours-1"}

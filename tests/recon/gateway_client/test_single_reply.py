@@ -233,28 +233,6 @@ def test_a_signed_refusal_before_processing_rejects_a_payout(
     assert read(payout, refusal, status=400).rows[0].outcome is ReplyOutcome.REJECTED
 
 
-@pytest.mark.parametrize(
-    ("profile", "content_type"),
-    [("base", "application/xml"), ("extended", "application/json")],
-)
-def test_a_subscription_is_cancelled_in_json_text_under_the_profiles_type(
-    tables: dict[str, Any], account: OurAccount, profile: str, content_type: str
-) -> None:
-    """base: as the document's samples; extended: as its newer pages."""
-    interface = GatewayInterface.of(**tables, profile=profile)
-    account = replace(account, interface=interface)
-    prepared = prepare("cancelsubscription", [SUBSCRIPTION], account=account)
-
-    assert prepared.content_type == content_type
-    assert list(json.loads(prepared.body).items()) == [
-        ("merchant_id", "100042"),
-        ("account_id", "100042001"),
-        ("recurring_id", "R1"),
-        ("contract_name", "Gold plan"),
-        ("encryption_data", prepared.signature),
-    ]
-
-
 def test_a_subscription_can_be_cancelled_in_real_xml(
     tables: dict[str, Any], account: OurAccount
 ) -> None:
@@ -307,20 +285,6 @@ def test_a_contract_name_that_breaks_lines_is_not_sent(account: OurAccount) -> N
         prepare("cancelsubscription", [row], account=account)
 
 
-def test_a_payout_goes_out_as_the_document_lists_it(payout: PreparedRequest) -> None:
-    """JSON text under a form's type; amounts as text, nested objects, empty fields left out."""
-    sent = json.loads(payout.body)
-    expected = json.loads(json.dumps(PAYOUT))
-    del expected["beneficiary_id"], expected["beneficiary"]["company_name"]
-
-    assert {name: sent[name] for name in expected} == expected
-    assert set(sent) - set(expected) == {"merchant_id", "account_id", "encryption_data"}
-    assert (payout.path, payout.content_type) == (
-        "/v1/payout",
-        "application/x-www-form-urlencoded",
-    )
-
-
 def test_the_request_id_is_the_callers_own() -> None:
     without = {name: value for name, value in PAYOUT.items() if name != "request_id"}
 
@@ -328,12 +292,6 @@ def test_the_request_id_is_the_callers_own() -> None:
         PayoutRow.model_validate(without)
     with pytest.raises(ValidationError, match="request_id"):
         payout_with(request_id="first")
-
-
-def test_the_same_payout_gives_the_same_bytes(payout: PreparedRequest, account: OurAccount) -> None:
-    again = prepare("payout", [payout_with()], account=account)
-
-    assert again == payout
 
 
 @pytest.mark.parametrize(

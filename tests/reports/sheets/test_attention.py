@@ -36,15 +36,6 @@ def test_more_than_eight_things_are_counted_and_linked(build: Build) -> None:
     assert "and 4 more: see Instructions and Breaks" in words
 
 
-def test_page_one_names_its_two_clocks(build: Build) -> None:
-    """What is since it was first seen and what is since it happened never share one word."""
-    words = words_on(content_of(build()), "Summary")
-
-    assert words.count("Known since") == 1
-    assert words.count("Age, days") == 2
-    assert {"Since", "Oldest break", "Age"} & set(words) == set()
-
-
 def test_what_says_the_same_is_said_once_with_its_money(build: Build) -> None:
     """A stopped night does not repeat its reason per order: how many, and how much per currency."""
     night = build()
@@ -110,17 +101,6 @@ def test_what_lapses_keeps_a_line_of_its_own(build: Build) -> None:
     words = words_on(content_of(replace(night, attention=(lapses, other))), "Summary")
 
     assert words.count("refund in doubt") == 2
-
-
-def test_open_breaks_stand_on_page_one_with_their_money_at_risk(content: bytes) -> None:
-    """Doubt first, then the breaks as a whole: how many, how much per currency, since when."""
-    rows = values_of(content, "Summary")
-    what = [row[0] for row in rows]
-    line = next(row for row in rows if row[0] == "10 open breaks, 2 high, 0 of 10 answered")
-
-    assert what.index("refund in doubt") < what.index("10 open breaks, 2 high, 0 of 10 answered")
-    assert line[3] == "50,129.45 EUR · 94,771 JPY · 1.236 KWD · 42.00 USD"
-    assert line[7] == "20 Nov 2026"
 
 
 def test_page_one_says_who_looks_after_a_break_and_until_when(build: Build) -> None:
