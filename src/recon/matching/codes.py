@@ -10,7 +10,15 @@ from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from recon.model.errors import Defect
 from recon.model.words import BreakCode, Flag, Severity
@@ -127,6 +135,20 @@ class Template(BaseModel):
     """See `condition_of`; "": it holds for all that is left."""
 
 
+def _ends_without_condition(say: tuple[Template, ...]) -> tuple[Template, ...]:
+    if say and [bool(sentence.when) for sentence in say] != [True] * (len(say) - 1) + [False]:
+        msg = "the last sentence, and no other, holds without a condition"
+        raise ValueError(msg)
+    return say
+
+
+Says = Annotated[
+    tuple[Template, ...],
+    BeforeValidator(lambda say: tuple(say) if isinstance(say, list) else say),
+    AfterValidator(_ends_without_condition),
+]
+
+
 class When(BaseModel):
     """One way to have a code or a flag; the head of codes.toml tells what each field means."""
 
@@ -171,22 +193,9 @@ class Code(BaseModel):
     other_amount: bool = False
     when: list[When] = []
     journal: Literal["", "books", "undecided"] = ""
-    say: tuple[Template, ...] = ()
-    say_of_cash: tuple[Template, ...] = ()
-    say_of_bank: tuple[Template, ...] = ()
-
-    @field_validator("say", "say_of_cash", "say_of_bank", mode="before")
-    @classmethod
-    def _of_list(cls, say: Any) -> Any:
-        return tuple(say) if isinstance(say, list) else say
-
-    @field_validator("say", "say_of_cash", "say_of_bank")
-    @classmethod
-    def _ends_without_condition(cls, say: tuple[Template, ...]) -> tuple[Template, ...]:
-        if say and [bool(sentence.when) for sentence in say] != [True] * (len(say) - 1) + [False]:
-            msg = "the last sentence, and no other, holds without a condition"
-            raise ValueError(msg)
-        return say
+    say: Says = ()
+    say_of_cash: Says = ()
+    say_of_bank: Says = ()
 
     @property
     def lowest(self) -> Severity:
@@ -225,6 +234,10 @@ class CodeTable:
     """State of the order -> a word for each column of states of the gateway."""
     flags: Mapping[Flag, FlagOfSets]
     matched: tuple[Agreement, ...]
+    words: Mapping[str, Says]
+    """Parts of sentences: the first that holds is said."""
+    listed: Mapping[str, Says]
+    """The same: each that holds is said, the last one where none does."""
 
 
 def table_of(text: str, *, source: str) -> CodeTable:
@@ -245,7 +258,11 @@ def table_of(text: str, *, source: str) -> CodeTable:
     flags = _named(tables.get("flag", []), kinds=Flag, model=FlagOfSets, source=source)
     matched = tuple(Agreement.model_validate(row) for row in tables.get("matched", []))
     cells = {state: words.split() for state, words in tables.get("states", {}).items()}
-    return CodeTable(codes, tables.get("facts", {}), cells, flags, matched)
+    words, listed = (_SHARED.validate_python(tables.get(n, {})) for n in ("words", "listed"))
+    return CodeTable(codes, tables.get("facts", {}), cells, flags, matched, words, listed)
+
+
+_SHARED = TypeAdapter(dict[str, Says])
 
 
 def _named(

@@ -1,41 +1,373 @@
 """Why a break is open, as one sentence that finance can read.
 
-codes.toml has one sentence for each way in which a set comes to a code; the first whose condition
-holds is told. Every number in it is one of the set's own rows, or the sum of such, of the side that
-the sentence names.
+codes.toml has one sentence for each way in which a set comes to a code, and the words that several
+of them share; the first whose condition holds is told. Every number in it is one of the set's own
+rows, or the sum of such, of the side that the sentence names.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from string import Formatter
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import pandas as pd
 
-from recon.matching.causes.reason_rows import (
-    FACTS,
-    NETS,
-    NOTHING,
-    Facts,
-    GatewayPayment,
-    Rival,
-    SideRow,
-    facts_of,
-    money,
-    rows_of_sets,
-)
-from recon.matching.codes import CODES, Condition, Template, condition_of
+from recon.matching.codes import CODES, TABLE, Condition, Template, condition_of
+from recon.matching.frames.arrays import Arrays, among, texts
+from recon.matching.frames.grouping import Ints, Rows, amounts_of, total
 from recon.matching.frames.sources import Sources
 from recon.matching.judging.outcomes import Outcomes
 from recon.matching.sets.joined_sets import Joined
+from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.instruction_side import STANDINGS
+from recon.matching.sides.orders_side import ORDER_STATES
 from recon.model.errors import Defect
+from recon.model.money import Money
 from recon.model.words import BreakCode, InstructionState
 
 SHOWN_MAX = 4
 """So many records are named one by one; how many more there are is counted."""
-MONEY = frozenset({"paid", "partially refunded", "refunded"})
+NOTHING = "nothing"
+Facts = SimpleNamespace
+"""One break: FACTS and NETS in minor units of its currency, and `rows`, where a code asks."""
+Clause = Callable[[Any], str]
+"""Facts -> words."""
 
-Clause = Callable[[Facts], str]
+
+class SideRow(NamedTuple):
+    """One row of a side: what it says and over how much."""
+
+    words: str
+    """A status, a type, a standing: what the side calls it by."""
+    currency: str
+    amount: int
+
+
+class GatewayPayment(NamedTuple):
+    """One payment of the gateway."""
+
+    transaction_id: str
+    state: str
+    code: str
+    """The gateway's own code."""
+    currency: str
+    amount: int
+    """What it is over: captured, else authorised."""
+    captured: int
+    refunded: int
+    authorised: int
+    over_authorised: bool
+
+
+class Move(NamedTuple):
+    """One instruction of ours."""
+
+    kind: str
+    state: str
+    currency: str
+    amount: int
+
+
+class Rival(NamedTuple):
+    """Another record that fits as well."""
+
+    account_id: str
+    name: str
+
+
+class SetRows(NamedTuple):
+    """The rows of one set; sorted, so that the order of the input's rows changes no sentence."""
+
+    orders: Sequence[SideRow] = ()
+    payments: Sequence[GatewayPayment] = ()
+    entries: Sequence[SideRow] = ()
+    """Ledger entries by their type; amounts less what reverses them."""
+    moves: Sequence[Move] = ()
+    payouts: Sequence[SideRow] = ()
+    other: Rival | None = None
+    """The account that has the other side, and the set there."""
+    sides: Sequence[str] = ()
+    other_sides: Sequence[str] = ()
+    rivals: Sequence[Rival] = ()
+    rivals_by: str = ""
+    """What the rivals share: `transaction` or `reference`, and its id."""
+
+
+NO_ROWS = SetRows()
+
+
+def rows_of_sets(
+    codes: Iterable[BreakCode], *, numbers: Rows, joined: Joined, sources: Sources, host: Rows
+) -> Mapping[int, SetRows]:
+    """The rows of the sets whose primary code names some.
+
+    Args:
+        codes: the primary code of each break; rows of several currencies are always named.
+        numbers: its set.
+        joined: the sets.
+        sources: what they were made of.
+        host: for each set the one whose break explains it, else negative.
+    """
+    several = joined.sets["currencies"][numbers] > 1
+    pairs = zip(codes, numbers.tolist(), several.tolist(), strict=True)
+    named = {int(n): code for code, n, mixed in pairs if mixed or CODES[code].names_rows}
+    if not named:
+        return {}
+    orders, gateway, entries, payouts = (
+        items.take(np.isin(items["set"], [*named]))
+        for items in (
+            *(joined.orders.items, joined.gateway.items),
+            *(joined.ledger.items, joined.payouts),
+        )
+    )
+    orders = orders.assign(word=np.array(ORDER_STATES, dtype=object)[orders["state"]])
+    of_side = ("set", "currency", "amount")
+    sides: Mapping[str, dict[int, list[Any]]] = {
+        "orders": _grouped(orders.rows("word", *of_side), into=SideRow),
+        "payments": _grouped(_payments(gateway, sources=sources), into=GatewayPayment),
+        "entries": _grouped(_entries(entries), into=SideRow),
+        "payouts": _grouped(payouts.rows("standing", *of_side), into=SideRow),
+        "moves": _grouped(_moves(joined, sources=sources, wanted=[*named]), into=Move),
+    }
+    moved = _moved(joined.sets, host=host, wanted={*named})
+    ambiguous = {number for number, code in named.items() if code is BreakCode.AMBIGUOUS_MATCH}
+    rivals: dict[int, dict[str, Any]] = {
+        number: {"rivals": sorted(_rival(joined.sets, other) for other in others), "rivals_by": by}
+        for number, others, by in _fitting(joined, sources=sources, wanted=ambiguous)
+    }
+    cells: dict[int, dict[str, Any]] = {
+        number: {name: rows.get(number, ()) for name, rows in sides.items()}
+        | moved.get(number, {})
+        | rivals.get(number, {})
+        for number in named
+    }
+    return {number: SetRows(**own) for number, own in cells.items()}
+
+
+def _grouped(rows: Iterable[tuple[Any, ...]], *, into: Any) -> dict[int, list[Any]]:
+    """By set, which stands second in each row."""
+    grouped: dict[int, list[Any]] = {}
+    for first, number, *others in rows:
+        grouped.setdefault(int(number), []).append(into(first, *others))
+    return {number: sorted(own) for number, own in grouped.items()}
+
+
+def _payments(items: Arrays, *, sources: Sources) -> Iterator[tuple[Any, ...]]:
+    captured, known = items["captured"], items["authorised_known"]
+    held = np.where(known, items["authorised"], items["amount"])
+    rows = items.assign(
+        word=np.array(GATEWAY_STATES, dtype=object)[items["state"]],
+        code=texts(sources.gateway["payment_status"])[items["row"]],
+        over=np.where(captured > 0, captured, held),
+        beyond=known & items["captured_known"] & (captured > items["authorised"]) & (captured > 0),
+    )
+    sums = ("captured", "refunded", "authorised", "beyond")
+    return rows.rows("transaction_id", "set", "word", "code", "currency", "over", *sums)
+
+
+def _entries(items: Arrays) -> Iterator[tuple[Any, ...]]:
+    frame = pd.DataFrame({n: items[n] for n in ("kind", "set", "currency", "forward")})
+    sums = frame.groupby(["kind", "set", "currency"], as_index=False).sum()
+    return zip(*(sums[name].tolist() for name in sums.columns), strict=True)
+
+
+def _moves(joined: Joined, *, sources: Sources, wanted: list[int]) -> Iterator[tuple[Any, ...]]:
+    if sources.instructions is None:
+        return iter(())
+    number = joined.keys.of["instructions"]
+    mine = np.isin(number, wanted)
+    kind, *cells = (sources.instructions[name][mine].tolist() for name in Move._fields)
+    return zip(kind, number[mine].tolist(), *cells, strict=True)
+
+
+def _moved(sets: Arrays, *, host: Rows, wanted: set[int]) -> dict[int, dict[str, Any]]:
+    """For a break that stands for two accounts, which of them has which side."""
+    pairs = ((int(host[guest]), guest) for guest in np.flatnonzero(host >= 0).tolist())
+    return {
+        number: {
+            "other": _rival(sets, guest),
+            "sides": _sides_of(sets, number),
+            "other_sides": _sides_of(sets, guest),
+        }
+        for number, guest in pairs
+        if number in wanted
+    }
+
+
+def _sides_of(sets: Arrays, number: int, /) -> list[str]:
+    state = GATEWAY_STATES[sets["gateway_state"][number]]
+    present = {
+        "order": sets["order_state"][number] != 0,
+        "payment": state not in {"none", "unverified"},
+        "booking": sets["ledger_capture"][number] != 0,
+    }
+    return [side for side, here in present.items() if here]
+
+
+def _rival(sets: Arrays, number: int, /) -> Rival:
+    return Rival(sets["account_id"][number], sets["key"][number])
+
+
+def _fitting(
+    joined: Joined, *, sources: Sources, wanted: set[int]
+) -> Iterator[tuple[int, set[int], str]]:
+    """The other sets that a set fits, and the id that they share, "" for their order number."""
+    sets = joined.sets
+    away = {number for number in wanted if sets["account_ambiguous"][number]}
+    by_order = np.flatnonzero(among(sets["order_no"], {sets["order_no"][row] for row in away}))
+    alike: dict[tuple[str, str], set[int]] = {}
+    cells = sets.take(by_order).rows("merchant_id", "order_no")
+    for number, order in zip(by_order.tolist(), cells, strict=True):
+        alike.setdefault(order, set()).add(number)
+    for number in sorted(away):
+        order = sets["merchant_id"][number], sets["order_no"][number]
+        yield number, alike[order] - {number}, ""
+    holders: dict[tuple[str, ...], set[int]] = {}
+    names: dict[int, list[tuple[str, ...]]] = {}
+    for number, *key in _ids_of_sets(joined, sources=sources, wanted=wanted - away):
+        holders.setdefault((*key,), set()).add(number)
+        names.setdefault(number, []).append((*key,))
+    for number in sorted(wanted - away):
+        for name in sorted(names.get(number, []), reverse=True):
+            if others := holders[name] - {number}:
+                yield number, others, " ".join(name[-2:])
+                break
+
+
+def _ids_of_sets(
+    joined: Joined, *, sources: Sources, wanted: set[int]
+) -> Iterator[tuple[int, str, str, str, str]]:
+    """Set, merchant, account, `transaction` or `reference` and id of the rows that name one."""
+    for name, words in _NAMED_IDS.items():
+        frame: pd.DataFrame | None = getattr(sources, name)
+        if frame is None or not wanted:
+            continue
+        number = joined.keys.of[name]
+        for word in words:
+            ids = frame[_ID_COLUMNS[word]]
+            asked = ids[np.isin(number, [*wanted])]
+            mine = (number >= 0) & ids.ne("").to_numpy() & ids.isin(asked).to_numpy()
+            cells = (frame.loc[mine, each].tolist() for each in ("merchant_id", "account_id"))
+            for own, merchant, account, text in zip(
+                number[mine].tolist(), *cells, ids[mine].tolist(), strict=True
+            ):
+                yield own, merchant, account, word, text
+
+
+_ID_COLUMNS = {"transaction": "transaction_id", "reference": "reference_no"}
+_NAMED_IDS: Mapping[str, tuple[str, ...]] = {
+    "orders": ("transaction",),
+    "gateway": ("transaction", "reference"),
+    "ledger": ("transaction", "reference"),
+    "instructions": ("transaction",),
+}
+
+NETS = ("gateway_amount", "order_amount", "ledger_amount")
+"""Nets of the sides, None where one is absent."""
+_OF_BREAKS = ("currency", "account_id", "state_orders", "state_gateway")
+_SUMS = (
+    *("currencies", "order_captured", "order_refunded", "gateway_captured", "gateway_refunded"),
+    *("payments_with_money", "uncaptured", "ledger_capture", "ledger_refund", "ledger_chargeback"),
+    *("ledger_adjustment", "ledger_write_off", "refund_failed_later_sum"),
+    *("capture_confirmed", "capture_rejected", "capture_doubtful", "capture_waiting"),
+    *("refund_confirmed", "refund_rejected", "refund_doubtful", "refund_waiting"),
+    *("settled_captured", "settled_refunded", "settled_charged", "settled_gross"),
+    *("fee_gap", "exchange_gap"),
+)
+_MARKS = (
+    *("refund_hidden", "refund_unknown", "refund_excess", "over_authorised"),
+    *("booked_twice_capture", "booked_twice_refund", "booked_twice_chargeback"),
+    *("capture_doubtful_any", "capture_waiting_any", "refund_doubtful_any", "refund_waiting_any"),
+    *("cancel_rejected_any", "cancel_doubtful_any", "cancel_waiting_any"),
+    *("review_doubtful_any", "review_rejected_any", "cancel_subscription_doubtful_any"),
+)
+FACTS: Mapping[str, type] = {
+    **dict.fromkeys((*_OF_BREAKS, "settled_currency", "paid_under", "rivals_by"), str),
+    **dict.fromkeys((*_MARKS, "covered", "told_twice", "has_payments"), bool),
+    **dict.fromkeys(_SUMS, int),
+    **dict.fromkeys(("gateway_net", "order_net", "ordered", "stated"), int),
+    **dict.fromkeys(("gateway_taken", "refund_both", "settled_rest"), int),
+}
+"""What a condition may name, and of which type it is (see `facts_of`)."""
+
+
+def money(amount: int | None, *, currency: str) -> str:
+    """An amount as people read it; `nothing` for none and for one without a currency."""
+    if amount is None or not currency:
+        return NOTHING
+    return str(Money.of_minor_units(amount, currency=currency))
+
+
+def facts_of(
+    frame: pd.DataFrame, *, joined: Joined, rows: Mapping[int, SetRows]
+) -> Iterator[Facts]:
+    """The facts of every break, in the order of `frame` (columns set and those of breaks)."""
+    sets, numbers = joined.sets.take(frame["set"].to_numpy()), frame["set"].tolist()
+    own = [rows.get(number, NO_ROWS) for number in numbers]
+    ids = [[payment.transaction_id for payment in each.payments] for each in own]
+    of_sets = {name: sets[name] for name in (*_SUMS, *_MARKS, "settled_currency")}
+    back = sets["settled_refunded"] + sets["settled_charged"]
+    computed = {
+        "ordered": sets["order_amount"],
+        "stated": _stated(joined)[frame["set"].to_numpy()],
+        "gateway_net": amounts_of(frame["gateway_amount"]),
+        "order_net": amounts_of(frame["order_amount"]),
+        # What was captured, as far as it is known: the whole, or our part of it.
+        "gateway_taken": sets["gateway_captured"] - sets["uncaptured"],
+        "refund_both": sets["refund_confirmed"] + sets["refund_doubtful"],
+        "settled_rest": sets["settled_gross"] - sets["settled_captured"] + back,
+    }
+    columns = {
+        **{name: frame[name].tolist() for name in _OF_BREAKS},
+        **{name: [None if n is pd.NA else n for n in frame[name].tolist()] for name in NETS},
+        **{name: column.tolist() for name, column in {**of_sets, **computed}.items()},
+        "covered": [joined.covered] * len(frame),
+        "paid_under": _paid_under(joined, numbers=numbers),
+        "rows": own,
+        "rivals_by": [each.rivals_by for each in own],
+        "told_twice": [len({*each}) < len(each) for each in ids],
+        "has_payments": [bool(each) for each in ids],
+    }
+    for values in zip(*columns.values(), strict=True):
+        yield Facts(**dict(zip(columns, values, strict=True)))
+
+
+def _paid_under(joined: Joined, *, numbers: list[int]) -> list[str]:
+    """The order under which the gateway has the payment that the rows of each set name."""
+    sets = joined.sets
+    unpaid = {number for number in numbers if sets["gateway_state"][number] == NUMBER["none"]}
+    if not unpaid:
+        return [""] * len(numbers)
+    named: dict[tuple[int, str], set[int]] = {}
+    for side in (joined.orders.items, joined.ledger.items):
+        rows = side.take(np.isin(side["set"], [*unpaid]) & (side["transaction_id"] != ""))
+        for number, payment in rows.rows("set", "transaction_id"):
+            named.setdefault((int(sets["account"][number]), payment), set()).add(int(number))
+    paid = joined.gateway.items
+    paid = paid.take(among(paid["transaction_id"], {payment for _, payment in named}))
+    orders: dict[int, set[str]] = {}
+    for holder, payment in paid.rows("set", "transaction_id"):
+        for number in named.get((int(sets["account"][holder]), payment), ()):
+            orders.setdefault(number, set()).add(sets["key"][holder])
+    return [min(orders.get(number, {""})) for number in numbers]
+
+
+def _stated(joined: Joined) -> Ints:
+    """What the payments of the state that speaks for each set are over (grain: set).
+
+    A cancelled attempt beside the authorisation that stands is no part of it.
+    """
+    items, sets = joined.gateway.items, joined.sets
+    number = items["set"]
+    speaks = items["state"] == sets["gateway_state"][number]
+    speaks &= items["currency"] == sets["currency"][number]
+    authorised = np.where(items["authorised_known"], items["authorised"], items["amount"])
+    amount = np.where(np.isin(items["state"], _TAKEN), items["captured"], authorised)
+    return total(np.where(speaks, amount, 0), groups=number, size=joined.keys.size)
+
+
+_TAKEN = [NUMBER[word] for word in ("paid", "partially_refunded", "refunded", "chargeback")]
 
 
 def words_of(state: str) -> str:
@@ -50,84 +382,24 @@ def listed(items: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
 
 
-def order_says(facts: Facts) -> str:
-    """The order's state with its amount."""
-    state = words_of(facts.state_orders)
-    if state == "none":
-        return "no order is there"
-    captured = facts.money(facts.order_captured)
-    if state in {"partially refunded", "refunded"}:
-        return f"the order is {state} with {facts.money(facts.order_refunded)} of {captured}"
-    if state == "paid":
-        return f"the order is paid with {captured}"
-    return f"the order is {state} with {facts.money(facts.ordered)} ordered"
+def _sums(rows: Iterable[Any], *, of: str = "amount") -> str:
+    """What rows come to, by currency."""
+    sums: dict[str, int] = {}
+    for row in rows:
+        sums[row.currency] = sums.get(row.currency, 0) + getattr(row, of)
+    return listed([money(amount, currency=currency) for currency, amount in sorted(sums.items())])
 
 
-def gateway_says(facts: Facts) -> str:
-    """The gateway's state with its amounts."""
-    if facts.currencies > 1 and facts.rows.payments:
-        return f"the gateway says {_each_payment(facts)}"
-    state, captured = words_of(facts.state_gateway), facts.money(facts.gateway_captured)
-    together = " in several payments" if facts.payments_with_money > 1 else ""
-    if state == "none":
-        elsewhere = f"has the payment under order {facts.paid_under}"
-        return f"the gateway {elsewhere if facts.paid_under else 'does not know the payment'}"
-    if state == "chargeback":
-        also = " and others" if facts.payments_with_money else ""
-        return f"the gateway reports a chargeback of the payment{also} of {captured}"
-    if state not in MONEY:
-        return f"the gateway says {state} with {facts.money(facts.stated)}"
-    sentence = f"the gateway says {state} with {captured} captured{together}"
-    if facts.uncaptured:
-        sentence = f"the gateway says {state} with {captured} authorised"
-    if state == "paid" and not facts.gateway_refunded:
-        return sentence
-    return f"{sentence} and {_given_back(facts)} refunded"
+def _said(row: Any, *, of: str = "amount") -> str:
+    return money(getattr(row, of), currency=row.currency)
 
 
 def _each_payment(facts: Facts) -> str:
-    sentences = [
-        f"{words_of(payment.state)} with {money(payment.amount, currency=payment.currency)}"
-        for payment in facts.rows.payments
-    ]
-    return listed(sentences)
+    return _states_of(facts.rows.payments)
 
 
-def refund_seen(facts: Facts) -> str:
-    """What the gateway shows of refunds."""
-    if words_of(facts.state_gateway) not in MONEY:
-        return gateway_says(facts)
-    if facts.refund_hidden and _given_back(facts) == NOTHING:
-        return "the gateway's answers cannot show a refund"
-    return f"the gateway shows {_given_back(facts)} refunded"
-
-
-def _taken(facts: Facts) -> str:
-    """What was captured, as far as it is known: the whole, or our part of it."""
-    return facts.money(facts.gateway_captured - facts.uncaptured)
-
-
-def _given_back(facts: Facts) -> str:
-    if facts.refund_unknown:
-        return "an untold amount"
-    return facts.money(facts.gateway_refunded) if facts.gateway_refunded else NOTHING
-
-
-def ledger_has(facts: Facts) -> str:
-    """What is booked, by kind."""
-    kinds = {
-        "captures": facts.ledger_capture,
-        "refunds": facts.ledger_refund,
-        "chargebacks": facts.ledger_chargeback,
-        "adjustments": facts.ledger_adjustment,
-        "write-offs": facts.ledger_write_off,
-    }
-    parts = [f"{kind} of {facts.money(amount)}" for kind, amount in kinds.items() if amount]
-    if not facts.covered:
-        return "no ledger was given"
-    if facts.currencies > 1:
-        return f"the ledger has {_each_kind(facts) or NOTHING}"
-    return f"the ledger has {listed(parts) or NOTHING}"
+def _states_of(payments: Iterable[GatewayPayment]) -> str:
+    return listed([f"{words_of(each.state)} with {_said(each)}" for each in payments])
 
 
 def _each_kind(facts: Facts) -> str:
@@ -152,42 +424,31 @@ def _sides(sides: Iterable[str]) -> str:
 
 
 def _order_rows(facts: Facts) -> str:
-    rows = facts.rows.orders
-    return listed([f"{words_of(row.words)} with {_said(row)}" for row in rows])
+    return listed([f"{words_of(row.words)} with {_said(row)}" for row in facts.rows.orders])
 
 
-def _said(spoken: SideRow) -> str:
-    return money(spoken.amount, currency=spoken.currency)
+def _net_of(payment: GatewayPayment) -> SideRow:
+    net = payment.captured - payment.refunded
+    return SideRow("", payment.currency, net)
 
 
-def _payments(facts: Facts) -> str:
-    live = [payment for payment in facts.rows.payments if payment.captured]
-    return listed([f"{payment.transaction_id or 'one'} {_net(payment)}" for payment in live])
+def _each_net(facts: Facts) -> str:
+    """What is left of each payment that took money."""
+    nets = []
+    for each in (payment for payment in facts.rows.payments if payment.captured):
+        after = f" after {_said(each, of='refunded')} refunded" if each.refunded else ""
+        nets.append(f"{each.transaction_id or 'one'} {_said(_net_of(each))}{after}")
+    return listed(nets)
 
 
 def _held(facts: Facts) -> str:
     """What is left of all payments, by currency."""
-    return _sums(
-        SideRow("", payment.currency, payment.captured - payment.refunded)
-        for payment in facts.rows.payments
-        if payment.state != "chargeback"
-    )
-
-
-def _net(paid: GatewayPayment) -> str:
-    net = money(paid.captured - paid.refunded, currency=paid.currency)
-    back = money(paid.refunded, currency=paid.currency)
-    return f"{net} after {back} refunded" if paid.refunded else net
+    return _sums(_net_of(each) for each in facts.rows.payments if each.state != "chargeback")
 
 
 def _answers(facts: Facts) -> str:
-    rows = [
-        payment for payment in facts.rows.payments if payment.transaction_id == _twice_told(facts)
-    ]
-    sentences = [
-        f"{words_of(row.state)} with {money(row.amount, currency=row.currency)}" for row in rows
-    ]
-    return listed(sentences)
+    twice = _twice_told(facts)
+    return _states_of(each for each in facts.rows.payments if each.transaction_id == twice)
 
 
 def _twice_told(facts: Facts) -> str:
@@ -198,29 +459,23 @@ def _twice_told(facts: Facts) -> str:
 def _by_currency(facts: Facts) -> str:
     """What each side is over, in its own currencies."""
     rows = facts.rows
-    sides = {
-        "the order": [*rows.orders],
-        "a payout": [*rows.payouts],
+    clauses = {
+        "the order": _sums(rows.orders),
+        "a payout": _sums(rows.payouts),
+        "the gateway": _each_payment(facts),
+        "the ledger": _each_kind(facts),
+        "our instructions": _sums(
+            move
+            for move in rows.moves
+            if move.kind in {"capture", "refund"}
+            and move.state in _MOVED
+            and move.currency != facts.currency
+        ),
     }
-    clauses = {side: _sums(amounts) for side, amounts in sides.items()}
-    clauses |= {"the gateway": _each_payment(facts), "the ledger": _each_kind(facts)}
-    clauses["our instructions"] = _sums(
-        SideRow("", move.currency, move.amount)
-        for move in rows.moves
-        if move.kind in _MOVED_BY and move.state in _MOVED and move.currency != facts.currency
-    )
     return listed([f"{side} {words}" for side, words in clauses.items() if words])
 
 
-_MOVED_BY = frozenset({"capture", "refund"})
 _MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
-
-
-def _sums(amounts: Iterable[SideRow]) -> str:
-    sums: dict[str, int] = {}
-    for part in amounts:
-        sums[part.currency] = sums.get(part.currency, 0) + part.amount
-    return listed([money(amount, currency=currency) for currency, amount in sorted(sums.items())])
 
 
 def _codes(facts: Facts) -> str:
@@ -229,65 +484,31 @@ def _codes(facts: Facts) -> str:
 
 
 def _unmapped_money(facts: Facts) -> str:
-    rows = [payment for payment in facts.rows.payments if payment.state == "unmapped"]
-    return _sums(SideRow("", row.currency, row.amount) for row in rows) or NOTHING
+    return _sums(each for each in facts.rows.payments if each.state == "unmapped") or NOTHING
 
 
-def _excess(facts: Facts) -> GatewayPayment | None:
-    excessive = (payment for payment in facts.rows.payments if payment.refunded > payment.captured)
-    return next(excessive, None)
+def _beyond(more: str, less: str, *, otherwise: str) -> Clause:
+    """The payment of which more was refunded than captured, or captured than authorised."""
 
+    def clause(facts: Facts) -> str:
+        for each in facts.rows.payments:
+            if each.over_authorised if more == "captured" else each.refunded > each.captured:
+                amounts = f"{_said(each, of=more)} {more} of {_said(each, of=less)} {less}"
+                return f"payment {each.transaction_id} has {amounts}"
+        return otherwise
 
-def _excess_payment(facts: Facts) -> str:
-    payment = _excess(facts)
-    if payment is None:
-        return "a payment is refunded beyond what it captured"
-    back, taken = (
-        money(amount, currency=payment.currency) for amount in (payment.refunded, payment.captured)
-    )
-    return f"payment {payment.transaction_id} has {back} refunded of {taken} captured"
-
-
-def _over_authorised(facts: Facts) -> str:
-    payment = next((payment for payment in facts.rows.payments if payment.over_authorised), None)
-    if payment is None:
-        return "a payment is captured beyond its authorisation"
-    taken, held = (
-        money(amount, currency=payment.currency)
-        for amount in (payment.captured, payment.authorised)
-    )
-    return f"payment {payment.transaction_id} has {taken} captured of {held} authorised"
-
-
-def _evidence_of_refund(facts: Facts) -> str:
-    amounts = {
-        "the gateway shows {} refunded": facts.gateway_refunded,
-        "our refund of {} was confirmed": facts.refund_confirmed,
-        "the order says {} refunded": facts.order_refunded,
-        "the ledger has refunds of {}": facts.ledger_refund,
-    }
-    return listed(
-        [words.format(facts.money(amount)) for words, amount in amounts.items() if amount]
-    )
-
-
-def _booked_more_than_once(facts: Facts) -> str:
-    kinds = {
-        "capture": facts.booked_twice_capture,
-        "refund": facts.booked_twice_refund,
-        "chargeback": facts.booked_twice_chargeback,
-    }
-    return listed([kind for kind, twice in kinds.items() if twice]) or "movement"
+    return clause
 
 
 def _rivals(facts: Facts) -> str:
     """The other records; those of other accounts with their account."""
-    names = [_name(rival, at=facts.account_id) for rival in facts.rows.rivals]
+    names = [
+        rival.name
+        if rival.account_id == facts.account_id
+        else f"{rival.name} of account {rival.account_id}"
+        for rival in facts.rows.rivals
+    ]
     return listed(names) or "other records"
-
-
-def _name(rival: Rival, *, at: str) -> str:
-    return rival.name if rival.account_id == at else f"{rival.name} of account {rival.account_id}"
 
 
 def _not_done(kind: str) -> Clause:
@@ -296,8 +517,7 @@ def _not_done(kind: str) -> Clause:
     def clause(facts: Facts) -> str:
         states = {move.state for move in facts.rows.moves if move.kind == kind}
         refused = InstructionState.REJECTED in states
-        found_out = InstructionState.RESOLVED_NOT_APPLIED in states
-        if found_out:
+        if InstructionState.RESOLVED_NOT_APPLIED in states:
             return "was refused or did not take effect" if refused else "did not take effect"
         return "was refused by the gateway"
 
@@ -322,22 +542,14 @@ def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause
     def clause(facts: Facts) -> str:
         mine = [move for move in facts.rows.moves if move.kind == kind and move.state in states]
         if any(move.currency != facts.currency for move in mine):
-            return _sums(SideRow("", move.currency, move.amount) for move in mine)
-        return facts.money(getattr(facts, column))
+            return _sums(mine)
+        return money(getattr(facts, column), currency=facts.currency)
 
     return clause
 
 
 def _payout(standing: str) -> Clause:
-    def clause(facts: Facts) -> str:
-        return _sums(payout for payout in facts.rows.payouts if payout.words == standing) or NOTHING
-
-    return clause
-
-
-def _paid_out(facts: Facts) -> str:
-    sums = [payout for payout in facts.rows.payouts if payout.words == "confirmed"]
-    return f"we paid out {_sums(sums)}"
+    return lambda facts: _sums(p for p in facts.rows.payouts if p.words == standing) or NOTHING
 
 
 def _payout_booked(facts: Facts) -> str:
@@ -345,95 +557,54 @@ def _payout_booked(facts: Facts) -> str:
     if not booked:
         return "the ledger has no payout of it"
     if sum(entry.amount for entry in booked) < 0:
-        return f"the ledger has {_sums(_unsigned(booked))} of payouts taken back"
+        taken_back = [entry._replace(amount=abs(entry.amount)) for entry in booked]
+        return f"the ledger has {_sums(taken_back)} of payouts taken back"
     return f"the ledger has a payout of {_sums(booked)}"
 
 
-def _unsigned(amounts: Iterable[SideRow]) -> list[SideRow]:
-    return [part._replace(amount=abs(part.amount)) for part in amounts]
-
-
-def _settled(facts: Facts) -> str:
-    """What the settlement files say of the payment, in their own currency."""
-    taken_back = facts.settled_refunded + facts.settled_charged
-    rest = facts.settled_gross - facts.settled_captured + taken_back
-    kinds = {
-        "captures": facts.settled_captured,
-        "refunds": facts.settled_refunded,
-        "chargebacks": facts.settled_charged,
-        "other lines": rest,
-    }
-    named = [
-        f"{kind} of {money(amount, currency=facts.settled_currency)}"
-        for kind, amount in kinds.items()
-        if amount
-    ]
-    return listed(named) or NOTHING
-
-
-def _our_moves() -> Mapping[str, Clause]:
-    """`capture_doubtful` and the like, for each kind that moves money and each standing."""
-    clauses = {
-        f"{kind}_{standing}": _ours(kind, f"{kind}_{standing}", states)
-        for kind in ("capture", "refund")
-        for standing, states in STANDINGS.items()
-    }
-    failed = frozenset({InstructionState.RESOLVED_NOT_APPLIED})
-    column = "refund_failed_later_sum"
-    return {**clauses, column: _ours("refund", column, failed)}
-
-
-def _confirmed_and_doubtful(facts: Facts) -> str:
-    states = STANDINGS["confirmed"] | STANDINGS["doubtful"]
-    mine = [move for move in facts.rows.moves if move.kind == "refund" and move.state in states]
-    both = facts.money(facts.refund_confirmed + facts.refund_doubtful)
-    if any(move.currency != facts.currency for move in mine):
-        both = _sums(SideRow("", move.currency, move.amount) for move in mine)
-    doubtful = CLAUSES["refund_doubtful"](facts)
-    return f"{both}, of them {doubtful} in doubt," if facts.refund_doubtful else both
+def _gap(name: str) -> Clause:
+    return lambda facts: money(abs(getattr(facts, name)), currency=facts.currency)
 
 
 CLAUSES: Mapping[str, Clause] = {
-    "order_says": order_says,
-    "gateway_says": gateway_says,
-    "refund_seen": refund_seen,
-    "gateway_captured": _taken,
-    "ledger_has": ledger_has,
+    "each_payment": _each_payment,
+    "each_kind": lambda facts: _each_kind(facts) or NOTHING,
     "here": _here,
     "there": _there,
     "order_rows": _order_rows,
-    "payments": _payments,
+    "payments": _each_net,
     "held": _held,
     "twice_told": _twice_told,
     "answers": _answers,
     "by_currency": _by_currency,
     "codes": _codes,
     "unmapped_money": _unmapped_money,
-    "excess_payment": _excess_payment,
-    "over_authorised": _over_authorised,
-    "evidence_of_refund": _evidence_of_refund,
-    "booked_more_than_once": _booked_more_than_once,
+    "excess_payment": _beyond(
+        "refunded", "captured", otherwise="a payment is refunded beyond what it captured"
+    ),
+    "over_authorised": _beyond(
+        "captured", "authorised", otherwise="a payment is captured beyond its authorisation"
+    ),
     "rivals": _rivals,
-    "rivals_by": lambda facts: facts.rows.rivals_by,
-    "capture_not_done": _not_done("capture"),
-    "cancel_not_done": _not_done("cancel"),
-    "refund_not_done": _not_done("refund"),
+    **{f"{kind}_not_done": _not_done(kind) for kind in ("capture", "cancel", "refund")},
     **{f"{kind}_waits_for": _waits_for(kind) for kind in ("capture", "cancel", "refund")},
-    "payout_doubtful": _payout("doubtful"),
-    "payout_rejected": _payout("rejected"),
-    "paid_out": _paid_out,
+    **{f"payout_{standing}": _payout(standing) for standing in STANDINGS},
     "payout_booked": _payout_booked,
-    "settled": _settled,
-    "our_refunds": _confirmed_and_doubtful,
-    "gateway_refunds": _given_back,
-    "fee_gap": lambda facts: facts.money(abs(facts.fee_gap)),
-    "exchange_gap": lambda facts: facts.money(abs(facts.exchange_gap)),
-    **_our_moves(),
-    "moved": lambda facts: facts.money(
-        facts.order_captured or facts.stated or facts.ledger_capture
+    "fee_gap": _gap("fee_gap"),
+    "exchange_gap": _gap("exchange_gap"),
+    **{
+        f"{kind}_{standing}": _ours(kind, f"{kind}_{standing}", states)
+        for kind in ("capture", "refund")
+        for standing, states in STANDINGS.items()
+    },
+    "refund_both": _ours("refund", "refund_both", _MOVED),
+    "refund_failed_later_sum": _ours(
+        "refund",
+        "refund_failed_later_sum",
+        frozenset({InstructionState.RESOLVED_NOT_APPLIED}),
     ),
 }
-"""Words that a reason may hold beside the plain amounts of the facts."""
+"""What single rows say, beside the plain amounts and words of the facts."""
 
 
 class Sentence(NamedTuple):
@@ -445,12 +616,15 @@ class Sentence(NamedTuple):
     """What it says of a break: only that is put into words."""
 
 
+Name = TypeVar("Name", bound=str)
+
+
 def sentences_of(
-    says: Mapping[BreakCode, tuple[Template, ...]],
+    says: Mapping[Name, tuple[Template, ...]],
     *,
     facts: Mapping[str, type],
     sayable: Collection[str],
-) -> Mapping[BreakCode, tuple[Sentence, ...]]:
+) -> Mapping[Name, tuple[Sentence, ...]]:
     """The sentences of every code, whose conditions and names are known.
 
     Args:
@@ -468,7 +642,7 @@ def sentences_of(
 
 
 def _ready(
-    written: Template, code: BreakCode, *, facts: Mapping[str, type], sayable: Collection[str]
+    written: Template, code: str, *, facts: Mapping[str, type], sayable: Collection[str]
 ) -> Sentence:
     named = tuple(name for _, name, _, _ in Formatter().parse(written.text) if name)
     if unknown := [name for name in named if name.lower() not in sayable]:
@@ -497,13 +671,40 @@ def in_words(sentence: Sentence, *, facts: Any, words: Mapping[str, Callable[[An
     return sentence.text.format(**shown)
 
 
-def _amount(name: str) -> Callable[[Facts], str]:
-    return lambda facts: facts.money(getattr(facts, name))
+def _fact(name: str) -> Clause:
+    """A fact as it is said: a state as words, a name as it is, an amount in its currency."""
+    if FACTS.get(name) is str:
+        is_state = name.startswith("state_")
+        return lambda facts: words_of(getattr(facts, name)) if is_state else getattr(facts, name)
+    of = "settled_currency" if name.startswith("settled_") else "currency"
+    return lambda facts: money(getattr(facts, name), currency=getattr(facts, of))
 
 
-_AMOUNTS = (*NETS, *(name for name, kind in FACTS.items() if kind is int))
-_WORDS: Mapping[str, Callable[[Facts], str]] = {**{n: _amount(n) for n in _AMOUNTS}, **CLAUSES}
-"""What a sentence may name: clauses and amounts."""
+def _told(name: str) -> Clause:
+    """Words that several sentences share: the first that hold, of a list all that do."""
+    several = name in TABLE.listed
+
+    def clause(facts: Facts) -> str:
+        words = (
+            in_words(one, facts=facts, words=_WORDS) for one in _SHARED[name] if one.holds(facts)
+        )
+        if not several:
+            return next(words)
+        *parts, otherwise = words
+        return listed(parts or [otherwise])
+
+    return clause
+
+
+_SHARED_AS_WRITTEN = {**TABLE.words, **TABLE.listed}
+_WORDS: Mapping[str, Clause] = {
+    **{name: _fact(name) for name, kind in FACTS.items() if kind is not bool},
+    **{name: _fact(name) for name in NETS},
+    **{name: _told(name) for name in _SHARED_AS_WRITTEN},
+    **CLAUSES,
+}
+"""What a sentence may name."""
+_SHARED = sentences_of(_SHARED_AS_WRITTEN, facts=FACTS, sayable=_WORDS)
 SENTENCES = sentences_of(
     {code: row.say for code, row in CODES.items()}, facts=FACTS, sayable=_WORDS
 )
@@ -525,13 +726,11 @@ def with_reasons(
         codes, numbers=breaks["set"].to_numpy(), joined=joined, sources=sources, host=outcomes.host
     )
     facts = facts_of(breaks, joined=joined, rows=rows)
-    sentences = [reason_of(code, facts=known) for code, known in zip(codes, facts, strict=True)]
+    sentences = [
+        in_words(sentence_of(code, facts=known), facts=known, words=_WORDS)
+        for code, known in zip(codes, facts, strict=True)
+    ]
     return breaks.assign(reason=pd.Series(sentences, index=breaks.index, dtype="str"))
-
-
-def reason_of(code: BreakCode, *, facts: Facts) -> str:
-    """The sentence for a code, amounts with their currency."""
-    return in_words(sentence_of(code, facts=facts), facts=facts, words=_WORDS)
 
 
 def sentence_of(code: BreakCode, *, facts: Facts) -> Sentence:

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from recon.matching.causes import reasons
-from recon.matching.causes.reason_rows import Facts
 from recon.matching.causes.reasons import SENTENCES, Sentence, sentence_of
 from recon.model.words import BreakCode
 from tests.planted.word_groups import BANK_CODES, CASH_CODES
@@ -28,7 +27,7 @@ def told(
     """The breaks of all planted sets, merchant = name; and which sentences were told."""
     chosen: set[tuple[BreakCode, str]] = set()
 
-    def noted(code: BreakCode, *, facts: Facts) -> Sentence:
+    def noted(code: BreakCode, *, facts: Any) -> Sentence:
         found = sentence_of(code, facts=facts)
         chosen.add((code, found.text))
         return found
