@@ -278,11 +278,11 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
         columns = {name: items[name] for name in (*ACCOUNT_CURRENCY, "source", "items")}
         names = ("order_no", "transaction_id", "reference_no")
         columns |= {name: filled("", size=size) for name in names}
-        columns["entry_id"] = findings["key"][at]
+        columns["entry_id"] = findings["entry_id"][at]
         if ledger is not None and items["source"][0] == "ledger":
             columns |= {name: texts(ledger[name])[items["row"]] for name in (*names, "entry_id")}
         columns |= {"set_id": findings["id"][at], "result_id": findings["id"][at]}
-        columns |= {"set_kind": filled(GROUP, size=size), "set_key": findings["key"][at]}
+        columns |= {"set_kind": filled(GROUP, size=size), "set_key": findings["entry_id"][at]}
         columns |= {"set_currency": findings["currency"][at], "state": findings["state"][at]}
         yield _table(_without_derived(columns))
 

@@ -1,74 +1,78 @@
-"""The books' side of the bank, judged: what arrived and is not booked, or booked and not there.
+"""The books' side of the bank: what arrived and is not booked, or booked and not there.
 
-Only where `[ledger] bank = true`, a ledger and statements are given. A group whose sides differ
-waits while what is young on either side may explain it. A break stands on the break that the
-pay-out has already, as a flag; where it has none it is BANK_NOT_BOOKED.
+Only where `[ledger] bank = true`, a ledger and statements are given. An entry of type `bank`
+belongs to the pay-out whose batch it names, else to one of its amount, else to all that is left as
+one balance. What the books took in before the first statement, or for a pay-out that was due before
+it, stands apart: no statement says anything of it. A break stands on the break that the pay-out has
+already, as a flag; where it has none it is BANK_NOT_BOOKED.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any
+from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.arrived_groups import ArrivedGroup, arrived_groups, compared_entries
-from recon.matching.bank.result import BankResult
-from recon.matching.breaks.found_rows import flags_in_order, found_of, next_id
+from recon.matching.bank.expected import Payout, bank_of
+from recon.matching.bank.pairing import Finding
+from recon.matching.bank.result import BankResult, about_of
+from recon.matching.breaks.found_rows import found_in, next_id
 from recon.matching.breaks.result import BANKED
 from recon.matching.breaks.result_rows import NO_AMOUNT
-from recon.matching.cash.cash_findings import uneven_since
+from recon.matching.cash.book_groups import (
+    GROUP,
+    BookGroups,
+    closed_groups,
+    entries_of,
+    midnights,
+    numbered,
+    paired,
+    weighed,
+)
+from recon.matching.cash.cash_findings import reason_of
 from recon.matching.causes.proposed_journals import OF_BANK
-from recon.matching.frames.arrays import Arrays, text_column
+from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
 from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
 from recon.matching.judging.severity import due, microseconds
-from recon.model.business_date import Grace, midnight
-from recon.model.money import format_minor_units
-from recon.model.words import BreakCode, Flag, SetState
+from recon.matching.sides.ledger_side import GROUPED, is_base_type, marked_as
+from recon.model.business_date import Grace
+from recon.model.words import BreakCode, EntryType, Flag, SetState
 
+BALANCE = "bank"
+"""Kind of these groups, and first word of the key of what is left."""
+BEFORE = "before"
 BANKED_COLUMNS = (
     *("merchant_id", "account_id", "currency", "key", "name", "arrived", "booked", "effect"),
     *("state", "flags", "result_id"),
 )
-_AMOUNTS = frozenset({"arrived", "booked", "effect"})
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
-    """One group, judged; minor units."""
+class ArrivedGroup(NamedTuple):
+    """One pay-out, those of an account that came as one, or an entry that nobody expects."""
 
-    group: ArrivedGroup
-    identity: str
-    """The id of its break: of a pay-out the same as that of the books and of the bank."""
-    state: SetState
-    flags: tuple[str, ...]
-    since: str
-    """The first day after which it was never even again."""
-    due_at: int
-    """When the last of what is young is not young any more, microseconds."""
-
-    @property
-    def effect(self) -> int:
-        """What arrived less what is booked."""
-        return self.group.arrived - self.group.booked
+    place: Place
+    key: str
+    batches: tuple[str, ...]
+    finding: Finding
+    """What the bank makes of it."""
+    items: list[tuple[str, int]]
+    """Value date and amount of what arrived."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bookings:
     """The books' side of the bank."""
 
-    every: tuple[Booking, ...]
-    compared: frozenset[tuple[str, str, str]]
+    books: BookGroups
+    compared: frozenset[tuple[str, ...]]
     """Merchant, account and number of the entries that are held against statements."""
     reopens: Mapping[str, str]
     found: Arrays
-    """FOUND; a group that agrees is told with its entries."""
-
-    def broken(self) -> Iterator[Booking]:
-        """Those that are breaks."""
-        return (one for one in self.every if one.state is SetState.BREAK)
+    """FOUND and `batches`; a group that agrees is told with its entries (grain: group)."""
 
 
 def judge_bookings(
@@ -80,98 +84,293 @@ def judge_bookings(
     previous: Previous | None,
 ) -> Bookings | None:
     """The groups, judged; None where the books do not have what arrives at the bank."""
-    if not rules.ledger.bank or bank is None or sources.ledger is None:
+    ledger = sources.ledger
+    if not rules.ledger.bank or bank is None or ledger is None:
         return None
-    groups = arrived_groups(sources.ledger, bank=bank, rules=rules)
+    arrived = {(each.place, each.key): each for each in _arrived(bank)}
+    books = _groups(ledger, arrived=arrived, bank=bank, rules=rules)
+    groups, zone = books.groups, rules.business_calendar.zone
+    gap = groups["settled"] - groups["booked"]
+    apart = np.array([key.startswith(BEFORE) for key in groups["key"]], dtype=np.bool_)
+    states, due_at, since = weighed(
+        books,
+        same=(gap == 0) | apart,
+        ends=_ends(books, bank=bank, rules=rules, as_of=as_of),
+        as_of=as_of,
+        zone=zone,
+    )
+    broken = states == SetState.BREAK.value
+    flags = filled("", size=len(groups))
+    flags[broken & (groups["booked"] != 0)] = Flag.BOOKED_DIFFERS.value
+    flags[~broken & (gap != 0) & (states == SetState.MATCHED.value)] = Flag.WRITTEN_OFF.value
+    flags[apart] = Flag.NOT_COMPARED.value
     closed = previous.closed if previous is not None else frozenset()
-    every, reopens = [], {}
-    for group in groups:
-        identity, last = next_id((*group.holder[:2], group.key), closed=closed)
-        one = _judged(group, identity=identity, bank=bank, rules=rules, as_of=as_of)
-        every.append(one)
-        if last and one.state is SetState.BREAK:
-            reopens[identity] = last
-    ordered = sorted(every, key=lambda one: (one.group.holder, one.group.key))
-    found = found_of(map(_row, ordered))
-    return Bookings((*ordered,), compared_entries(groups), reopens, found)
+    own = [next_id(key, closed=closed) for key in groups.rows(*ACCOUNT, "key")]
+    short = np.abs(groups["settled"]) < np.abs(groups["booked"])
+    known = _of_groups(arrived, groups=groups)
+    found = found_in(
+        {
+            **{name: groups[name] for name in ACCOUNT_CURRENCY},
+            "id": np.array([identity for identity, _ in own], dtype=object),
+            "batches": _texts(" ".join(each.batches) if each else "" for each in known),
+            "state": states,
+            "code": np.where(broken, BreakCode.BANK_NOT_BOOKED.value, ""),
+            "flags": flags,
+            "entry_id": groups["key"],
+            "leg": OF_BANK,
+            "effect": gap,
+            # What waits is counted from its own file: neither gateway nor orders differ by it.
+            "effect_orders": np.where(broken, 0, NO_AMOUNT),
+            "effect_ledger": np.where(broken, gap, NO_AMOUNT),
+            "bank_amount": groups["settled"],
+            "exposure": np.abs(gap),
+            "since": since,
+            "due_at": due_at,
+            "expected_side": np.where(short, "bank", "ledger"),
+            "part": "bank",
+        },
+        size=len(groups),
+    )
+    for at in np.flatnonzero(broken).tolist():
+        row = {name: column[at] for name, column in found.columns.items()}
+        row |= {"what": BALANCE, "name": _name(known[at]), "booked": int(groups["booked"][at])}
+        found["reason"][at] = reason_of(row)
+        found["about"][at] = found["batches"][at]
+    entries = {*books.booked.take(~apart[books.booked["group"]]).rows(*ACCOUNT, "entry_id")}
+    entry_ids = texts(ledger["entry_id"])
+    entries |= {
+        (groups["merchant_id"][at], groups["account_id"][at], entry_ids[row])
+        for at, rows in books.closed.items()
+        for row in rows.tolist()
+    }
+    reopens = {
+        identity: last
+        for (identity, last), is_broken in zip(own, broken.tolist(), strict=True)
+        if last and is_broken
+    }
+    return Bookings(books, frozenset(entries), reopens, found)
 
 
-def _judged(
-    group: ArrivedGroup, *, identity: str, bank: BankResult, rules: Rules, as_of: datetime
-) -> Booking:
-    gap = group.arrived - group.booked
-    if group.apart or not gap:
-        flags = (Flag.NOT_COMPARED.value,) if group.apart else ()
-        return Booking(group, identity, SetState.MATCHED, flags, "", 0)
-    if group.closers:
-        return Booking(group, identity, SetState.MATCHED, (Flag.WRITTEN_OFF.value,), "", 0)
-    calendar = rules.business_calendar
-    days = [
-        microseconds(midnight(date.fromisoformat(day), zone=calendar.zone))
-        for day, _ in group.items
+def _of_groups(
+    arrived: Mapping[tuple[Place, str], ArrivedGroup], *, groups: Arrays
+) -> list[ArrivedGroup | None]:
+    """What arrived of each group; None of a balance and of what stands apart."""
+    rows = groups.rows(*ACCOUNT_CURRENCY, "key")
+    return [arrived.get(((merchant, account, unit), key)) for merchant, account, unit, key in rows]
+
+
+def _texts(words: Iterable[str]) -> Column:
+    return np.array([*words], dtype=object)
+
+
+def _name(arrived: ArrivedGroup | None) -> str:
+    """What a group is of, in words."""
+    if arrived is None:
+        return "all that arrived and that no entry of the books names"
+    if arrived.batches:
+        word = "batch" if len(arrived.batches) == 1 else "batches"
+        return f"{word} {' and '.join(arrived.batches)}"
+    return about_of(arrived.finding)
+
+
+def _groups(
+    ledger: pd.DataFrame,
+    *,
+    arrived: Mapping[tuple[Place, str], ArrivedGroup],
+    bank: BankResult,
+    rules: Rules,
+) -> BookGroups:
+    """Every group with both of its sides; `settled` is what arrived."""
+    rows = [
+        (*each.place, BALANCE, each.key, day, amount)
+        for each in arrived.values()
+        for day, amount in each.items
     ]
-    ends = _ends(days, rules=rules)
-    young = [(-amount, end) for (_, amount), end in zip(group.items, ends, strict=True)]
-    cover = bank.judged.covers.get(group.bank)
-    covered = "" if cover is None else cover.to_day
-    now = microseconds(as_of)
-    (later,) = _ends([now], rules=rules)
-    ends = _ends([entry.at for entry in group.entries], rules=rules)
-    for entry, end in zip(group.entries, ends, strict=True):
-        # Of a day that no statement tells of yet nothing can be missing at the bank.
-        young.append((entry.amount, later if entry.day > covered else end))
-    open_ones = [(amount, end) for amount, end in young if end > now]
-    low = sum(min(0, -amount) for amount, _ in open_ones)
-    high = sum(max(0, -amount) for amount, _ in open_ones)
-    if open_ones and low <= gap <= high:
-        due_at = max(end for _, end in open_ones)
-        return Booking(group, identity, SetState.PENDING, (), "", due_at)
-    moves = [*group.items, *((entry.day, -entry.amount) for entry in group.entries)]
-    flags = (Flag.BOOKED_DIFFERS.value,) if group.booked else ()
-    return Booking(group, identity, SetState.BREAK, flags, uneven_since(moves), 0)
+    came = _table(rows, names=(*GROUP, "day", "amount"))
+    entries = entries_of(ledger, kinds={BALANCE: EntryType.BANK})
+    if bank.night is not None:
+        merchant, account = bank.night.account
+        own = (entries["merchant_id"] == merchant) & (entries["account_id"] == account)
+        entries = entries.take(own)
+    entries = _named(entries, ledger=ledger, arrived=arrived, bank=bank, rules=rules)
+    came, entries = paired(came, entries, kind=BALANCE)
+    # Beside a balance what has no entry is part of it.
+    balanced = {*entries.take(entries["name"] == "").rows(*ACCOUNT_CURRENCY)}
+    names = [(*place, BALANCE, key) for place, key in arrived if place not in balanced]
+    groups, came, entries = numbered(came, entries, more=_table(names, names=GROUP))
+    balances = (f"{BALANCE}:{currency}" for currency in groups["currency"].tolist())
+    groups.columns["key"] = np.where(groups["name"] != "", groups["name"], _texts(balances))
+    # What belongs to an order never closes a group.
+    is_adjustment = is_base_type(ledger["entry_type"], EntryType.ADJUSTMENT)
+    of_order = is_adjustment & (texts(ledger["order_no"]) != "")
+    known = _of_groups(arrived, groups=groups)
+    closed = closed_groups(
+        ledger,
+        groups=groups,
+        words=[
+            (key, *(each.batches if each else ()))
+            for key, each in zip(groups["key"].tolist(), known, strict=True)
+        ],
+        among=~marked_as(ledger, GROUPED) & ~of_order,
+    )
+    return BookGroups(groups, came, entries, closed)
 
 
-def _ends(starts: list[int], *, rules: Rules) -> list[int]:
-    """When each of some instants is not young any more."""
+def _table(rows: Sequence[tuple[object, ...]], *, names: tuple[str, ...]) -> Arrays:
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    kinds = {"amount": np.int64}
+    return Arrays(
+        {
+            name: np.array(cells, dtype=kinds.get(name, object))
+            for name, cells in zip(names, columns, strict=True)
+        },
+        size=len(rows),
+    )
+
+
+def payouts_by_receipts(bank: BankResult) -> Iterator[tuple[Finding, tuple[Payout, ...]]]:
+    """Each finding of pay-outs once for all that the same entries may mean, with all of these."""
+    together: dict[int, list[Finding]] = {}
+    for own, found in enumerate(bank.ids.values()):
+        if found.payouts:
+            together.setdefault(id(found.receipts) if found.receipts else -own - 1, []).append(
+                found
+            )
+    for several in together.values():
+        yield several[0], tuple(payout for found in several for payout in found.payouts)
+
+
+def _arrived(bank: BankResult) -> Iterator[ArrivedGroup]:
+    """Of each pay-out, of each account of several that came as one, of each unknown entry."""
+    night = bank.night
+    for found, payouts in payouts_by_receipts(bank):
+        if any(one.currency != found.currency for one in payouts):
+            continue  # in another currency, and nothing says what of the pay-out it is
+        holders: dict[Place, list[Payout]] = {}
+        for one in payouts:
+            holders.setdefault((one.merchant_id, one.account_id, one.currency), []).append(one)
+        for number, (place, own) in enumerate(holders.items()):
+            if night is None or place[:2] == night.account:
+                others = sum(one.paid for one in payouts if one not in own)
+                items = [*_items(found, own=own, bears=number == 0, others=others)]
+                batches = tuple(one.batch_id for one in own)
+                yield ArrivedGroup(place, own[0].key, batches, found, items)
+    for found in bank.ids.values():
+        if not found.payouts and found.account[1]:
+            (entry,) = found.receipts
+            if night is None or found.account == night.account:
+                place = (*found.account, entry.currency)
+                yield ArrivedGroup(place, entry.key, (), found, [(entry.value_on, entry.amount)])
+
+
+def _items(
+    found: Finding, *, own: list[Payout], bears: bool, others: int
+) -> Iterator[tuple[str, int]]:
+    """What arrived of the pay-outs of one account: of the first account what others leave."""
+    if found.state is SetState.PENDING or not found.receipts:
+        return
+    newest = max(one.value_on for one in found.receipts)
+    if not bears:
+        yield newest, sum(one.paid for one in own)
+        return
+    for one in found.receipts:
+        yield one.value_on, one.worth(found.currency) or 0
+    if others:
+        yield newest, -others
+
+
+def _named(
+    entries: Arrays,
+    *,
+    ledger: pd.DataFrame,
+    arrived: Mapping[tuple[Place, str], ArrivedGroup],
+    bank: BankResult,
+    rules: Rules,
+) -> Arrays:
+    """The entries by the group that they name; those that no statement speaks of stand apart."""
+    by_batch = {
+        (each.place, batch): each.key for each in arrived.values() for batch in each.batches
+    }
+    before = {
+        ((one.merchant_id, one.account_id, one.currency), one.batch_id)
+        for one in bank.paired.opening
+    }
+    words = [texts(ledger[name])[entries["row"]] for name in ("order_no", "reference_no")]
+    days, banks = _days(entries, rules=rules), _banks(entries, rules=rules)
+    names = []
+    for *place_, day, serving, one, two in entries.assign(
+        day=days, bank=banks, one=words[0], two=words[1]
+    ).rows(*ACCOUNT_CURRENCY, "day", "bank", "one", "two"):
+        place = (place_[0], place_[1], place_[2])
+        cover = bank.judged.covers.get(serving)
+        first = "" if cover is None else cover.first_day
+        if not first or day < first or {(place, one), (place, two)} & before:
+            names.append(f"{BEFORE}:{BALANCE}:{place[2]}")
+        else:
+            names.append(by_batch.get((place, one)) or by_batch.get((place, two), ""))
+    return entries.assign(name=np.array(names, dtype=object))
+
+
+def _days(entries: Arrays, *, rules: Rules) -> Column:
+    """Of the calendar of the rules."""
+    at = pd.DatetimeIndex(entries["at"].view("datetime64[us]"), tz="UTC")
+    zoned = at.tz_convert(rules.business_calendar.zone)
+    return zoned.strftime("%Y-%m-%d").to_numpy(dtype=object)
+
+
+def _banks(entries: Arrays, *, rules: Rules) -> Column:
+    """The bank of each entry's account."""
+    return _texts(
+        bank_of(merchant, account, currency=currency, rules=rules)
+        for merchant, account, currency in entries.rows(*ACCOUNT_CURRENCY)
+    )
+
+
+def _ends(
+    books: BookGroups, *, bank: BankResult, rules: Rules, as_of: datetime
+) -> tuple[Column, Column]:
+    """Until when each entry of the bank and of the books is young."""
+    calendar, entries = rules.business_calendar, books.booked
     grace = Grace.parse(rules.grace.gateway_to_ledger)
-    at = np.array(starts, dtype=np.int64)
-    ends: list[int] = due(at, grace=grace, calendar=rules.business_calendar).tolist()
-    return ends
+    now = np.array([microseconds(as_of)], dtype=np.int64)
+    came, later, ends = (
+        due(starts, grace=grace, calendar=calendar)
+        for starts in (midnights(books.settled["day"], zone=calendar.zone), now, entries["at"])
+    )
+    covers = bank.judged.covers
+    covered = [
+        covers[name].to_day if name in covers else "" for name in _banks(entries, rules=rules)
+    ]
+    # Of a day that no statement tells of yet nothing can be missing at the bank.
+    untold = _days(entries, rules=rules) > np.array(covered, dtype=object)
+    return came, np.where(untold.astype(np.bool_), later, ends)
 
 
 def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:
     """BANKED_COLUMNS under the name of the file; none where nothing was compared."""
     if bookings is None:
         return {}
-    rows = [_cells(one) for one in bookings.every]
+    found, groups = bookings.found, bookings.books.groups
     columns = {
-        name: pd.Series([row[name] for row in rows], dtype="int64")
-        if name in _AMOUNTS
-        else text_column([row[name] for row in rows])
-        for name in BANKED_COLUMNS
+        **{name: found[name] for name in (*ACCOUNT_CURRENCY, "state", "flags", "effect")},
+        "key": groups["key"],
+        "arrived": groups["settled"],
+        "booked": groups["booked"],
+        "name": found["batches"],
+        "result_id": found["id"],
     }
-    return {BANKED: pd.DataFrame(columns)}
-
-
-def _cells(one: Booking) -> dict[str, Any]:
-    merchant, account, currency = one.group.holder
+    by = [columns[name].tolist() for name in (*ACCOUNT_CURRENCY, "key")]
+    order = sorted(range(len(groups)), key=lambda at: tuple(column[at] for column in by))
     return {
-        "merchant_id": merchant,
-        "account_id": account,
-        "currency": currency,
-        "key": one.group.key,
-        "name": " ".join(one.group.batches),
-        "arrived": one.group.arrived,
-        "booked": one.group.booked,
-        "effect": one.effect,
-        "state": one.state.value,
-        "flags": ";".join(one.flags),
-        "result_id": one.identity,
+        BANKED: pd.DataFrame(
+            {
+                name: columns[name][order]
+                if columns[name].dtype == np.int64
+                else text_column(columns[name][order])
+                for name in BANKED_COLUMNS
+            }
+        )
     }
-
-
-LEG = OF_BANK
-"""Of effects: what arrived at the bank less what is booked of it."""
 
 
 def with_bookings(matches: pd.DataFrame, *, bookings: Bookings | None) -> pd.DataFrame:
@@ -188,61 +387,3 @@ def with_bookings(matches: pd.DataFrame, *, bookings: Bookings | None) -> pd.Dat
         )
     ]
     return matches.assign(flags=pd.Series(flags, index=matches.index, dtype=matches["flags"].dtype))
-
-
-def _row(one: Booking) -> dict[str, Any]:
-    """A group as a row of the result."""
-    merchant, account, currency = one.group.holder
-    broken = one.state is SetState.BREAK
-    return {
-        "id": one.identity,
-        "merchant_id": merchant,
-        "account_id": account,
-        "currency": currency,
-        "state": one.state.value,
-        "code": BreakCode.BANK_NOT_BOOKED.value if broken else "",
-        "flags": flags_in_order(one.flags),
-        "entry_id": one.group.key,
-        "leg": LEG,
-        "effect": one.effect,
-        # What waits is counted from its own file: neither gateway nor orders differ by it.
-        "effect_orders": 0 if broken else NO_AMOUNT,
-        "effect_ledger": one.effect if broken else NO_AMOUNT,
-        "bank_amount": one.group.arrived,
-        "exposure": abs(one.effect),
-        "since": one.since,
-        "due_at": one.due_at,
-        "expected_side": "bank" if abs(one.group.arrived) < abs(one.group.booked) else "ledger",
-        "reason": booking_reason(one) if broken else "",
-        "about": " ".join(one.group.batches) if broken else "",
-        "part": "bank",
-    }
-
-
-def booking_reason(one: Booking) -> str:
-    """Why it is open, in a sentence."""
-    arrived, booked, gap = (
-        f"{format_minor_units(abs(amount), currency=one.group.holder[2])} {one.group.holder[2]}"
-        for amount in (one.group.arrived, one.group.booked, one.effect)
-    )
-    what = _what(one)
-    if not one.group.booked:
-        nothing = "the books have nothing of it at the bank"
-        return f"{what}: the bank has {arrived}, {nothing}, since {one.since}."
-    if not one.group.arrived:
-        nothing = "and the bank has nothing of it"
-        return f"{what}: the books have {booked} at the bank, {nothing}, since {one.since}."
-    return (
-        f"{what}: the bank has {arrived}, the books have {booked} of it at the bank, {gap} apart "
-        f"since {one.since}."
-    )
-
-
-def _what(one: Booking) -> str:
-    if one.group.batches:
-        word = "Batch" if len(one.group.batches) == 1 else "Batches"
-        return f"{word} {' and '.join(one.group.batches)}"
-    if one.group.finding is not None:
-        (receipt,) = one.group.finding.receipts
-        return f"Entry {receipt.entry_no} of statement {receipt.statement_no}"
-    return "All that arrived and that no entry of the books names"

@@ -77,6 +77,15 @@ def found_of(rows: Iterable[Mapping[str, Any]]) -> Arrays:
     return Arrays(columns, size=len(whole))
 
 
+def found_in(columns: Mapping[str, Any], *, size: int) -> Arrays:
+    """The same of many rows: columns, or one cell for all."""
+    given: dict[str, Column] = {}
+    for name, cells in columns.items():
+        given[name] = np.empty(size, dtype=np.int64 if name in _NUMBERS else object)
+        given[name][:] = cells
+    return found_of([{}] * size).assign(**given)
+
+
 def next_id(
     key: Sequence[str], *, closed: Collection[str], taken: Collection[str] = ()
 ) -> tuple[str, str]:

@@ -1,13 +1,18 @@
-"""Fees, reserves and pay-outs of the gateway beside those of the books, in groups.
+"""What stands beside the books in groups, and what each group comes to by its two sides.
 
-They leave the sets of their payments, whatever order they name. Reserves are compared as a running
-balance, fees by what `[ledger] fees_per` says, a pay-out with the entries that name its batch, else
-with one of its amount, else as a running balance.
+Fees, reserves and pay-outs of the gateway leave the sets of their payments, whatever order they
+name. Reserves are compared as a running balance, fees by what `[ledger] fees_per` says, a pay-out
+with the entries that name its batch, else with one of its amount, else as a running balance. What
+arrived at the bank stands in groups of the same kind (bank/bookings.py). A group whose sides differ
+waits only while what is young on either side may explain it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date, datetime
+from functools import partial
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -16,10 +21,20 @@ from recon.config.rules import Rules
 from recon.matching.cash.before_books import set_apart
 from recon.matching.frames.arrays import Arrays, Column, filled, stacked, texts, texts_at
 from recon.matching.frames.coding import combined
-from recon.matching.frames.grouping import Bools, Ints, Rows, amounts_of, instants_of, total
-from recon.matching.frames.sources import Sources
+from recon.matching.frames.grouping import (
+    NO_INSTANT,
+    Bools,
+    Ints,
+    Rows,
+    amounts_of,
+    instants_of,
+    latest,
+    total,
+)
+from recon.matching.frames.sources import LEDGER_COLUMNS, Sources, frame_of
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
 from recon.matching.frames.versions import NEW
+from recon.matching.judging.severity import microseconds
 from recon.matching.sides.ledger_side import (
     JUDGED,
     booked_forward,
@@ -28,7 +43,8 @@ from recon.matching.sides.ledger_side import (
     is_base_type,
 )
 from recon.matching.sides.settlement_side import lines_of_rows, pay_outs
-from recon.model.words import EntryType
+from recon.model.business_date import midnight
+from recon.model.words import EntryType, SetState
 
 FEES, RESERVES, PAYOUTS = "fees", "reserves", "payout"
 """Kinds of groups; the first word of their keys."""
@@ -42,9 +58,8 @@ BASES: Mapping[str, EntryType] = {
 _MONTH_CHARACTERS = 7
 _MONTH = r"20[0-9]{2}-(?:0[1-9]|1[0-2])"
 """A reference that is a month; its last day is looked up."""
-_GROUP = (*ACCOUNT_CURRENCY, "kind", "name")
+GROUP = (*ACCOUNT_CURRENCY, "kind", "name")
 _SETTLED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "day", "amount", "items")
-_BOOKED = (*ACCOUNT_CURRENCY, "kind", "name", "row", "at", "amount", "entry_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +89,36 @@ def grouped(sources: Sources, *, rules: Rules) -> BookGroups | None:
     lines, per = sources.settlement, rules.ledger.fees_per
     settled = _settled(lines, per=per)
     entries = _entries(sources.ledger, lines=lines, rules=rules)
-    if len(entries):
-        settled, entries = _paired_payouts(settled, entries)
+    settled, entries = paired(settled, entries, kind=PAYOUTS)
     settled = set_apart(settled, entries, begins=sources.books_since)
-    sides = [settled, entries]
-    numbers, keys = combined([np.concatenate([side[name] for side in sides]) for name in _GROUP])
+    groups, settled, entries = numbered(settled, entries)
+    keys = [":".join(filter(None, cells)) for cells in groups.rows("kind", "currency", "name")]
+    groups.columns["key"] = np.array(keys, dtype=object)
+    # The name of a payment is its order's, too: what bears it is of the order, not of its fees.
+    is_payment = (groups["kind"] == FEES) & (per == "payment")
+    names = np.where(is_payment, "", groups["name"]).tolist()
+    closed = closed_groups(sources.ledger, groups=groups, words=[*zip(keys, names, strict=True)])
+    return BookGroups(groups, settled, entries, closed)
+
+
+def numbered(
+    settled: Arrays, entries: Arrays, *, more: Arrays | None = None
+) -> tuple[Arrays, Arrays, Arrays]:
+    """The groups of both sides, and both with the number of each row's group.
+
+    `more`: names of groups that may have no row.
+    """
+    sides = [settled, entries, *([] if more is None else [more])]
+    numbers, keys = combined([np.concatenate([side[name] for side in sides]) for name in GROUP])
     settled = settled.assign(group=numbers[: len(settled)])
-    entries = entries.assign(group=numbers[len(settled) :])
+    entries = entries.assign(group=numbers[len(settled) : len(settled) + len(entries)])
     size = len(keys)
-    named = np.array(keys, dtype=object).reshape(-1, len(_GROUP))
-    columns: dict[str, Column] = dict(zip(_GROUP, named.T, strict=True))
-    columns["key"] = np.array([_key(*key[2:]) for key in keys], dtype=object)
+    named = np.array(keys, dtype=object).reshape(-1, len(GROUP))
+    columns: dict[str, Column] = dict(zip(GROUP, named.T, strict=True))
     for name, side in (("settled", settled), ("booked", entries)):
         columns[name] = total(side["amount"], groups=side["group"], size=size)
         columns[f"{name}_items"] = np.bincount(side["group"], minlength=size)
-    groups = Arrays(columns, size=size)
-    return BookGroups(groups, settled, entries, _closed(sources.ledger, groups=groups, per=per))
-
-
-def _key(currency: str, kind: str, name: str) -> str:
-    return ":".join(filter(None, (kind, currency, name)))
+    return Arrays(columns, size=size), settled, entries
 
 
 def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
@@ -141,41 +166,41 @@ def _months(days: Column) -> Column:
 
 def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) -> Arrays:
     """Every entry of a fee, a reserve or a pay-out of the gateway; none of our own payouts."""
-    parts = [] if ledger is None else _parts_of_books(ledger, lines=lines, rules=rules)
-    if not parts:
-        nothing = {name: filled("", size=0) for name in _BOOKED}
-        numbers = {name: np.zeros(0, dtype=np.int64) for name in ("row", "at", "amount")}
-        return Arrays({**nothing, **numbers}, size=0)
-    return stacked(parts, names=_BOOKED)
-
-
-def _parts_of_books(ledger: pd.DataFrame, *, lines: pd.DataFrame, rules: Rules) -> list[Arrays]:
-    mine = is_base_type(ledger["entry_type"], *BASES.values())
-    if JUDGED in ledger.columns:
-        mine &= ~ledger[JUDGED].to_numpy(dtype=np.bool_)
-    mine &= entry_versions(ledger) == NEW
+    if ledger is None:
+        ledger = frame_of([], columns=LEDGER_COLUMNS)
+    ours = ledger[JUDGED].to_numpy(dtype=np.bool_) if JUDGED in ledger.columns else None
     batches = {*zip(*(texts(lines[name]) for name in (*ACCOUNT_CURRENCY, "batch_id")), strict=True)}
+    every = entries_of(ledger, kinds=BASES, but=ours)
+    names = filled("", size=len(every))
+    for kind in (PAYOUTS, FEES):
+        mine = every["kind"] == kind
+        own = every.take(mine)
+        named = _named_batches if kind == PAYOUTS else partial(_names_of_fees, rules=rules)
+        names[mine] = named(ledger, rows=own["row"], places=own.columns, batches=batches)
+    return every.assign(name=names, amount=-every["amount"])
+
+
+def entries_of(
+    ledger: pd.DataFrame, *, kinds: Mapping[str, EntryType], but: Bools | None = None
+) -> Arrays:
+    """Entries of some types and what takes them back, below 0; each once, without a name.
+
+    `but`: those that are judged elsewhere.
+    """
+    mine = is_base_type(ledger["entry_type"], *kinds.values()) & (entry_versions(ledger) == NEW)
+    mine &= True if but is None else ~but
+    own = [np.flatnonzero(mine & is_base_type(ledger["entry_type"], kinds[kind])) for kind in kinds]
+    rows = np.concatenate(own).astype(np.intp)
     currency, forward = booked_forward(ledger)
-    at, parts = instants_of(ledger["booked_at"]), []
-    for kind, base in BASES.items():
-        rows = np.flatnonzero(mine & is_base_type(ledger["entry_type"], base))
-        columns = {name: texts_at(rows, of=ledger[name]) for name in ACCOUNT}
-        columns["currency"] = texts(currency)[rows]
-        if kind == PAYOUTS:
-            names = _named_batches(ledger, rows=rows, places=columns, batches=batches)
-        elif kind == FEES:
-            names = _names_of_fees(ledger, rows=rows, places=columns, batches=batches, rules=rules)
-        else:
-            names = filled("", size=len(rows))
-        columns |= {
-            "kind": filled(kind, size=len(rows)),
-            "name": names,
-            "row": rows,
-            "at": at[rows],
-        }
-        columns |= {"amount": -forward[rows], "entry_id": texts_at(rows, of=ledger["entry_id"])}
-        parts.append(Arrays(columns, size=len(rows)))
-    return parts
+    columns = {
+        **{name: texts_at(rows, of=ledger[name]) for name in (*ACCOUNT, "entry_id")},
+        "currency": texts(currency)[rows],
+        "kind": np.repeat(np.array([*kinds], dtype=object), [*map(len, own)]),
+        "row": rows,
+        "at": instants_of(ledger["booked_at"])[rows],
+        "amount": forward[rows],
+    }
+    return Arrays(columns, size=len(rows))
 
 
 def _names_of_fees(
@@ -218,16 +243,16 @@ def _named_batches(
     return np.array(names, dtype=object)
 
 
-def _paired_payouts(settled: Arrays, entries: Arrays) -> tuple[Arrays, Arrays]:
-    """Entries that name no batch with pay-outs of their amount; what is left as a balance.
+def paired(settled: Arrays, entries: Arrays, *, kind: str) -> tuple[Arrays, Arrays]:
+    """Entries of a kind that name nothing with groups of their amount; what is left as a balance.
 
-    Of equal amounts the oldest pay-out goes with the oldest entry. Where entries are left without a
-    pay-out, they stand with all pay-outs that are left in one group of their account and currency.
+    Of equal amounts the oldest group goes with the oldest entry. Where entries are left without
+    one, they stand with all groups that are left in one of their account and currency.
     """
-    loose = (entries["kind"] == PAYOUTS) & (entries["name"] == "")
+    loose = (entries["kind"] == kind) & (entries["name"] == "")
     if not loose.any():
         return settled, entries
-    waiting = _unbooked(settled, entries)
+    waiting = _unbooked(settled, entries, kind=kind)
     names = entries["name"].copy()
     by = [entries[name][loose] for name in (*ACCOUNT_CURRENCY, "amount", "at", "entry_id")]
     rows = np.flatnonzero(loose).tolist()
@@ -235,55 +260,147 @@ def _paired_payouts(settled: Arrays, entries: Arrays) -> tuple[Arrays, Arrays]:
     for (*holder, amount, _, _), row in sorted(
         zip(zip(*(column.tolist() for column in by), strict=True), rows, strict=True)
     ):
-        same = waiting.get((*holder,), {}).get(-amount)
+        same = waiting.get((*holder,), {}).get(amount)
         if same:
             names[row] = same.pop(0)
         else:
             over.add((*holder,))
     left = {
-        (*holder, batch)
+        (*holder, name)
         for holder in over
-        for batches in waiting.get(holder, {}).values()
-        for batch in batches
+        for several in waiting.get(holder, {}).values()
+        for name in several
     }
-    if not left:
-        return settled, entries.assign(name=names)
     columns = [settled[name].tolist() for name in (*ACCOUNT_CURRENCY, "name")]
     joins = np.array([key in left for key in zip(*columns, strict=True)], dtype=np.bool_)
-    joins &= settled["kind"] == PAYOUTS
+    joins &= settled["kind"] == kind
     return settled.assign(name=np.where(joins, "", settled["name"])), entries.assign(name=names)
 
 
-def _unbooked(settled: Arrays, entries: Arrays) -> dict[tuple[str, ...], dict[int, list[str]]]:
-    """Place -> what was paid out -> the batches that no entry names, the oldest first."""
-    named = {*entries.take(entries["kind"] == PAYOUTS).rows(*ACCOUNT_CURRENCY, "name")}
+def _unbooked(
+    settled: Arrays, entries: Arrays, *, kind: str
+) -> dict[tuple[str, ...], dict[int, list[str]]]:
+    """Place -> amount -> the groups that no entry names, the oldest first."""
+    named = {*entries.take(entries["kind"] == kind).rows(*ACCOUNT_CURRENCY, "name")}
     sums: dict[tuple[str, ...], tuple[str, int]] = {}
-    paid = settled.take(settled["kind"] == PAYOUTS)
-    for *key, day, amount in paid.rows(*ACCOUNT_CURRENCY, "name", "day", "amount"):
+    own = settled.take(settled["kind"] == kind)
+    for *key, day, amount in own.rows(*ACCOUNT_CURRENCY, "name", "day", "amount"):
         before = sums.get((*key,), ("", 0))
-        sums[*key,] = max(day, before[0]), before[1] - amount
+        sums[*key,] = max(day, before[0]), before[1] + amount
     waiting: dict[tuple[str, ...], dict[int, list[str]]] = {}
-    for batch, (_, amount) in sorted(sums.items(), key=lambda item: (item[1][0], item[0])):
-        if batch not in named and amount:
-            waiting.setdefault(batch[:3], {}).setdefault(amount, []).append(batch[3])
+    for group, (_, amount) in sorted(sums.items(), key=lambda item: (item[1][0], item[0])):
+        if group not in named and amount:
+            waiting.setdefault(group[:3], {}).setdefault(amount, []).append(group[3])
     return waiting
 
 
-def _closed(ledger: pd.DataFrame | None, *, groups: Arrays, per: str) -> dict[int, Rows]:
+def closed_groups(
+    ledger: pd.DataFrame | None,
+    *,
+    groups: Arrays,
+    words: Sequence[Iterable[str]],
+    among: Bools | None = None,
+) -> dict[int, Rows]:
     """Groups whose difference a write-off or an adjustment that names them is of.
 
-    The name of a payment is its order's, too: what bears it is of the order, not of its fees.
+    Args:
+        ledger: LEDGER_COLUMNS.
+        groups: see BookGroups; of several that one entry names the first by its key has it.
+        words: by which each may be named.
+        among: the entries that may close one; None: all.
     """
     gaps = groups["settled"] - groups["booked"]
     if ledger is None or not gaps.any():
         return {}
-    closers = closing_entries(ledger)
+    closers = closing_entries(ledger, among=among)
     closed: dict[int, Rows] = {}
-    for number in np.flatnonzero(gaps).tolist() if closers.named else ():
+    numbers = np.flatnonzero(gaps).tolist() if closers.named else []
+    for number in sorted(numbers, key=lambda at: str(groups["key"][at])):
         merchant, account, currency = (groups[name][number] for name in ACCOUNT_CURRENCY)
-        is_payment = per == "payment" and groups["kind"][number] == FEES
-        words = [groups["key"][number], *(() if is_payment else (groups["name"][number],))]
-        own = closers.take(words, of=(merchant, account, currency), gap=int(gaps[number]))
-        if own:
+        place = (merchant, account, currency)
+        if own := closers.take(words[number], of=place, gap=int(gaps[number])):
             closed[number] = np.array(own, dtype=np.intp)
     return closed
+
+
+class Weighed(NamedTuple):
+    """What the groups come to (grain: group)."""
+
+    states: Column
+    due_at: Ints
+    """When the last of what is young is not young any more, microseconds."""
+    since: Column
+    """Of those that are breaks the first day after which they were never even again."""
+
+
+def weighed(
+    books: BookGroups,
+    *,
+    same: Bools,
+    ends: tuple[Ints, Ints],
+    as_of: datetime,
+    zone: ZoneInfo,
+    forced: Bools | None = None,
+) -> Weighed:
+    """Matched, waiting or a break.
+
+    Args:
+        books: the groups.
+        same: those that agree, or that nothing is compared with.
+        ends: until when each row of `settled` and of `booked` is young, microseconds.
+        as_of: when.
+        zone: in which an entry has its day.
+        forced: those that are a break whatever waits or writes them off.
+    """
+    size, now = len(books.groups), microseconds(as_of)
+    gap = books.groups["settled"] - books.groups["booked"]
+    forced = np.zeros(size, dtype=np.bool_) if forced is None else forced
+    closed = np.zeros(size, dtype=np.bool_)
+    closed[[*books.closed]] = True
+    low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    due_at = np.full(size, NO_INSTANT, dtype=np.int64)
+    for items, end, sign in ((books.settled, ends[0], 1), (books.booked, ends[1], -1)):
+        young = end > now
+        amounts = np.where(young, sign * items["amount"], 0)
+        moved: Ints = total(amounts, groups=items["group"], size=size)
+        low, high = low + np.minimum(0, moved), high + np.maximum(0, moved)
+        mine = np.where(young, end, NO_INSTANT)
+        due_at = np.maximum(due_at, latest(mine, groups=items["group"], size=size))
+    open_ones = ~same & (~closed | forced)
+    waits = open_ones & (gap >= low) & (gap <= high) & ~forced
+    broken = open_ones & ~waits
+    states = np.where(broken, SetState.BREAK.value, SetState.MATCHED.value).astype(object)
+    states[waits] = SetState.PENDING.value
+    return Weighed(states, due_at, _since(books, rows=broken, zone=zone))
+
+
+def _since(books: BookGroups, *, rows: Bools, zone: ZoneInfo) -> Column:
+    settled, booked = (
+        side.take(rows[side["group"]]).rows("group", name, "amount")
+        for side, name in ((books.settled, "day"), (books.booked, "at"))
+    )
+    moves: dict[int, dict[str, int]] = {}
+    for group, day, amount in (
+        *settled,
+        *(
+            (group, datetime.fromtimestamp(at / 1_000_000, tz=zone).date().isoformat(), -amount)
+            for group, at, amount in booked
+        ),
+    ):
+        days = moves.setdefault(group, {})
+        days[day] = days.get(day, 0) + amount
+    since = filled("", size=len(rows))
+    for group, days in moves.items():
+        left = 0
+        for day, amount in sorted(days.items()):
+            since[group] = day if left == 0 else since[group]
+            left += amount
+    return since
+
+
+def midnights(days: Column, *, zone: ZoneInfo) -> Ints:
+    """When ISO dates begin, microseconds."""
+    known = {
+        day: microseconds(midnight(date.fromisoformat(day), zone=zone)) for day in {*days.tolist()}
+    }
+    return np.array([known[day] for day in days.tolist()], dtype=np.int64)

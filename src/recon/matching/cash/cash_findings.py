@@ -1,7 +1,4 @@
-"""What the groups and what the gateway holds come to: matched, waiting, unverified or a break.
-
-A group whose sides differ waits only while what is young on either side may explain it.
-"""
+"""What the groups and what the gateway holds come to: matched, waiting, unverified or a break."""
 
 import calendar
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from recon.config.rules import Rules
+from recon.matching.breaks.found_rows import found_in, found_of
 from recon.matching.breaks.result_rows import NO_AMOUNT
 from recon.matching.cash.batches import (
     BEYOND,
@@ -25,11 +23,19 @@ from recon.matching.cash.batches import (
     Listed,
 )
 from recon.matching.cash.before_books import BEFORE_BOOKS
-from recon.matching.cash.book_groups import FEES, PAYOUTS, RESERVES, UNASSIGNED, BookGroups
+from recon.matching.cash.book_groups import (
+    FEES,
+    PAYOUTS,
+    RESERVES,
+    UNASSIGNED,
+    BookGroups,
+    midnights,
+    weighed,
+)
 from recon.matching.causes.reasons import in_words, sentences_of
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, Column, filled
-from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, latest, present, total
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, present
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
 from recon.matching.judging.severity import due, is_ahead, microseconds
 from recon.model.business_date import AHEAD_MAX, Grace, midnight
@@ -44,11 +50,8 @@ _CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
 """Kind of a group -> its code when the books have nothing, and when they have something else."""
 LONG_PAST = "1970-01-01"
 AHEAD = Flag.DATE_AHEAD.value
-FINDING_COLUMNS = (
-    *("merchant_id", "account_id", "currency", "key", "what", "name", "state", "code", "flags"),
-    *("settled", "booked", "effect", "exposure", "since", "due_at", "expected_side", "owed_to"),
-    "reason",
-)
+ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
+"""Kind of a group -> the source whose items its lines are, and the account of its journals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Clock:
 def findings_of_groups(
     books: BookGroups, *, listed: Iterable[Listed], unsure: set[BatchOf], clock: Clock
 ) -> Arrays:
-    """What each group comes to (FINDING_COLUMNS; grain: group).
+    """What each group comes to (found_rows.FOUND; grain: group).
 
     Args:
         books: the groups.
@@ -81,54 +84,63 @@ def findings_of_groups(
     gap = groups["settled"] - groups["booked"]
     before = groups["name"] == BEFORE_BOOKS
     over = np.where(before, 0, _over_released(groups, listed=listed))
-    closed = np.zeros(size, dtype=np.bool_)
-    closed[[*books.closed]] = True
-    waits, due_at = _waiting(books, gap=gap, clock=clock)
-    ahead = _with_date_ahead(books, clock=clock)
+    compared = ~before & clock.covered
+    is_over = (over > 0) & compared
+    same = ~compared | ((gap == 0) & ~is_over)
     sure = ~_unsure(books, unsure=unsure, rules=clock.rules)
-    same = ((gap == 0) & (over == 0)) | before
-    if not clock.covered:
-        same, closed, waits = (np.full(size, held) for held in (True, False, False))
-    open_ones = sure & ~same & ~(closed & (over == 0))
-    states = np.where(sure, SetState.MATCHED.value, SetState.UNVERIFIED.value).astype(object)
-    states[open_ones & waits & (over == 0)] = SetState.PENDING.value
-    broken = open_ones & (~waits | (over > 0))
-    states[broken] = SetState.BREAK.value
-    codes = filled("", size=size)
-    codes[broken] = _codes(groups, over=over)[broken]
+    zone = clock.rules.business_calendar.zone
+    states, due_at, since = weighed(
+        books,
+        same=same | ~sure,
+        ends=_ends(books, clock=clock),
+        as_of=clock.as_of,
+        zone=zone,
+        forced=is_over,
+    )
+    states[~sure] = SetState.UNVERIFIED.value
+    broken = states == SetState.BREAK.value
     flags = filled("", size=size)
-    flags[(over > 0) & broken] = Flag.OVER_RELEASED.value
-    flags[sure & closed & ~broken & ~same] = Flag.WRITTEN_OFF.value
+    flags[is_over & broken] = Flag.OVER_RELEASED.value
+    flags[(states == SetState.MATCHED.value) & ~same] = Flag.WRITTEN_OFF.value
     flags[sure & before] = Flag.BEFORE_BOOKS.value
     if not clock.covered:
         flags[:] = Flag.NOT_COMPARED.value
+    ahead = _with_date_ahead(books, clock=clock)
     flags[ahead] = [";".join(sorted(filter(None, (flag, AHEAD)))) for flag in flags[ahead]]
-    columns = {
-        **_named(groups),
-        "state": states,
-        "code": codes,
-        "flags": flags,
-        "effect": gap if clock.covered else np.full(size, NO_AMOUNT),
-        "exposure": np.maximum(np.abs(gap), over),
-        "since": _since(books, rows=broken, clock=clock),
-        "due_at": due_at,
-        "owed_to": filled("none", size=size),
-        "reason": np.where(sure, "", UnverifiedReason.BATCH_QUARANTINED.value).astype(object),
-    }
-    return Arrays(columns, size=size)
-
-
-def _named(groups: Arrays) -> dict[str, Column]:
-    """What a group is of, and what either side has of it."""
     settled, booked = groups["settled"], groups["booked"]
-    return {
-        **{name: groups[name] for name in ("merchant_id", "account_id", "currency", "key")},
-        "what": groups["kind"],
-        "name": groups["name"],
-        "settled": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
-        "booked": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
-        "expected_side": np.where(np.abs(settled) < np.abs(booked), "settlement", "ledger"),
-    }
+    effect = gap if clock.covered else np.full(size, NO_AMOUNT)
+    found = found_in(
+        {
+            **_SHOWN,
+            **{name: groups[name] for name in ("merchant_id", "account_id", "currency")},
+            # What names the group: its entries may be as many as the payments.
+            "entry_id": groups["key"],
+            "state": states,
+            "code": np.where(broken, _codes(groups, over=over), ""),
+            "flags": flags,
+            "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
+            "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
+            "effect": effect,
+            "effect_ledger": effect,
+            "exposure": np.maximum(np.abs(gap), over),
+            "since": since,
+            "due_at": due_at,
+            "expected_side": np.where(np.abs(settled) < np.abs(booked), "settlement", "ledger"),
+            "reason": np.where(sure, "", UnverifiedReason.BATCH_QUARANTINED.value),
+        },
+        size=size,
+    )
+    for at in np.flatnonzero(broken).tolist():
+        kind, name = groups["kind"][at], groups["name"][at]
+        row = {each: column[at] for each, column in found.columns.items()}
+        found["reason"][at] = reason_of({**row, "what": kind, "name": name})
+        found["about"][at] = name or group_of(kind, name="")
+        found["part"][at] = ITEM_SOURCES[kind]
+    return found
+
+
+_SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
+"""`rule`, of matches: the group agrees, or was written off."""
 
 
 def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
@@ -138,19 +150,12 @@ def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
     """
     every = [*listed]
     foreign = {_batch_of(held) for held in every if held.what == OTHER_CURRENCY}
-    rows = [
-        cells
+    return found_of(
+        _held(held, clock=clock)
         for held in every
         if held.what not in {OPENING, RESERVE}
         and (held.what != NO_PAYOUT or _batch_of(held) not in foreign)
-        for cells in [_held(held, clock=clock)]
-    ]
-    numbers = {"settled", "booked", "effect", "exposure", "due_at"}
-    columns: dict[str, Column] = {}
-    for name in FINDING_COLUMNS:
-        kind: Any = np.int64 if name in numbers else object
-        columns[name] = np.array([row[name] for row in rows], dtype=kind)
-    return Arrays(columns, size=len(rows))
+    )
 
 
 def _batch_of(held: Listed) -> tuple[str, str, str]:
@@ -160,13 +165,13 @@ def _batch_of(held: Listed) -> tuple[str, str, str]:
 def _held(held: Listed, *, clock: Clock) -> dict[str, Any]:
     """A batch that keeps something, or paid more than there was."""
     word = "beyond" if held.what == BEYOND else "held"
-    grace = Grace.parse(clock.rules.grace.held_back)
     calendar_ = clock.rules.business_calendar
     ahead = held.settled_on > clock.last_day
-    start = (
-        midnight(date.fromisoformat(held.settled_on), zone=calendar_.zone) if not ahead else None
-    )
-    due_at = microseconds(calendar_.due_at(start, grace=grace)) if start else NO_INSTANT
+    due_at = NO_INSTANT
+    if not ahead:
+        start = midnight(date.fromisoformat(held.settled_on), zone=calendar_.zone)
+        grace = Grace.parse(clock.rules.grace.held_back)
+        due_at = microseconds(calendar_.due_at(start, grace=grace))
     state, code, reason = SetState.BREAK, BreakCode.HELD_BACK, ""
     if held.what == BEYOND:
         code = BreakCode.UNEXPECTED_RECEIPT
@@ -176,16 +181,18 @@ def _held(held: Listed, *, clock: Clock) -> dict[str, Any]:
         state, reason = SetState.UNVERIFIED, UnverifiedReason.BATCH_QUARANTINED.value
     elif due_at > microseconds(clock.as_of):
         state = SetState.PENDING
-    return {
-        **{name: getattr(held, name) for name in ("merchant_id", "account_id", "currency", "what")},
-        "key": f"{word}:{held.currency}:{held.batch_id}",
-        "name": held.batch_id,
+    effect = 0 if clock.covered else NO_AMOUNT
+    row = {
+        **_SHOWN,
+        **{name: getattr(held, name) for name in ("merchant_id", "account_id", "currency")},
+        "entry_id": f"{word}:{held.currency}:{held.batch_id}",
         "state": state.value,
         "code": code.value if state is SetState.BREAK else "",
         "flags": ";".join([AHEAD] * ahead + [Flag.NO_PAYOUT.value] * (held.what == NO_PAYOUT)),
-        "settled": NO_AMOUNT,
-        "booked": NO_AMOUNT,
-        "effect": 0 if clock.covered else NO_AMOUNT,
+        "gateway_amount": NO_AMOUNT,
+        "ledger_amount": NO_AMOUNT,
+        "effect": effect,
+        "effect_ledger": effect,
         "exposure": abs(held.amount),
         "since": held.settled_on,
         "due_at": due_at,
@@ -193,6 +200,10 @@ def _held(held: Listed, *, clock: Clock) -> dict[str, Any]:
         "owed_to": "merchant" if held.amount > 0 else "none",
         "reason": reason,
     }
+    if state is SetState.BREAK:
+        row |= {"reason": reason_of({**row, "what": held.what, "name": held.batch_id})}
+        row |= {"about": held.batch_id}
+    return row
 
 
 def _codes(groups: Arrays, *, over: Ints) -> Column:
@@ -243,25 +254,14 @@ def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
     return np.array(marks, dtype=np.bool_)
 
 
-def _waiting(books: BookGroups, *, gap: Ints, clock: Clock) -> tuple[Bools, Ints]:
-    """Groups that what is young may explain, and when the last of it is not young any more."""
-    size, as_of = len(books.groups), microseconds(clock.as_of)
-    sums, ends = [], np.full(size, NO_INSTANT, dtype=np.int64)
-    for items, starts in (
-        (books.settled, _settled_at(books, clock=clock)),
-        (books.booked, _booked_at(books, clock=clock)),
-    ):
-        grace = Grace.parse(clock.rules.grace.gateway_to_ledger)
-        over = due(starts, grace=grace, calendar=clock.rules.business_calendar)
-        young = over > as_of
-        amounts = np.where(young, items["amount"], 0)
-        sums.append(total(amounts, groups=items["group"], size=size))
-        mine = np.where(young, over, NO_INSTANT)
-        ends = np.maximum(ends, latest(mine, groups=items["group"], size=size))
-    lines, entries = sums
-    low = np.minimum(0, lines) + np.minimum(0, -entries)
-    high = np.maximum(0, lines) + np.maximum(0, -entries)
-    return np.asarray((gap >= low) & (gap <= high), dtype=np.bool_), ends
+def _ends(books: BookGroups, *, clock: Clock) -> tuple[Ints, Ints]:
+    """Until when each line and each entry is young."""
+    grace = Grace.parse(clock.rules.grace.gateway_to_ledger)
+    settled, booked = (
+        due(starts, grace=grace, calendar=clock.rules.business_calendar)
+        for starts in (_settled_at(books, clock=clock), _booked_at(books, clock=clock))
+    )
+    return settled, booked
 
 
 def _with_date_ahead(books: BookGroups, *, clock: Clock) -> Bools:
@@ -278,7 +278,7 @@ def _settled_at(books: BookGroups, *, clock: Clock) -> Ints:
     """From when the books have time for each line."""
     monthly = (books.settled["kind"] == FEES) & (clock.rules.ledger.fees_per == "month")
     days = _not_ahead(books.settled["day"], clock=clock)
-    return _midnights(_month_ends(days, rows=monthly), clock=clock)
+    return midnights(_month_ends(days, rows=monthly), zone=clock.rules.business_calendar.zone)
 
 
 def _not_ahead(days: Column, *, clock: Clock) -> Column:
@@ -295,7 +295,10 @@ def _booked_at(books: BookGroups, *, clock: Clock) -> Ints:
     monthly = books.booked["kind"] == FEES
     days = filled("1970-01", size=len(at))
     days[monthly] = _not_ahead(books.booked["name"][monthly], clock=clock)
-    ends = _midnights(_month_ends(days, rows=np.ones(len(at), np.bool_)), clock=clock)
+    ends = midnights(
+        _month_ends(days, rows=np.ones(len(at), np.bool_)),
+        zone=clock.rules.business_calendar.zone,
+    )
     return np.where(monthly, ends, at)
 
 
@@ -312,54 +315,13 @@ def _last_day(day: str) -> str:
     return f"{day[:7]}-{calendar.monthrange(year, month)[1]:02d}"
 
 
-def _midnights(days: Column, *, clock: Clock) -> Ints:
-    zone = clock.rules.business_calendar.zone
-    known = {
-        day: microseconds(midnight(date.fromisoformat(day), zone=zone)) for day in {*days.tolist()}
-    }
-    return np.array([known[day] for day in days.tolist()], dtype=np.int64)
-
-
-def _since(books: BookGroups, *, rows: Bools, clock: Clock) -> Column:
-    """Of each broken group the first day after which it was never even again."""
-    since = filled("", size=len(rows))
-    wanted = {*np.flatnonzero(rows).tolist()}
-    if not wanted:
-        return since
-    zone = clock.rules.business_calendar.zone
-    moves: dict[int, list[tuple[str, int]]] = {}
-    for group, day, amount in books.settled.rows("group", "day", "amount"):
-        if group in wanted:
-            moves.setdefault(group, []).append((day, amount))
-    for group, at, amount in books.booked.rows("group", "at", "amount"):
-        if group in wanted:
-            booked_on = datetime.fromtimestamp(at / 1_000_000, tz=zone).date().isoformat()
-            moves.setdefault(group, []).append((booked_on, -amount))
-    for group, listed in moves.items():
-        since[group] = uneven_since(listed)
-    return since
-
-
-def uneven_since(moves: Iterable[tuple[str, int]]) -> str:
-    """The first of some days after which what moved never came to 0 again."""
-    by_day: dict[str, int] = {}
-    for day, amount in moves:
-        by_day[day] = by_day.get(day, 0) + amount
-    left, first = 0, ""
-    for day, amount in sorted(by_day.items()):
-        if left == 0:
-            first = day
-        left += amount
-    return first
-
-
 _NAMES = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
 
 
 def reason_of(row: Mapping[str, Any]) -> str:
-    """The sentence of a break of cash (see cash_findings.FINDING_COLUMNS)."""
+    """The sentence of a break of cash: FOUND, `what` and `name` of its group or batch."""
     is_over = Flag.OVER_RELEASED.value in row["flags"].split(";")
-    facts = SimpleNamespace(**row, over_released=is_over)
+    facts = SimpleNamespace(**{"booked": 0, **row}, over_released=is_over)
     sentence = next(one for one in SENTENCES[BreakCode(row["code"])] if one.holds(facts))
     return in_words(sentence, facts=facts, words=_WORDS)
 
@@ -374,6 +336,8 @@ def _money(amount: int, *, facts: SimpleNamespace) -> str:
 
 def group_of(what: str, *, name: str) -> str:
     """Of which group of the books a finding is, in words."""
+    if what not in _NAMES:
+        return name
     words = _NAMES[what]
     return f"{words} of {name}" if name else f"all {words} since the opening"
 
@@ -383,13 +347,15 @@ _WORDS: Mapping[str, Callable[[SimpleNamespace], str]] = {
     "name": lambda facts: str(facts.name),
     "since": lambda facts: str(facts.since),
     # What was charged, kept or paid out, below 0 where it was given back; then how far apart.
-    "settled": lambda facts: _money(-_known(facts.settled), facts=facts),
-    "booked": lambda facts: _money(-_known(facts.booked), facts=facts),
+    "settled": lambda facts: _money(-_known(facts.gateway_amount), facts=facts),
+    "booked": lambda facts: _money(-_known(facts.ledger_amount), facts=facts),
     "effect": lambda facts: _money(abs(_known(facts.effect)), facts=facts),
     "exposure": lambda facts: _money(abs(_known(facts.exposure)), facts=facts),
+    "arrived": lambda facts: _money(abs(_known(facts.bank_amount)), facts=facts),
+    "booked_there": lambda facts: _money(abs(facts.booked), facts=facts),
 }
 SENTENCES = sentences_of(
     {code: row.say_of_cash for code, row in CODES.items()},
-    facts={"what": str, "over_released": bool},
+    facts={"what": str, "over_released": bool, "bank_amount": int, "booked": int},
     sayable=_WORDS,
 )

@@ -8,28 +8,20 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.breaks.found_rows import next_id
-from recon.matching.breaks.result_rows import NO_AMOUNT
+from recon.matching.breaks.found_rows import FOUND, next_id
 from recon.matching.cash.batches import Listed, listed, unsure_batches
-from recon.matching.cash.book_groups import PAYOUTS, BookGroups, grouped
+from recon.matching.cash.book_groups import BookGroups, grouped
 from recon.matching.cash.cash_findings import (
-    FINDING_COLUMNS,
+    ITEM_SOURCES,
     Clock,
     findings_of_groups,
     findings_of_held,
-    group_of,
-    reason_of,
 )
 from recon.matching.frames.arrays import Arrays, filled, frame_of_cells, stacked
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
 from recon.matching.sides.ledger_side import GROUPED
 from recon.model.words import SetState
-
-RULE = "group"
-"""Of matches: the group agrees, or was written off."""
-ITEM_SOURCES: Mapping[str, str] = {"fees": "fees", "reserves": "reserves", PAYOUTS: "payouts"}
-"""Kind of a group -> the source whose items its lines are, and the account of its journals."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +31,7 @@ class CashResult:
     books: BookGroups
     listed: tuple[Listed, ...]
     found: Arrays
-    """FINDING_COLUMNS and FOUND; those of the groups first, in their order."""
+    """FOUND; those of the groups first, in their order."""
     reopens: Mapping[str, str]
 
 
@@ -75,44 +67,16 @@ def judge_cash(
         findings_of_groups(books, listed=rows, unsure=unsure, clock=clock),
         findings_of_held(rows, clock=clock),
     ]
-    findings = stacked(parts, names=FINDING_COLUMNS)
+    findings = stacked(parts, names=FOUND)
     closed = previous.closed if previous is not None else frozenset()
     ids, reopens = [], {}
-    for *key, state in findings.rows("merchant_id", "account_id", "key", "state"):
+    for *key, state in findings.rows("merchant_id", "account_id", "entry_id", "state"):
         own, last = next_id(key, closed=closed, taken=taken)
         ids.append(own)
         if last and state == SetState.BREAK:
             reopens[own] = last
-    return CashResult(books, rows, _found(findings, ids=ids), reopens)
-
-
-def _found(findings: Arrays, *, ids: list[str]) -> Arrays:
-    """The findings as rows of a result."""
-    size = len(findings)
-    reasons, about, parts = findings["reason"].copy(), filled("", size=size), filled("", size=size)
-    names = [*findings.columns]
-    for at in np.flatnonzero(findings["state"] == SetState.BREAK.value).tolist():
-        row = {name: findings[name][at] for name in names}
-        reasons[at] = reason_of(row)
-        about[at] = row["name"] or group_of(row["what"], name="")
-        parts[at] = ITEM_SOURCES.get(row["what"], "")
-    nothing = np.full(size, NO_AMOUNT)
-    return findings.assign(
-        id=np.array(ids, dtype=object),
-        # What names the group: its entries may be as many as the payments.
-        entry_id=findings["key"],
-        rule=filled(RULE, size=size),
-        leg=filled("ledger", size=size),
-        gateway_amount=findings["settled"],
-        ledger_amount=findings["booked"],
-        effect_orders=np.zeros(size, dtype=np.int64),
-        effect_ledger=findings["effect"],
-        bank_amount=nothing,
-        effect_bank=nothing,
-        reason=reasons,
-        about=about,
-        part=parts,
-    )
+    found = findings.assign(id=np.array(ids, dtype=object))
+    return CashResult(books, rows, found, reopens)
 
 
 def cash_items(result: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[Arrays]:

@@ -40,8 +40,8 @@ from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.files.formats.json_text import read_json_object
 from recon.files.reader.files import TableFacts, TableRead
-from recon.matching.bank.arrived_groups import BALANCE
 from recon.matching.bank.bank_frames import covered_to
+from recon.matching.bank.bookings import BALANCE
 from recon.matching.bank.receipts import kept_of
 from recon.matching.bank.statements import content_of
 from recon.matching.breaks.movements import ended_so_far

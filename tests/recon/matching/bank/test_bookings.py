@@ -234,8 +234,8 @@ def test_a_group_that_is_written_off_says_so_and_is_no_difference_that_is_gone()
     proof = one.wrote_off("BATCH-01", 50).proven()
     assert found(one.come_to()) == []
     assert proof.bookings is not None
-    (group,) = proof.bookings.every
-    assert (group.state, group.flags, group.effect) == ("MATCHED", ("written_off",), 50)
+    (group,) = proof.bookings.found.rows("state", "flags", "effect")
+    assert group == ("MATCHED", "written_off", 50)
 
 
 def test_what_is_written_off_of_the_pay_out_is_not_written_off_of_its_arrival() -> None:
