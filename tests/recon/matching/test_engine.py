@@ -330,3 +330,80 @@ def test_fees_and_payouts_of_the_account_are_in_the_batch_and_of_no_payment(case
     assert list(result.breaks["code"]) == codes
     assert list(result.breaks["gateway_amount"]) == [-500, -6500, -1000]
     assert failed(result) == []
+
+
+def _replied(case: Any, *, order: int | None = None, books: int) -> Any:
+    """A refund of 30.00 that the reply confirmed and the query can't show."""
+    if order is None:
+        case.order()
+    else:
+        case.order("partially_refunded", refund_amount=order)
+    case.payment().move("refund", "confirmed", amount=3000).ruled(payment_status={"3000": "paid"})
+    case.entry()
+    return case.entry("refund", amount=books) if books else case
+
+
+def test_exposure_and_severity_are_the_worst_of_all_findings(case: Any) -> None:
+    """Two rows of one cancelled order hide nothing of the authorisation that is still open."""
+    result = (
+        case.order("cancelled", amount=10_000_000)
+        .order("cancelled", amount=1)
+        .payment("authorised", amount=10_000_000)
+        .run()
+    )
+
+    row = result.breaks.iloc[0]
+    assert (row["code"], row["flags"]) == ("DUPLICATE_ORDER_ROW", "CANCEL_DUE")
+    assert (row["exposure"], row["severity"]) == (10_000_001, "CRITICAL")
+
+
+def test_a_refund_known_from_its_reply_counts_as_money_at_risk(case: Any) -> None:
+    """The books lack 30.00 that we know went out, though the query shows nothing of it."""
+    row = _replied(case, books=0).run().breaks.iloc[0]
+
+    assert (row["code"], row["effect_ledger"], row["exposure"]) == ("REFUND_NOT_BOOKED", 0, 3000)
+
+
+def test_who_is_owed_follows_what_we_know_went_out(case: Any) -> None:
+    """30.00 went back where the order tells of 10.00: the merchant is owed, not the shopper."""
+    row = _replied(case, order=1000, books=3000).run().breaks.iloc[0]
+
+    assert (row["effect_orders"], row["owed_to"], row["exposure"]) == (1000, "merchant", 3000)
+
+
+def test_a_break_of_an_instruction_alone_has_its_currency(case: Any) -> None:
+    """No other record has the key, so the instruction says in which currency it stands."""
+    moved = case.ledger().move("capture", "confirmed", order_no="Z9", transaction_id="Z")
+
+    assert moved.run().breaks[["currency", "exposure"]].to_numpy().tolist() == [["EUR", 10000]]
+
+
+def test_an_instruction_told_twice_is_one_move(case: Any) -> None:
+    """The same row in two files refunds once; T2 counts the repeat."""
+    case.order().payment("partially_refunded", refunded_amount=6000)
+    for line in (2, 3):
+        case.move("refund", "confirmed", instruction_id="I", amount=6000, line=line)
+
+    assert case.outcome() == "MATCHED instructed"
+    told = [
+        total for total in case.proven().control_totals if total.name.startswith("instructions")
+    ]
+    assert [(total.id, total.left, total.right) for total in told] == [("T2", 2, 2)]
+
+
+def test_a_later_word_of_an_instruction_counts(case: Any) -> None:
+    """It was approved in one file and confirmed in the next."""
+    case.order().payment("partially_refunded", refunded_amount=6000)
+    case.move("refund", "approved", instruction_id="I", amount=6000)
+    case.move("refund", "confirmed", instruction_id="I", amount=6000, outcome_at=JUST_NOW)
+
+    assert case.outcome() == "MATCHED instructed"
+
+
+def test_an_instruction_told_in_two_ways_is_not_chosen(case: Any) -> None:
+    """Two amounts of one instruction at one time exclude each other."""
+    case.order().payment("partially_refunded", refunded_amount=6000)
+    for amount in (6000, 600):
+        case.move("refund", "confirmed", instruction_id="I", amount=amount)
+
+    assert "AMBIGUOUS_MATCH" in case.outcome()

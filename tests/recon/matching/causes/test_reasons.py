@@ -10,9 +10,9 @@ from recon.matching.causes import reasons
 from recon.matching.causes.reasons import SENTENCES, Sentence, sentence_of
 from recon.model.words import BreakCode
 from tests.planted.word_groups import BANK_CODES, CASH_CODES
-from tests.recon.matching.reason_cases import PLANTED, Planted
 from tests.recon.matching.reason_claims import false_claims, is_claimed
 from tests.recon.matching.reason_sets import a_thousand
+from tests.recon.matching.written_cases import PLANTED, Written
 
 pytestmark = pytest.mark.xdist_group("reasons of breaks")
 """They share what takes longer to make than to look at."""
@@ -39,12 +39,12 @@ def told(
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
-def test_the_sentence_says_what_was_planted(told: Told, planted: Planted) -> None:
+def test_the_sentence_says_what_was_planted(told: Told, planted: Written) -> None:
     """Of rows whose every amount is another one, the sentence names the right ones."""
     breaks, _ = told
     mine = breaks[breaks["merchant_id"].eq(planted.name)]
 
-    assert mine.loc[mine["code"].eq(planted.code), "reason"].tolist()[:1] == [planted.said]
+    assert mine.loc[mine["code"].eq(planted.comes_to), "reason"].tolist()[:1] == [planted.said]
 
 
 def test_every_sentence_of_every_code_is_planted(told: Told) -> None:
