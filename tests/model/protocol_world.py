@@ -45,7 +45,7 @@ from recon.instructions.money_requests import GatewayOfMoney
 from recon.model.errors import ReconError, StoreError
 from recon.model.nights import Mode, NightRequest
 from recon.model.uptime import Uptime
-from recon.model.words import InstructionKind, InstructionState
+from recon.model.words import ControlTotal, InstructionKind, InstructionState
 from recon.steps.files import ingest as ingest_step
 from recon.steps.ground.environment import Environment, id_source, outside_heads
 from recon.steps.money import settle as settle_step
@@ -58,6 +58,7 @@ from recon.store.nights.answer_parts import AFTER, BASELINE
 
 BEGAN = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 TICK = timedelta(milliseconds=250)
+TIED = (ControlTotal("T9", "not asked of a played night", "", "", "", "count", 0, 0),)
 """Each look at a clock takes this long, so that events have an order."""
 AUTHORISED = tuple(f"A-{number}" for number in range(6))
 CAPTURED = tuple(f"C-{number}" for number in range(4))
@@ -492,7 +493,7 @@ class World:
             runs.start(connection, request, run_id=run_id, as_of=BEGAN, now=now)
         ingest_step.ingest(run_id, environment=environment)
         query_step.query(run_id, phase=BASELINE, environment=environment)
-        settle_step.settle(run_id, environment=environment, before_money=lambda _: None)
+        settle_step.settle(run_id, environment=environment, before_money=lambda _: TIED)
         query_step.query(run_id, phase=AFTER, environment=environment)
         with environment.store.writing() as connection:
             runs.finish(connection, run_id, status="finished", problem="", now=self.clock())

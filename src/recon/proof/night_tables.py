@@ -381,6 +381,11 @@ def compared_tables(
     }
 
 
+def stored_table(files: Mapping[str, LoadCounts]) -> pa.Table:
+    """Of the table `steps`, what is stored of some files."""
+    return table_of_rows(_stored(files), name="steps")
+
+
 def sources_of_tables(tables: Mapping[str, pa.Table]) -> Sources:
     """What was compared, from the inputs and the small tables."""
     terms, steps = tables["terms"].to_pylist(), tables["steps"].to_pylist()
@@ -577,15 +582,19 @@ def _term(name: str, key: str, *, word: str = "", number: int | None = None) -> 
 
 
 def _steps(sources: Sources, *, books: Books) -> Iterator[Cells]:
-    for source, counts in with_each_instruction_once(sources).merged_rows.items():
-        for step in _STORED:
-            yield _step("stored", source, step, number=getattr(counts, step))
+    yield from _stored(with_each_instruction_once(sources).merged_rows)
     for kind, steps in sources.arrived.items():
         for step, rows in steps.items():
             yield _step("arrived", str(kind), step, number=rows)
     for currency, moved in books.items():
         for step, amount in moved.items():
             yield _step("books", "ledger", step, number=amount, currency=currency)
+
+
+def _stored(files: Mapping[str, LoadCounts]) -> Iterator[Cells]:
+    for source, counts in files.items():
+        for step in _STORED:
+            yield _step("stored", source, step, number=getattr(counts, step))
 
 
 def _step(way: str, source: str, step: str, *, number: int, currency: str = "") -> Cells:

@@ -7,12 +7,13 @@ as 0 there, so a total that was forgotten shows, unless it was of nothing.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
 from recon.model.words import ControlTotal
-from recon.proof.sql_session import SqlError, quoted, reading
+from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 
 SECOND_ENGINE = "T14"
 NAME = "figures of this night's totals = those that SQL gives"
@@ -23,6 +24,11 @@ BY_RULE = "match by "
 IN_FILE = " in the file with SHA-256 "
 """Behind a section: what T13 calls the file that a workbook names for it, before the hash."""
 SHEETS_IN_SQL = "figures of the sheets = those that SQL gives"
+BEFORE_MONEY = ("T00_files.sql", "T02_stored.sql", "T03_asked.sql", "journal_T09.sql")
+"""Asked of what was sealed before money moves; the last one asks our journal, and of no result."""
+JOURNAL = "journal/instructions.parquet"
+NAME_BEFORE_MONEY = "figures before money"
+UNSENT = "nothing was sent: start the night again"
 KEPT = "what was sent and compared is kept, and nothing of it is proven: run the night again"
 SHOWN_MAX = 50
 """Figures that differ which are named one by one."""
@@ -56,12 +62,14 @@ def second_proof(
     return (figures, *named[:SHOWN_MAX])
 
 
-def not_run(why: str, *, account: tuple[str, str], name: str = NAME) -> ControlTotal:
+def not_run(
+    why: str, *, account: tuple[str, str], name: str = NAME, kept: str = KEPT
+) -> ControlTotal:
     """T14 of a night whose SQL did not come to its end: it proves nothing.
 
     `why` begins with the statement that was asked.
     """
-    return ControlTotal(SECOND_ENGINE, f"{name}: {why}; {KEPT}", *account, "", "count", 1, 0)
+    return ControlTotal(SECOND_ENGINE, f"{name}: {why}; {kept}", *account, "", "count", 1, 0)
 
 
 def in_file(section: str, *, sha256: str) -> str:
@@ -103,6 +111,8 @@ def _sides(total: ControlTotal | None) -> tuple[int, int]:
 NIGHT_MEMORY_MB, NIGHT_MEMORY_MAX_MB = 384, 1_536
 """What DuckDB may hold for the proof of a night at least and at most; the rest goes to temporary
 files."""
+FACTS_MB = 256
+"""What it may hold of files of facts, and before money."""
 NIGHT_MEMORY_SHARE = 1.5
 """For each byte of a night's files: some of a join stays in memory whatever it writes elsewhere,
 and grows with the rows (five million payments with their settlement ended at 384 MB)."""
@@ -207,6 +217,25 @@ def sheets_in_sql(
     return second_proof(totals, by_sql=by_sql, account=account, name=SHEETS_IN_SQL)
 
 
+def totals_before_money(folder: Path, *, account: tuple[str, str]) -> tuple[ControlTotal, ...]:
+    """T0 to T3 and T9 of a night before its money moves.
+
+    Where SQL did not come to its end there is one total, which fails and says why.
+
+    Args:
+        folder: The files that BEFORE_MONEY names, on this machine.
+        account: Merchant and account of the night.
+    """
+    texts = {name: _text(name) for name in BEFORE_MONEY}
+    placed = partial(_located, moved={}, below=folder.resolve())
+    try:
+        # No more than what looks into files of facts holds: its process serves here, too.
+        with reading(folder, memory_mb=FACTS_MB) as sql:
+            return (*_told(sql, texts, placed=placed),)
+    except SqlError as error:
+        return (not_run(error.reason, account=account, name=NAME_BEFORE_MONEY, kept=UNSENT),)
+
+
 def sql_totals(
     folder: Path,
     *,
@@ -225,21 +254,31 @@ def sql_totals(
     """
     placed = partial(_located, moved=moved or {}, below=folder.resolve())
     texts = {name: text for name, text in (own or {}).items() if name[0] == "T"}
-    totals: list[ControlTotal] = []
-    asked = ROWS
-    try:
-        with reading(folder, memory_mb=night_memory_mb(_size(folder))) as sql:
+    with reading(folder, memory_mb=night_memory_mb(_size(folder))) as sql:
+        with _asking(ROWS):
             given = {key for (key,) in sql.rows(placed(f"SELECT key {_GIVEN}"))}
             names = _names(banks="bank" in given, books="bank_books" in given)
-            texts = texts or {name: _text(name) for name in names}
             sql.execute(placed((own or {}).get(ROWS) or _text(ROWS)))
-            # One at a time: none waits in memory for another, and what ended it has a name.
-            for asked, text in texts.items():  # noqa: B007 - what an error names
-                totals += (ControlTotal(*row) for row in sql.rows(_ordered(placed(text))))
+        return (*_told(sql, texts or {name: _text(name) for name in names}, placed=placed),)
+
+
+def _told(
+    sql: SqlSession, texts: Mapping[str, str], *, placed: Callable[[str], str]
+) -> Iterator[ControlTotal]:
+    """One statement at a time: none waits in memory for another, and what ended it has a name."""
+    for name, text in texts.items():
+        with _asking(name):
+            rows = sql.rows(_ordered(placed(text)))
+        yield from (ControlTotal(*row) for row in rows)
+
+
+@contextmanager
+def _asking(name: str) -> Iterator[None]:
+    try:
+        yield
     except SqlError as error:
-        msg = f"{asked}: {error}"
+        msg = f"{name}: {error}"
         raise SqlError(msg) from error
-    return (*totals,)
 
 
 def night_memory_mb(size: int) -> int:

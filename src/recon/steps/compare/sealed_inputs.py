@@ -6,8 +6,11 @@ Of the inputs only those are written again that do not say what was sealed befor
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from recon.archive.schemas import ANSWERS, SCHEMAS
 from recon.archive.step_folder import (
@@ -25,10 +28,13 @@ from recon.archive.step_folder import (
 )
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Previous, Sources
+from recon.model.words import ControlTotal
+from recon.privacy.own_files import make_folder
 from recon.proof.books_bridge import Books
-from recon.proof.night_tables import TARIFFS, compared_tables
+from recon.proof.night_tables import TARIFFS, compared_tables, stored_table
+from recon.proof.totals_in_sql import JOURNAL, totals_before_money
 from recon.steps.compare.inputs import frozen_inputs
-from recon.steps.compare.selection import selected_inputs
+from recon.steps.compare.selection import RunReading, Selected, selected_inputs
 from recon.steps.ground import night_folder
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER
@@ -48,17 +54,23 @@ from recon.steps.ground.night_folder import (
     newest,
     rows_of,
     sealed_night,
+    storages_of,
     write,
     writing,
 )
-from recon.store.nights import results
+from recon.store.money import sending_rows
+from recon.store.nights import facts_rows, results
+from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
 UNREAD = "what the night read cannot be looked up"
 
 
-def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
+def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:
     """Write what the run read so far, and bind it before anything is sent.
+
+    Returns:
+        T0 to T3 and T9, as SQL finds them in what was written and in what is stored.
 
     Raises:
         ArchiveError: the archive cannot be written; nothing was sent.
@@ -91,7 +103,34 @@ def seal_inputs(run: Run, *, environment: Environment) -> Sealed:
     )
     with environment.store.writing() as connection:
         bind(connection, run, sealed=[sealed], environment=environment)
-    return sealed
+    return _totals(run, chosen, inputs=inputs, environment=environment)
+
+
+def _totals(
+    run: Run, chosen: Selected, *, inputs: Inputs, environment: Environment
+) -> tuple[ControlTotal, ...]:
+    """T0 to T3 and T9 of sealed inputs, with what only the database knows beside them."""
+    with environment.store.reading() as connection:
+        # Files are opened where the history bound that they are these, and not before.
+        facts_rows.refuse_changed(connection)
+        night = sealed_night(connection, run, environment=environment)
+        files = facts_rows.of_night(connection, run)
+        in_facts = facts_rows.stored_rows(files, storages=storages_of(environment))
+        stored = sending_rows.stored_of_files(connection, run, in_facts=in_facts)
+        reading = RunReading(connection, run, inputs, environment)
+        beside = {
+            SCHEMAS["steps"].path: stored_table(stored),
+            SCHEMAS[ANSWERS].path: reading.answered_keys(chosen),
+            JOURNAL: pa.Table.from_pandas(sending_rows.moved_of_payments(connection, run)),
+        }
+    with TemporaryDirectory(prefix="recon-before-money-") as place:
+        for name in ("files", "rejects", "universe"):
+            content = night.as_sealed(SCHEMAS[name].path)
+            beside[SCHEMAS[name].path] = pq.read_table(pa.BufferReader(content))
+        for file, table in beside.items():
+            make_folder(Path(place, file).parent)
+            pq.write_table(table, Path(place, file))
+        return totals_before_money(Path(place), account=run.account)
 
 
 def changed_inputs(

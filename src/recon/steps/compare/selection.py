@@ -380,6 +380,13 @@ class RunReading:
         joined = table_of(chosen.joined.gateway, name=ANSWERS)
         return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
 
+    def answered_keys(self, chosen: "Selected") -> pa.Table:
+        """KEY_COLUMNS of the same answers, but for those of the opening balance."""
+        own = self._answered.newest([*KEY_COLUMNS]).select([*KEY_COLUMNS])
+        joined = table_of(chosen.joined.gateway, name=ANSWERS).select([*KEY_COLUMNS])
+        keys = pa.concat_tables([own, joined.cast(own.schema)])
+        return keys.filter(pc.invert(_are_before(keys, chosen=chosen)))
+
     def with_steps(self, chosen: "Selected", *, sealed: "_SealedOrders | None") -> Sources:
         """What other tables say of the rows that are compared, and of those that are not."""
         connection, run, inputs, rules = self.connection, self.run, self.inputs, self._rules

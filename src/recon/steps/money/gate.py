@@ -1,4 +1,4 @@
-"""The gate before money, from what the store holds: totals, the history chain, unproven nights.
+"""The gate before money: control totals, the history chain, unproven nights.
 
 A failed total or a broken chain closes the gate for everything; an unproven earlier night, or books
 that could not be read, hold refunds and payouts, while captures and cancels go on (authorisations
@@ -32,7 +32,6 @@ from recon.steps.ground.desk import lost_word
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import ACCEPT_RESTORE, REASON_CHARACTERS_MAX, Person, agreed
 from recon.steps.ground.kept_answers import unbound
-from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.predecessor import release_ended
 from recon.store import Connection
 from recon.store.database import history, record
@@ -50,8 +49,7 @@ from recon.store.money import bound_rows, case_rows, instruction_rows, sending_r
 from recon.store.money.endorsement_rows import ALLOW_SENDING, Endorsed, override
 from recon.store.money.instruction_rows import move
 from recon.store.money.sending_rows import Stopped
-from recon.store.nights import answer_parts, facts_rows, journal_rows, order_rows, runs
-from recon.store.nights.answer_parts import BASELINE
+from recon.store.nights import facts_rows, journal_rows, order_rows, runs
 from recon.store.nights.runs import Run
 
 ENTITY = "database"
@@ -279,6 +277,8 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
     return len(waiting)
 
 
+UNTIED_SHOWN_MAX = 3
+"""Control totals that a sentence names."""
 HELD_KINDS = frozenset({InstructionKind.REFUND, InstructionKind.PAYOUT})
 
 
@@ -297,27 +297,14 @@ class Gate:
 
 
 def judge(
-    *,
-    totals: Sequence[ControlTotal],
-    chain_problem: str,
-    unproven_nights: Mapping[date, str],
-    books_unread: str = "",
+    *, chain_problem: str, unproven_nights: Mapping[date, str], books_unread: str = ""
 ) -> Gate:
-    """The gate from its proofs.
+    """The gate from its proofs, but for the control totals (see `tied`).
 
     `unproven_nights` has beside each date why its release does not count; `books_unread` says why
     the ledger was not read.
     """
-    failed = [total for total in totals if not total.passed]
-    closed = ""
-    if chain_problem:
-        closed = f"the history does not hold: {chain_problem}"
-    elif failed:
-        listing = "; ".join(
-            f"{total.id} {total.name} {total.account_id}: {total.left} is not {total.right}"
-            for total in failed[:3]
-        )
-        closed = f"a control total before money does not tie: {listing}"
+    closed = f"the history does not hold: {chain_problem}" if chain_problem else ""
     held = []
     if unproven_nights:
         dates = ", ".join(
@@ -336,7 +323,7 @@ def judge(
 
 
 def gate_of(run: Run, *, environment: Environment) -> Gate:
-    """What the gate says of one run, before it sends."""
+    """What the gate says of one run, before it sends and beside its control totals."""
     foreign = restored_since(run, environment=environment)
     if not foreign and _file_of(run, environment=environment).standing().unresolved:
         # A process ended between a note and the end of its commit. Its link is in this database:
@@ -345,7 +332,6 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
     words = Endorsed(environment.desk)
     lost = lost_word(environment.desk, store=environment.store)
     with environment.store.reading() as connection:
-        asked, _ = answer_parts.counted(connection, run.run_id, phase=BASELINE)
         problem = _history_problem(connection, run, environment=environment) or foreign or lost
         unproven = runs.not_proven(
             connection,
@@ -363,18 +349,19 @@ def gate_of(run: Run, *, environment: Environment) -> Gate:
             or next(words.row_problems(connection, at=environment.clock()), "")
             or words.taken_away(connection)
         )
-        stored = 0
-        if not problem:
-            # Files are opened where the history bound that they are these, and not before.
-            files = facts_rows.of_night(connection, run)
-            stored = facts_rows.stored_rows(files, storages=storages_of(environment))
-        totals = sending_rows.before_money(
-            connection, run, in_files=stored, universe=asked, phase=BASELINE
-        )
         unread = journal_rows.unread(connection, run.run_id, whole_file=WHOLE_FILE)
-    return judge(
-        totals=totals, chain_problem=problem, unproven_nights=unproven, books_unread=unread
+    return judge(chain_problem=problem, unproven_nights=unproven, books_unread=unread)
+
+
+def tied(gate: Gate, *, totals: Sequence[ControlTotal]) -> Gate:
+    """The gate, closed for everything where a control total does not tie, or none was asked."""
+    untied = "; ".join(
+        f"{total.id} {total.name}: {total.left} is not {total.right}"
+        for total in [total for total in totals if not total.passed][:UNTIED_SHOWN_MAX]
     )
+    if totals and not untied:
+        return gate
+    return _closed(gate, f"a control total before money does not tie: {untied or 'none was asked'}")
 
 
 def _history_problem(connection: Connection, run: Run, *, environment: Environment) -> str:
@@ -459,8 +446,11 @@ def halted(gate: Gate, *, environment: Environment) -> Gate:
     stop = sending_stopped(environment)
     if stop is None:
         return gate
-    reasons = "; ".join(filter(None, (str(stop), gate.closed_because)))
-    return replace(gate, closed_because=reasons)
+    return _closed(gate, str(stop))
+
+
+def _closed(gate: Gate, because: str) -> Gate:
+    return replace(gate, closed_because="; ".join(filter(None, (because, gate.closed_because))))
 
 
 class Allowances:

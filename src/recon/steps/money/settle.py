@@ -35,7 +35,13 @@ from recon.instructions.planning import IF_MEANT, RULE_APPROVER, Known, OrderRow
 from recon.instructions.sender import Sender, Sent
 from recon.model.errors import ConfigurationError
 from recon.model.nights import Mode, Part, StepSummary
-from recon.model.words import InstructionKind, InstructionState, KeyAnswer, OrderStatus
+from recon.model.words import (
+    ControlTotal,
+    InstructionKind,
+    InstructionState,
+    KeyAnswer,
+    OrderStatus,
+)
 from recon.steps.ground.environment import Environment, held_back, seconds_left
 from recon.steps.ground.identity import words_for_signer
 from recon.steps.ground.kept_books import KeptBooks
@@ -43,7 +49,7 @@ from recon.steps.ground.night_folder import storages_of
 from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.money.approve import lapse
 from recon.steps.money.doubt import Doubts
-from recon.steps.money.gate import Allowances, Gate, Notes, gate_of, halted
+from recon.steps.money.gate import Allowances, Gate, Notes, gate_of, halted, tied
 from recon.store import Connection
 from recon.store.money import case_rows, instruction_rows, sending_rows
 from recon.store.money.bound_rows import events_of
@@ -72,11 +78,12 @@ ChargedBack = Callable[[str, str, str, int], int]
 
 
 def settle(
-    run_id: str, *, environment: Environment, before_money: Callable[[Run], object]
+    run_id: str, *, environment: Environment, before_money: Callable[[Run], Sequence[ControlTotal]]
 ) -> StepSummary:
     """Carry out the account's approved instructions.
 
-    `before_money` keeps what the run read; where it fails nothing is sent.
+    `before_money` keeps what the run read, and says the control totals of it; where it fails, or
+    one of them does not tie, nothing is sent.
 
     Raises:
         ConfigurationError: live money without verified replies was not allowed in gateway.toml.
@@ -101,9 +108,10 @@ def settle(
     lapse(environment)
     earlier, _ = money.unsent()
     planned = money.plan()
-    gate = halted(gate_of(run, environment=environment), environment=environment)
+    totals = before_money(run)
+    gate = tied(gate_of(run, environment=environment), totals=totals)
+    gate = halted(gate, environment=environment)
     waiting = money.clear(gate)
-    before_money(run)
     is_sending = run.mode is Mode.LIVE and waiting.cleared
     sent = money.send(waiting.cleared) if is_sending else Sent()
     stopped = sent.stop_reason or gate.closed_because

@@ -1,8 +1,7 @@
 """Whether money may be sent, what was sent so far, what a dry run would send, and the sheet of it.
 
-The control totals that must tie before money moves are counted here, where the rows lie: T1 file,
-T2 load, T3 query and T9 bounds, each against what the readers and the sender reported. The engine
-computes its own totals from frames.
+Here, too, is what the control totals before money ask of the database: what is stored of the
+night's files, and what our journal says of payments.
 """
 
 import json
@@ -19,12 +18,18 @@ from recon.instructions.approval import sums_in_words
 from recon.instructions.eligibility import BatchPlan
 from recon.instructions.instruction import MOVES_MONEY
 from recon.instructions.planning import RULE_APPROVER
-from recon.matching.frames.sources import INSTANT, MINOR_UNITS, MINOR_UNITS_OR_BLANK, TEXT, frame_of
+from recon.matching.frames.sources import (
+    INSTANT,
+    MINOR_UNITS,
+    MINOR_UNITS_OR_BLANK,
+    TEXT,
+    LoadCounts,
+    frame_of,
+)
 from recon.model.figures import BATCH_COLUMNS, INSTRUCTION_SHEET_COLUMNS
 from recon.model.words import (
     CONFIRMED_STATES,
     DOUBTFUL_STATES,
-    ControlTotal,
     InstructionKind,
     InstructionState,
     SourceKind,
@@ -33,7 +38,6 @@ from recon.store.database.bulk_rows import frame_of_select, replace_rows
 from recon.store.database.record import SWITCH, record
 from recon.store.money.case_rows import open_cases
 from recon.store.money.instruction_rows import UNFINISHED
-from recon.store.nights import answer_parts
 from recon.store.nights.runs import BY_HAND, Run
 from recon.store.schema import (
     attempt,
@@ -45,7 +49,6 @@ from recon.store.schema import (
     instruction,
     order_action,
     order_file,
-    reject,
     sending_switch,
 )
 from recon.store.schema import run as runs
@@ -300,91 +303,61 @@ def _moving(connection: Connection, run: Run, *conditions: ColumnElement[bool]) 
     return {currency: int(total) for currency, total in rows}
 
 
-def before_money(
-    connection: Connection, run: Run, *, in_files: int, universe: int, phase: str
-) -> tuple[ControlTotal, ...]:
-    """T1, T2, T3 and T9 as they stand.
+def stored_of_files(
+    connection: Connection, run: Run, *, in_facts: Mapping[int, int]
+) -> dict[str, LoadCounts]:
+    """File of the night's date -> what was accepted of it, and what of that is stored or repeats.
 
     Args:
         connection: the store.
         run: of the night.
-        in_files: how many rows the files of facts of the night's files have.
-        universe: how many keys were to be asked.
-        phase: when they were.
+        in_facts: file -> how many rows its files of facts have.
     """
-    _, answered = answer_parts.counted(connection, run.run_id, phase=phase)
-    return (
-        *_files(connection, run, in_files=in_files),
-        # Every key of the universe has exactly one final answer.
-        _total("T3", "keys answered", run, left=universe, right=answered),
-        _bounds(connection, run),
-    )
-
-
-def _files(connection: Connection, run: Run, *, in_files: int) -> Iterable[ControlTotal]:
-    """T1 read = accepted + rejected + skipped and T2 accepted = stored + repeat, over all files."""
     file = order_file.c
     mine = *in_account(order_file, run), file.business_date == run.business_date
     files = select(file.file_id).where(*mine)
-    rejected = select(func.count()).where(reject.c.file_id.in_(files))
     entries = (
-        select(func.count())
-        .select_from(bank_entry)
-        .join(bank_statement, bank_statement.c.statement_id == bank_entry.c.statement_id)
+        select(bank_statement.c.file_id, func.count())
+        .join(bank_entry, bank_statement.c.statement_id == bank_entry.c.statement_id)
         .where(bank_statement.c.file_id.in_(files), bank_entry.c.part == 0)
+        .group_by(bank_statement.c.file_id)
     )
-    instructing = files.where(file.kind == SourceKind.INSTRUCTIONS)
-    actions = select(func.count()).where(order_action.c.file_id.in_(instructing))
-    sums = (_sum(file[f"rows_{each}"]) for each in ("read", "accepted", "skipped", "repeat"))
-    counts = (query.scalar_subquery() for query in (rejected, entries, actions))
-    sums_and_counts = map(int, connection.execute(select(*sums, *counts).where(*mine)).one())
-    read, accepted, skipped, repeat, refused, *stored = sums_and_counts
-    yield _total("T1", "rows read", run, left=read, right=accepted + refused + skipped)
-    yield _total("T2", "rows stored", run, left=accepted, right=in_files + sum(stored) + repeat)
-
-
-def _bounds(connection: Connection, run: Run) -> ControlTotal:
-    """T9: payments whose captures exceed it, or refunds what was captured; doubts count."""
-    payment = func.max(instruction.c.payment_amount)
-    captured, refunded = _amounts_of(InstructionKind.CAPTURE), _amounts_of(InstructionKind.REFUND)
-    # Captured in part: only that can be given back. No capture of ours: by somebody else.
-    given_back = case((captured > 0, captured), else_=payment) < refunded
-    payments = (
-        select(instruction.c.transaction_id)
-        .where(
-            *in_account(instruction, run),
-            instruction.c.kind.in_([InstructionKind.CAPTURE, InstructionKind.REFUND]),
-            # What waits for people after a restore was never held against a payment: it is of many.
-            instruction.c.transaction_id != "",
-            instruction.c.state.in_(MAY_HAVE_MOVED),
+    actions = (
+        select(order_action.c.file_id, func.count())
+        .where(order_action.c.file_id.in_(files.where(file.kind == SourceKind.INSTRUCTIONS)))
+        .group_by(order_action.c.file_id)
+    )
+    stored = Counter(in_facts)
+    for query in (entries, actions):
+        stored.update(dict(connection.execute(query).tuples().all()))
+    return {
+        f"{row.name} ({row.file_id})": LoadCounts(
+            row.rows_accepted, stored[row.file_id], row.rows_repeat, 0
         )
-        .group_by(instruction.c.transaction_id)
-        .having(or_(captured > payment, given_back))
+        for row in connection.execute(select(order_file).where(*mine).order_by(file.file_id))
+    }
+
+
+JOURNAL_COLUMNS = {
+    "transaction_id": TEXT,
+    "kind": TEXT,
+    "amount": MINOR_UNITS,
+    "payment_amount": MINOR_UNITS_OR_BLANK,
+}
+
+
+def moved_of_payments(connection: Connection, run: Run) -> pd.DataFrame:
+    """JOURNAL_COLUMNS of the account's captures and refunds that may have moved, of every night.
+
+    What waits for people after a restore was never held against a payment: it is of many.
+    """
+    query = select(*(instruction.c[name] for name in JOURNAL_COLUMNS)).where(
+        *in_account(instruction, run),
+        instruction.c.kind.in_([InstructionKind.CAPTURE, InstructionKind.REFUND]),
+        instruction.c.transaction_id != "",
+        _MAY_HAVE_MOVED,
     )
-    count = select(func.count()).select_from(payments.subquery())
-    beyond = int(connection.execute(count).scalar_one())
-    return _total("T9", "payments out of bounds", run, left=beyond, right=0)
-
-
-def _sum(column: ColumnElement[int]) -> ColumnElement[int]:
-    return func.coalesce(func.sum(column), 0)
-
-
-def _amounts_of(kind: InstructionKind) -> ColumnElement[int]:
-    return func.sum(case((instruction.c.kind == kind, instruction.c.amount), else_=0))
-
-
-def _total(number: str, name: str, run: Run, *, left: int, right: int) -> ControlTotal:
-    return ControlTotal(
-        id=number,
-        name=name,
-        merchant_id=run.merchant_id,
-        account_id=run.account_id,
-        currency="",
-        measure="count",
-        left=left,
-        right=right,
-    )
+    return frame_of_select(connection, query, columns=JOURNAL_COLUMNS)
 
 
 _SUBJECT = case(

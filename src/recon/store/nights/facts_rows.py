@@ -27,6 +27,7 @@ from recon.model.errors import ArchiveError, ConfigurationError, HistoryBrokenEr
 from recon.model.nights import Account
 from recon.model.words import SourceKind
 from recon.proof.sql_session import SqlError, SqlSession, reading
+from recon.proof.totals_in_sql import FACTS_MB
 from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import Event, append, links_of
@@ -315,8 +316,6 @@ StorageOf = Callable[[Account], Storage]
 Bools = npt.NDArray[np.bool_]
 UNREAD = "the rows of files could not be read, so the night goes no further"
 WHAT_IS_KEPT = "what was done before is kept: start the night again"
-MEMORY_MB = 256
-"""What DuckDB may hold of facts; the rest goes to temporary files."""
 FEW_ROWS = 50_000
 """For so few in all no better plan of a statement is looked for."""
 LOST = "rows of an order file are not as they were kept"
@@ -363,7 +362,7 @@ def in_sql(
             "sender": [f"{file.sender}/{file.name}" for file in files],
         }
         try:
-            with reading(*folders, memory_mb=MEMORY_MB) as sql:
+            with reading(*folders, memory_mb=FACTS_MB) as sql:
                 sql.register("arrivals", pa.table(columns))
                 yield sql, paths
         except SqlError as error:
@@ -378,12 +377,14 @@ def rows_of(file: StoredFacts, *, storages: StorageOf, columns: Sequence[str]) -
     )
 
 
-def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> int:
-    """How many rows these files have, counted by themselves; see `read_facts`."""
-    return sum(
-        rows_in(whole_facts(storages(file.inbox), file.rows, doing=UNREAD), path=file.rows.path)
+def stored_rows(files: Sequence[StoredFacts], *, storages: StorageOf) -> dict[int, int]:
+    """How many rows each file has, counted by itself; see `read_facts`."""
+    return {
+        file.file_id: rows_in(
+            whole_facts(storages(file.inbox), file.rows, doing=UNREAD), path=file.rows.path
+        )
         for file in files
-    )
+    }
 
 
 def facts_problems(files: Sequence[StoredFacts], *, storages: StorageOf) -> Iterator[str]:

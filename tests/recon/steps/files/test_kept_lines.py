@@ -15,10 +15,10 @@ from recon.model.errors import (
     HistoryBrokenError,
 )
 from recon.steps.care.verify import verify
+from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files import ingest as step
 from recon.steps.files.ingest import SettlementInbox, ingest
 from recon.steps.ground.environment import Environment
-from recon.steps.money.gate import gate_of
 from recon.steps.night import whole_night
 from recon.store.nights import runs
 from tests.recon.steps.conftest import Merchant, plain_workbooks
@@ -174,19 +174,20 @@ def test_no_night_compares_lines_that_the_history_did_not_bind(
     assert len(settling.effects()) == moved
 
 
-def test_rows_of_a_settlement_file_that_are_not_in_its_file_close_the_gate(
+def test_rows_of_a_settlement_file_that_are_not_in_its_file_fail_t2_before_money(
     settling: Merchant,
 ) -> None:
     """T2 counts by the file itself what was accepted of it."""
     with begun(settling) as (run, environment):
         ingest(run.run_id, environment=environment)
-        assert "T2" not in gate_of(run, environment=environment).closed_because
+        assert all(total.passed for total in seal_inputs(run, environment=environment))
         past_the_code(
             settling,
             "UPDATE order_file SET rows_accepted = 4, rows_read = 4 WHERE kind = ?",
             "settlement",
         )
-        assert "T2" in gate_of(run, environment=environment).closed_because
+        totals = seal_inputs(run, environment=environment)
+    assert {total.id for total in totals if not total.passed} == {"T2"}
 
 
 def test_a_file_that_was_read_is_not_read_again(

@@ -9,7 +9,7 @@ from recon.model.errors import UsageError
 from recon.model.nights import Mode
 from recon.model.words import ControlTotal, InstructionKind
 from recon.steps.ground.identity import identify
-from recon.steps.money.gate import allow_sending, judge, sending_stopped, stop_sending
+from recon.steps.money.gate import allow_sending, judge, sending_stopped, stop_sending, tied
 from recon.steps.people import people
 from recon.store.database.night_lock import account_lock
 from recon.store.money.journal import StoredJournal
@@ -197,7 +197,13 @@ FAILS = ControlTotal("T3", "keys answered", "100042", "100042001", "", "count", 
     ("proofs", "closed", "held"),
     [
         ({}, [], []),
-        ({"totals": [TIES, FAILS]}, ["T3 keys answered"], []),
+        ({"totals": []}, ["none was asked"], []),
+        ({"totals": [TIES, FAILS]}, ["T3 keys answered: 10 is not 9"], []),
+        (
+            {"totals": [FAILS], "chain_problem": "history 3 is missing"},
+            ["T3 keys answered", "history 3"],
+            [],
+        ),
         ({"chain_problem": "history 3 is missing"}, ["history 3"], []),
         ({"unproven_nights": {"2026-11-19": ""}}, [], ["2026-11-19"]),
         # Authorisations lapse, so captures and cancels go; both holds are told where both hold.
@@ -210,7 +216,9 @@ FAILS = ControlTotal("T3", "keys answered", "100042", "100042001", "", "count", 
 def test_the_gate_closes_for_all_or_holds_what_gives_money(
     proofs: dict[str, Any], closed: list[str], held: list[str]
 ) -> None:
-    gate = judge(**{"totals": [TIES], "chain_problem": "", "unproven_nights": {}} | proofs)
+    proofs = {"totals": [TIES], "chain_problem": "", "unproven_nights": {}} | proofs
+    totals = proofs.pop("totals")
+    gate = tied(judge(**proofs), totals=totals)
 
     for kind in InstructionKind:
         gives = kind in {InstructionKind.REFUND, InstructionKind.PAYOUT}

@@ -5,7 +5,12 @@ import pytest
 from sqlalchemy import text, update
 
 from recon.matching.breaks.movements import BreakEnd
-from recon.matching.frames.sources import ORDER_COLUMNS, Exported, frame_of
+from recon.matching.frames.sources import (
+    ORDER_COLUMNS,
+    Exported,
+    LoadCounts,
+    frame_of,
+)
 from recon.model.words import InstructionKind, InstructionState, SourceFile, SourceKind
 from recon.store.database.engine import Store
 from recon.store.money import sending_rows
@@ -174,71 +179,33 @@ def _file(store: Store, run: Run, storages: StorageOf) -> None:
     keep(store, run, orders, source=source, storages=storages)
 
 
-def _failed(store: Store, run: Run, storages: StorageOf) -> list[str]:
-    with store.reading() as connection:
-        stored = facts_rows.stored_rows(facts_rows.of_night(connection, run), storages=storages)
-        totals = sending_rows.before_money(
-            connection, run, in_files=stored, universe=0, phase=BASELINE
-        )
-    return [total.id for total in totals if not total.passed]
-
-
 @pytest.mark.parametrize(
-    ("change", "failed"),
-    [
-        ("SELECT 1", []),
-        ("UPDATE order_file SET rows_read = rows_read + 1", ["T1"]),
-        ("DELETE FROM order_facts", ["T2"]),
-        (
-            (
-                "INSERT INTO answer_part (run_id, phase, merchant_id, account_id, path, "
-                "schema_label, answered) VALUES ('r1', 'baseline', 'm', 'a', 'p', 'replies/1', 1)"
-            ),
-            ["T3"],
-        ),
-    ],
+    ("change", "accepted", "new"),
+    [("SELECT 1", 3, 3), ("DELETE FROM order_facts", 3, 0)],
 )
-def test_each_total_before_money_sees_its_loss(
-    store: Store, run: Run, storages: StorageOf, change: str, failed: list[str]
+def test_what_is_stored_of_a_file_is_counted_by_itself(
+    store: Store, run: Run, storages: StorageOf, change: str, accepted: int, new: int
 ) -> None:
     _file(store, run, storages)
     with store.writing() as connection:
         connection.execute(text(change))
+        files = facts_rows.of_night(connection, run)
+        in_facts = facts_rows.stored_rows(files, storages=storages)
+        stored = sending_rows.stored_of_files(connection, run, in_facts=in_facts)
 
-    assert _failed(store, run, storages) == failed
+    assert stored == {"orders.csv (1)": LoadCounts(accepted, new, 0, 0)}
 
 
 REFUND = InstructionKind.REFUND
 DOUBT, NOT_DONE = InstructionState.IN_DOUBT, InstructionState.RESOLVED_NOT_APPLIED
 
 
-@pytest.mark.parametrize(
-    ("moved", "failed"),
-    [
-        ([(REFUND, 700), (REFUND, 300)], []),
-        ([(REFUND, 700), (REFUND, 700)], ["T9"]),
-        ([(InstructionKind.CAPTURE, 600), (InstructionKind.CAPTURE, 600)], ["T9"]),
-        ([(InstructionKind.CAPTURE, 600), (REFUND, 600)], []),
-        ([(InstructionKind.CAPTURE, 600), (REFUND, 700)], ["T9"]),
-    ],
-)
-def test_money_beyond_what_a_payment_holds_fails_t9(
-    store: Store,
-    run: Run,
-    storages: StorageOf,
-    moved: list[tuple[InstructionKind, int]],
-    failed: list[str],
-) -> None:
-    """What may have moved: captures up to the payment, refunds up to what was captured of it."""
+def test_what_may_have_moved_of_payments_is_told_doubt_included(store: Store, run: Run) -> None:
+    """Neither what was planned nor what surely did not happen, nor what is of no payment."""
+    kinds = (InstructionKind.CAPTURE, REFUND)
     actions = (
-        replace(
-            CAPTURE,
-            transaction_id="T1",
-            kind=kind,
-            action_amount=amount,
-            request_id=f"R-{n}",
-        )
-        for n, (kind, amount) in enumerate(moved)
+        replace(CAPTURE, transaction_id="T1", kind=kind, action_amount=600, request_id=f"R-{kind}")
+        for kind in kinds
     )
     planned(store, run, *actions)
     told = []
@@ -247,6 +214,9 @@ def test_money_beyond_what_a_payment_holds_fails_t9(
             if state is not None:
                 values = {"state": state.value, "payment_amount": 1_000}
                 connection.execute(update(instruction).values(values))
-        told.append(_failed(store, run, storages))
+            told.append(sending_rows.moved_of_payments(connection, run).to_numpy().tolist())
+    with store.writing() as connection:
+        connection.execute(update(instruction).values(state=DOUBT.value, transaction_id=""))
+        told.append(sending_rows.moved_of_payments(connection, run).to_numpy().tolist())
 
-    assert told == [[], failed, []]
+    assert told == [[], [["T1", kind, 600, 1_000] for kind in kinds], [], []]
