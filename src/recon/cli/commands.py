@@ -9,6 +9,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,7 @@ from recon.cli import (
     demo,
     file_commands,
     gateway_calls,
+    init,
     month_commands,
     night_commands,
     past_nights,
@@ -148,8 +150,8 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., object] | typer.Typer]] = {
         "desk": people_commands.desk,
     },
     FILES: {
+        "init": init.init,
         "file": file_commands.file,
-        "order-file": file_commands.order_file,
         "reconcile": reconcile_commands.reconcile,
     },
     GATEWAY: {
@@ -216,6 +218,7 @@ def main(words: Sequence[str] | None = None) -> int:
     words = [word for word in words if word != DEBUG_OPTION]
     try:
         _refuse_cards(words)
+        _take_variables()
         code = _exit_code_of(words)
         night_commands.tell_missed(words[0] if words else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
@@ -225,6 +228,27 @@ def main(words: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED.exit_code:
         complain(INTERRUPTED.sentence)
     return code
+
+
+def _take_variables() -> None:
+    """Those of the nearest `.env`, from this folder upward; what is set already stays.
+
+    One without a variable of ours is another program's.
+
+    Raises:
+        ConfigurationError: it may hold a key, and others can read it.
+    """
+    from dotenv import dotenv_values, find_dotenv
+
+    found = find_dotenv(usecwd=True)
+    values = dotenv_values(found, interpolate=False) if found else {}
+    if not any(name.startswith("RECON_") for name in values):
+        return
+    from recon.config.keys import key_of_file
+
+    key_of_file(Path(found))
+    for name, text in values.items():
+        os.environ.setdefault(name, text or "")
 
 
 def _refuse_cards(words: Sequence[str]) -> None:

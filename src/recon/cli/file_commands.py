@@ -1,4 +1,4 @@
-"""`recon order-file`: a file before its night; `recon file`: what nights took or refused."""
+"""`recon file`: what nights took or refused, and what one would take of a file before it."""
 
 import os
 from collections.abc import Sequence
@@ -18,18 +18,16 @@ if TYPE_CHECKING:
     from recon.config.settings import AccountSettings, FileSettings
     from recon.matching.frames.bank_sources import BankStatement
     from recon.steps.files.order_files import CheckedFile
-    from recon.steps.files.proposed_layouts import Checked, Proposed
     from recon.store.nights.file_words import KnownFile
 
 SHOWN_REJECTS_MAX = 20
-SHOWN_OF_A_SAMPLE_MAX = 10
 REFUSED_EXIT_CODE = 1
 WHOLE_FILE_REFUSED = (
     "A night takes nothing of it and leaves it where it is: ask for a correct file, and put it in "
     "its place."
 )
 ROWS_REFUSED = (
-    "A night takes the other rows. Write these to a file with `recon order-file check --mend`, "
+    "A night takes the other rows. Write these to a file with `recon file --check FILE --mend`, "
     "correct them there, and put it into the inbox."
 )
 INSTRUCTIONS_REFUSED = (
@@ -38,93 +36,25 @@ INSTRUCTIONS_REFUSED = (
 )
 SETTLEMENT_ROWS_REFUSED = "A night takes the other rows: ask the gateway for a correct file."
 
-CHECKED = ("orders", "settlement", "bank")
-OwnAccount = Annotated[
-    str,
-    typer.Option(
-        envvar="RECON_ACCOUNT", help="The account's id; needed when the merchant has several."
-    ),
-]
 
-
-def order_file(
-    word: Annotated[
-        Literal["check", "propose"],
-        typer.Argument(
-            help="check shows what a night would read of a file and what it would refuse; propose "
-            "writes the layout (TOML) of files like these samples: what fits two ways is asked."
-        ),
-    ],
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            help="The file; of a bank's statements several. To propose: files of one layout, up to "
-            "8 MiB each; more decide more."
-        ),
-    ],
-    merchant: OneMerchant = "",
-    account: OwnAccount = "",
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--as",
-            help="What it is: orders (with instructions), settlement or bank; to propose also "
-            "gateway, ledger or instructions.",
-        ),
-    ] = "orders",
-    answer: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="To propose: what was asked, as KEY=TEXT, such as zone=Europe/Lisbon; may repeat."
-        ),
-    ] = None,
-    mend: Annotated[
-        bool,
-        typer.Option(
-            "--mend",
-            help="Only write the refused rows as a file for the inbox: correct its rows, leave the "
-            "columns rejected_… as they are, keep mended- in its name.",
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="With --mend: where to; mended-<name>.csv in this folder without it."),
-    ] = None,
-    rules: Annotated[
-        Path | None, typer.Option(help="Of a bank: rules that name it; else rules.toml.")
-    ] = None,
-    as_of: Annotated[
-        str, typer.Option(help="Of a bank: a later statement is refused. Today.")
-    ] = "",
+def _check_one(
+    files: Sequence[Path], *, which: tuple[str, str], kind: str, mend: bool, out: Path | None
 ) -> None:
-    """Show what a night would read of a file, or propose its layout; nothing is stored.
-
-    Of a bank's statements what they prove: opening, movements, closing, gaps. Ends with 0 when
-    every row, instruction or statement would count, with 1 when one would not, or more is asked.
-    """
-    if word == "propose":
-        _propose(paths, kind=kind, account=(merchant, account), answers=answer or ())
-        return
-    if kind not in CHECKED:
-        msg = f"--as {kind} is none of {', '.join(CHECKED)}"
-        raise typer.BadParameter(msg)
-    if kind == "bank":
-        _check_statements(paths, rules=rules, as_of=as_of)
-        return
-    if len(paths) > 1:
-        msg = "one file at a time; only statements of a bank (--as bank) are checked together"
+    if len(files) > 1:
+        msg = "one file at a time; only statements of a bank (--kind bank) are checked together"
         raise typer.BadParameter(msg)
     from recon.config.settings import load_file_settings
     from recon.steps.ground.environment import one_account
 
     settings = load_file_settings(os.environ)
+    merchant, account = which
     declared = settings.accounts[
         "/".join(one_account(settings, merchant=merchant, account=account))
     ]
     if mend:
-        _write_mendable(paths[0], out=out, declared=declared, settings=settings)
+        _write_mendable(files[0], out=out, declared=declared, settings=settings)
         return
-    _check(paths[0], settlement=kind == "settlement", declared=declared, settings=settings)
+    _check(files[0], settlement=kind == "settlement", declared=declared, settings=settings)
 
 
 def _check(
@@ -199,7 +129,7 @@ def _tell(checked: "CheckedFile") -> None:
         complain(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
     more = len(checked.rejects) - SHOWN_REJECTS_MAX
     if more > 0:
-        complain(f"and {more} more; `recon order-file check --mend` writes them all")
+        complain(f"and {more} more; `recon file --check FILE --mend` writes them all")
     for line, against in checked.refused_actions[:SHOWN_REJECTS_MAX]:
         complain(f"line {line}, action: refused, {against}")
     more = len(checked.refused_actions) - SHOWN_REJECTS_MAX
@@ -251,60 +181,6 @@ def _told_of(statement: "BankStatement") -> str:
     return f"{named(statement)} of {scrubbed(statement.iban)}, {days}: {proof}."
 
 
-def _propose(
-    samples: list[Path], *, kind: str, account: tuple[str, str], answers: Sequence[str]
-) -> None:
-    """Write the layout of files like these samples to the output, all else beside it."""
-    from recon.config.settings import config_dir_of, load_rules
-    from recon.steps.files.proposed_layouts import KINDS, propose_layout
-
-    if kind not in KINDS:
-        msg = f"--as {kind} is none of {', '.join(KINDS)}"
-        raise typer.BadParameter(msg)
-    proposed = propose_layout(
-        samples,
-        kind=kind,
-        rules=load_rules(config_dir=config_dir_of(os.environ)),
-        account=account,
-        answers=dict(map(_answer, answers)),
-    )
-    say(proposed.text.rstrip("\n"))
-    _tell_proposed(proposed, samples=samples)
-    if not proposed.usable:
-        raise typer.Exit(REFUSED_EXIT_CODE)
-
-
-def _answer(text: str) -> tuple[str, str]:
-    key, equals, decided = text.partition("=")
-    if not key or not equals:
-        msg = f"--answer {text} is not KEY=TEXT"
-        raise typer.BadParameter(msg)
-    return key, decided
-
-
-def _tell_proposed(proposed: "Proposed", *, samples: list[Path]) -> None:
-    for key, question in proposed.proposal.questions.items():
-        complain(f"{key}: {question}")
-    if proposed.proposal.questions:
-        complain(f"{len(proposed.proposal.questions)} asked: --answer KEY=TEXT, once for each.")
-    for path, checked in zip(samples, proposed.checked, strict=False):
-        _tell_sample(path, checked)
-
-
-def _tell_sample(path: Path, checked: "Checked") -> None:
-    if checked.source is None:
-        complain(f"A night would refuse it whole: {checked.refusal}")
-        return
-    by = checked.source.skipped_by
-    skipped = f", {checked.source.rows_skipped} skipped ({by})" if by else ""
-    complain(
-        f"{path.name}: {checked.source.rows_read} rows, {checked.source.rows_accepted} would be "
-        f"accepted, {checked.source.rows_rejected} refused{skipped}."
-    )
-    for reject in checked.rejects[:SHOWN_OF_A_SAMPLE_MAX]:
-        complain(f"line {reject.line}, {reject.column}: {reject.reason}")
-
-
 def file(
     name: Annotated[str, typer.Argument(help="A file of the inbox, to say something of it.")] = "",
     *,
@@ -329,12 +205,48 @@ def file(
     account: OneAccount = "",
     by: Annotated[str, typer.Option("--as", help=NAME_HELP)] = "",
     code: Code = "",
+    check: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Instead: show what a night would read of this file and what it would refuse; "
+            "of a bank's statements it may repeat."
+        ),
+    ] = None,
+    kind: Annotated[
+        Literal["orders", "settlement", "bank"], typer.Option(help="With --check: what it is.")
+    ] = "orders",
+    mend: Annotated[
+        bool,
+        typer.Option(
+            "--mend",
+            help="With --check: only write the refused rows as a file for the inbox: correct its "
+            "rows, leave the columns rejected_… as they are, keep mended- in its name.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --mend: where to; mended-<name>.csv in this folder without it."),
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Of a bank: rules that name it; else rules.toml.")
+    ] = None,
+    as_of: Annotated[
+        str, typer.Option(help="Of a bank: a later statement is refused. Today.")
+    ] = "",
 ) -> None:
     """Show the newest version of each file: its night, its rows, and what was said of it.
 
     Then every refused order row that was not delivered again. With --again or --dismiss say that of
-    one file or row; it is kept in the history.
+    one file or row; it is kept in the history. With --check nothing is stored: of a bank's
+    statements what they prove (opening, movements, closing, gaps), and it ends with 0 when every
+    row, instruction or statement would count, with 1 when one would not.
     """
+    if check and kind == "bank":
+        _check_statements(check, rules=rules, as_of=as_of)
+        return
+    if check:
+        _check_one(check, which=(merchant, account), kind=kind, mend=mend, out=out)
+        return
     if not (name or row or again or dismiss or by):
         _list(merchant, account)
         return

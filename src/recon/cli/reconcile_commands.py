@@ -45,8 +45,8 @@ Statements = Annotated[
 Layouts = Annotated[
     Paths | None,
     typer.Option(
-        help="How files are written that are not as ours, as `recon order-file propose` writes "
-        "it; may repeat."
+        help="How files are written that are not as ours, as `recon init` writes it "
+        "(config/merchants.toml); may repeat."
     ),
 ]
 NIGHT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}-[0-9a-f]{8}")

@@ -6,8 +6,6 @@ from the bytes of a file.
 """
 
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from recon.config.declared import DeclaredTable, checked_by, declared
+from recon.config.declared import DeclaredTable, checked_by
 from recon.model.business_date import zone_of
 from recon.model.errors import ConfigurationError
 from recon.model.words import SourceKind
@@ -188,8 +186,6 @@ class FileLayout(DeclaredTable):
     """Ending of the file beside it (`orders.csv.control`) with its counts and sums."""
     done_file: str = Field(default="", pattern=r"^(\.[A-Za-z0-9]{1,12})?$")
     """Ending of the file that says it is complete (`orders.csv.done`)."""
-    questions: dict[str, str] = Field(default_factory=dict)
-    """Key -> what is to be decided of a proposed layout; it is not used until nothing is."""
 
     def of_all_rows(self) -> "FileLayout":
         """The same, with no rule that leaves rows out."""
@@ -202,15 +198,6 @@ class FileLayout(DeclaredTable):
             msg = f"{name!r} is none of {', '.join(CODECS)}"
             raise ValueError(msg)
         return name
-
-    @field_validator("questions")
-    @classmethod
-    def _decided(cls, asked: dict[str, str]) -> dict[str, str]:
-        if asked:
-            open_ones = "; ".join(f"{key}: {question}" for key, question in asked.items())
-            msg = f"set each key that is asked, and take its question away ({open_ones})"
-            raise ValueError(msg)
-        return asked
 
     @field_validator("times")
     @classmethod
@@ -279,27 +266,6 @@ def layout_of(name: str, *, layouts: tuple[FileLayout, ...]) -> FileLayout:
     return next((layout for layout in layouts if fnmatchcase(name, layout.files)), STANDARD)
 
 
-class _Layouts(DeclaredTable):
-    layouts: tuple[FileLayout, ...] = ()
-
-
-class _OneLayout(DeclaredTable):
-    layout: FileLayout | None = None
-
-
-class _OfAccount(DeclaredTable):
-    layouts: tuple[FileLayout, ...] = ()
-    """Of order files."""
-    gateway: _Layouts = _Layouts()
-    settlement: _Layouts = _Layouts()
-    ledger: _OneLayout = _OneLayout()
-
-
-class _GivenTables(DeclaredTable):
-    accounts: Mapping[str, _OfAccount] = {}
-    bank: Mapping[str, _Layouts] = {}
-
-
 @dataclass(frozen=True, slots=True)
 class GivenLayout:
     """One layout, and where it stands."""
@@ -341,34 +307,3 @@ class GivenLayouts:
 
 OURS = GivenLayouts()
 """Every file is written as ours."""
-
-
-def given_layouts(paths: Sequence[Path]) -> GivenLayouts:
-    """The layouts of these files, in their order.
-
-    Raises:
-        ConfigurationError: a file is missing, is no TOML, or has a table or key that is no layout.
-    """
-    return GivenLayouts(tuple(each for path in paths for each in _of_file(path)))
-
-
-def _of_file(path: Path) -> Iterator[GivenLayout]:
-    try:
-        read = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        msg = f"the layout {path} cannot be read: {why}"
-        raise ConfigurationError(msg) from error
-    tables = declared(_GivenTables, read, source=str(path))
-    for owner, account in tables.accounts.items():
-        ledger = (account.ledger.layout,) if account.ledger.layout else ()
-        for kind, layouts in (
-            (SourceKind.ORDERS, account.layouts),
-            (SourceKind.GATEWAY, account.gateway.layouts),
-            (SourceKind.SETTLEMENT, account.settlement.layouts),
-            (SourceKind.LEDGER, ledger),
-        ):
-            yield from (GivenLayout(kind, owner, layout, str(path)) for layout in layouts)
-    for owner, bank in tables.bank.items():
-        for layout in bank.layouts:
-            yield GivenLayout(SourceKind.BANK, owner, layout, str(path))

@@ -236,6 +236,12 @@ class LedgerSource(DeclaredTable):
         return self
 
 
+class GatewayLists(DeclaredTable):
+    """Lists of payments as the gateway's portal exports them: of plain runs, a night asks."""
+
+    layouts: tuple[FileLayout, ...] = ()
+
+
 class SettlementFolder(DeclaredTable):
     """The settlement files of one account (`[accounts."<merchant>/<account>".settlement]`)."""
 

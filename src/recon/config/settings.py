@@ -11,7 +11,7 @@ How long the lists of a workbook may be that nobody answers, as it is declared f
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -23,10 +23,11 @@ from recon.config.approvers import Approver, approvers_of
 from recon.config.cluster import ClusterSettings, cluster_of
 from recon.config.declared import DeclaredTable, declared, deepest_key, unprintable_keys
 from recon.config.fee_contract import FeeContract, contract_of
-from recon.config.file_layouts import FileLayout
+from recon.config.file_layouts import FileLayout, GivenLayout, GivenLayouts
 from recon.config.file_sources import (
     BankFolder,
     ExpectedFile,
+    GatewayLists,
     LedgerSource,
     RemoteSource,
     SettlementFolder,
@@ -45,6 +46,7 @@ from recon.model.figures import (
     OPEN_ROWS_MAX,
     OPEN_ROWS_SHOWN,
 )
+from recon.model.words import SourceKind
 from recon.privacy.shown_text import printable
 from recon.privacy.this_machine import is_loopback
 
@@ -113,6 +115,7 @@ class AccountSettings(OwnSignKey):
     """Files that must be there for a night."""
     settlement: SettlementFolder | None = None
     """Where the gateway's settlement files lie; None: what it settled is not covered."""
+    gateway: GatewayLists = GatewayLists()
     archive: Path | None = None
     """Where what was read is kept, by hash."""
     settle_seconds: int = Field(default=5, ge=0, le=3_600)
@@ -420,6 +423,73 @@ def _accounts(tables: Tables) -> dict[str, AccountSettings]:
     return {
         key: declared(AccountSettings, value, source=f'merchants.toml: accounts."{key}"')
         for key, value in accounts.items()
+    }
+
+
+_NIGHTS_TABLES: Mapping[str, type[BaseModel]] = {
+    "ledger": LedgerSource,
+    "settlement": SettlementFolder,
+    "gateway": GatewayLists,
+}
+
+
+class _Layouts(DeclaredTable):
+    layouts: tuple[FileLayout, ...] = ()
+
+
+class _OneLayout(DeclaredTable):
+    layout: FileLayout | None = None
+
+
+class _OfAccount(_Layouts):
+    gateway: _Layouts = _Layouts()
+    settlement: _Layouts = _Layouts()
+    ledger: _OneLayout = _OneLayout()
+
+
+class _GivenTables(DeclaredTable):
+    accounts: Mapping[str, _OfAccount] = {}
+    bank: Mapping[str, _Layouts] = {}
+
+
+def given_layouts(paths: Sequence[Path]) -> GivenLayouts:
+    """The layouts of these files, in their order; merchants.toml is one, its other keys a night's.
+
+    Raises:
+        ConfigurationError: a file is missing, is no TOML, or has a key that nobody knows.
+    """
+    return GivenLayouts(tuple(each for path in paths for each in _of_file(path)))
+
+
+def _of_file(path: Path) -> Iterator[GivenLayout]:
+    read = _named_file(path, what="layout")
+    for table, model in (("accounts", AccountSettings), ("bank", BankFolder)):
+        if isinstance(of := read.get(table), dict):
+            read[table] = {owner: _without_nights(each, model=model) for owner, each in of.items()}
+    tables = declared(_GivenTables, read, source=str(path))
+    for owner, account in tables.accounts.items():
+        ledger = (account.ledger.layout,) if account.ledger.layout else ()
+        for kind, layouts in (
+            (SourceKind.ORDERS, account.layouts),
+            (SourceKind.GATEWAY, account.gateway.layouts),
+            (SourceKind.SETTLEMENT, account.settlement.layouts),
+            (SourceKind.LEDGER, ledger),
+        ):
+            yield from (GivenLayout(kind, owner, layout, str(path)) for layout in layouts)
+    for owner, bank in tables.bank.items():
+        for layout in bank.layouts:
+            yield GivenLayout(SourceKind.BANK, owner, layout, str(path))
+
+
+def _without_nights(table: object, *, model: type[BaseModel]) -> object:
+    """What a table says of layouts; a key that its model does not know stays, and is refused."""
+    if not isinstance(table, dict):
+        return table
+    own = model.model_fields.keys() - _NIGHTS_TABLES.keys() - {"layout", "layouts"}
+    return {
+        key: _without_nights(value, model=_NIGHTS_TABLES[key]) if key in _NIGHTS_TABLES else value
+        for key, value in table.items()
+        if key not in own
     }
 
 

@@ -19,19 +19,8 @@ def _operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(*files: str) -> int:
     """The exit code of the check of these files."""
-    return main(
-        [
-            "order-file",
-            "check",
-            "--as",
-            "bank",
-            *files,
-            "--rules",
-            "r.toml",
-            "--as-of",
-            "2026-11-30",
-        ]
-    )
+    named = [word for file in files for word in ("--check", file)]
+    return main(["file", "--kind", "bank", *named, "--rules", "r.toml", "--as-of", "2026-11-30"])
 
 
 def test_statements_tell_what_they_prove(

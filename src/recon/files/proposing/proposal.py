@@ -1,6 +1,6 @@
 """A layout for files like some samples: its keys, what must be asked, what no column is.
 
-As the TOML that merchants.toml takes; with an open question it is refused there.
+As the TOML that merchants.toml takes.
 """
 
 import json
@@ -116,19 +116,18 @@ def pattern_of(names: list[str]) -> str:
 def layout_text(proposal: Proposal, *, table: str, files: str) -> str:
     """The table of a layout; `table` is its header with brackets, `files` the pattern or ""."""
     keys: dict[str, Any] = ({"files": files} if files else {}) | proposal.layout
-    lines = [table]
-    if proposal.blank:
-        lines.append(f"# blank in every row, for no column is it: {', '.join(proposal.blank)}")
-    if proposal.not_read:
-        lines.append(f"# not read: {', '.join(proposal.not_read)}")
-    ordered = [*(k for k in _FIRST if k in keys), *(k for k in keys if k not in _FIRST)]
-    lines += [f"{key} = {_value(keys[key])}" for key in ordered]
-    if proposal.questions:
-        lines.append(
-            "# Decide each, set its key, take its question away: until then it is refused."
-        )
-        lines.append(f"questions = {_value(proposal.questions)}")
-    return "\n".join(lines) + "\n"
+    notes = {
+        "blank in every row, for no column is it": proposal.blank,
+        "not read": proposal.not_read,
+    }
+    lines = [table, *(f"# {why}: {', '.join(names)}" for why, names in notes.items() if names)]
+    ordered = {key: keys[key] for key in _FIRST if key in keys} | keys
+    return "\n".join([*lines, *table_lines(ordered)]) + "\n"
+
+
+def table_lines(keys: Mapping[str, Any]) -> list[str]:
+    """Keys of a table, as TOML writes them."""
+    return [f"{_key(key)} = {_value(value)}" for key, value in keys.items()]
 
 
 def _value(value: Any) -> str:

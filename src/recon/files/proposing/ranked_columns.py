@@ -41,10 +41,8 @@ _OF_STATEMENT = frozenset({"statement_no", "from_date", "to_date"})
 _OF_ACCOUNT = ("merchant_id", "account_id")
 _SPARED = frozenset({"transaction_id", "reference_no", "opening", "closing"})
 """Columns that many programs do not have: blank where no column is them, and said so."""
-_WHERE_NONE_IS = {
-    "query_result": "constants.query_result=1 where each row is a payment that the gateway has"
-}
-"""Columns that no portal has -> what a person may decide instead."""
+_OF_A_LIST = {"query_result": "1"}
+"""What no portal says, for each row of its list is a payment that the gateway has."""
 _CANDIDATES_MAX = 6
 """Columns that a question names."""
 _SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK, SourceKind.LEDGER})
@@ -412,6 +410,8 @@ def _fill_required(draft: Draft) -> None:
         named = _candidates(draft, column)
         if name in _SPARED and column.may_be_blank:
             draft.constants[name] = ""
+        elif name in _OF_A_LIST:
+            draft.constants[name] = _OF_A_LIST[name]
         elif column.cell is Cell.CURRENCY:
             _currency_of_names(draft)
         elif isinstance(column.cell, frozenset):
@@ -422,8 +422,7 @@ def _fill_required(draft: Draft) -> None:
             ask = f"which column is it{':' * bool(named)} {named}".rstrip() + "?"
             if name in _OF_STATEMENT and (day := draft.columns.get("booked_on")):
                 ask += f"; {day!r} makes a statement of each day"
-            instead = _WHERE_NONE_IS.get(name, f"constants.{name} where none is")
-            draft.questions[key] = f"{ask} ({instead})"
+            draft.questions[key] = f"{ask} (constants.{name} where none is)"
 
 
 def _candidates(draft: Draft, column: TableColumn) -> str:

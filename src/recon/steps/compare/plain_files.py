@@ -9,9 +9,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from recon.config.file_layouts import given_layouts
 from recon.config.rules import Rules
-from recon.config.settings import load_rules
+from recon.config.settings import given_layouts, load_rules
 from recon.files.kinds.layouts import refuse_wrong_given
 from recon.files.reader import plain_table
 from recon.files.typing.table_schema import schema_of

@@ -1,18 +1,20 @@
-"""A layout proposed for samples of a file, and what the night's own readers make of it."""
+"""What files are, told from their contents: kind, layout, rows by the night's own readers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from recon.config.file_layouts import FileLayout
+import pandas as pd
+
+from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.layouts import refuse_wrong_layout
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of
 from recon.files.proposing.ranked_columns import layout_of
 from recon.files.reader import (
-    bank_facts,
+    bank_file,
     instruction_file,
     layout_proposal,
     plain_table,
@@ -25,6 +27,7 @@ from recon.files.typing.table_schema import (
     SETTLEMENT_FILE,
     TableSchema,
 )
+from recon.matching.frames.bank_sources import BankStatement
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import Reject, SourceFile
 
@@ -38,6 +41,9 @@ class Checked(NamedTuple):
     """None: it refuses the whole file."""
     rejects: tuple[Reject, ...]
     refusal: str = ""
+    rows: pd.DataFrame | None = None
+    """Those that it takes; None of instructions."""
+    statements: tuple[BankStatement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class Proposed:
     """A layout as text, and whether it holds."""
 
     text: str
-    """TOML."""
+    """TOML; "" of what is written as ours."""
     proposal: Proposal
     layout: FileLayout | None
     """None while something is asked."""
@@ -70,13 +76,41 @@ class _Kind(NamedTuple):
 _LAYOUTS = '[[accounts."{}".layouts]]'
 KINDS: Mapping[str, _Kind] = {
     "orders": _Kind(ORDER_FILE, _LAYOUTS),
-    "instructions": _Kind(INSTRUCTION_FILE, _LAYOUTS),
-    "settlement": _Kind(SETTLEMENT_FILE, '[[accounts."{}".settlement.layouts]]'),
     "gateway": _Kind(GATEWAY, '[[accounts."{}".gateway.layouts]]'),
     "ledger": _Kind(LEDGER, '[accounts."{}".ledger.layout]', named=False),
+    "settlement": _Kind(SETTLEMENT_FILE, '[[accounts."{}".settlement.layouts]]'),
     "bank": _Kind(BANK, '[[bank."NAME".layouts]]'),
+    "instructions": _Kind(INSTRUCTION_FILE, _LAYOUTS),
 }
-"""Kind of file -> what a night reads of it."""
+"""Kind of file -> what a night reads of it. Instructions are told by their name alone."""
+
+
+def kinds_of(paths: Sequence[Path], *, account: tuple[str, str]) -> tuple[tuple[str, ...], str]:
+    """What files like these are by their contents, or why they are nothing that is known.
+
+    The kind of which the fewest questions and unread columns are left; several where as many are.
+    """
+    left: dict[str, int] = {}
+    why = "most of what a file of orders, gateway, ledger, settlement or bank says is not in it"
+    for kind in KINDS.keys() - {"instructions"}:
+        try:
+            proposal = _proposal(paths, kind=kind, account=account, answers={})
+        except SourceUnreadableError as error:
+            why = str(error)
+            continue
+        if len(proposal.questions) * 2 <= len(KINDS[kind].schema.required):
+            left[kind] = len(proposal.questions) + len(proposal.not_read)
+    least = min(left.values(), default=-1)
+    return tuple(kind for kind in KINDS if left.get(kind) == least), why
+
+
+def _proposal(
+    paths: Sequence[Path], *, kind: str, account: tuple[str, str], answers: Mapping[str, str]
+) -> Proposal:
+    known = zip(("merchant_id", "account_id"), account, strict=True)
+    constants = {name: text for name, text in known if text}
+    schema = KINDS[kind].schema
+    return layout_proposal(paths, schema=schema, constants=constants, answers=answers)
 
 
 def propose_layout(
@@ -104,34 +138,29 @@ def propose_layout(
     # The one answer that is tried on cells before the whole layout is looked at.
     layout_of({key: text for key, text in answers.items() if key == "times"})
     how = KINDS[kind]
-    known = zip(("merchant_id", "account_id"), account, strict=True)
-    proposal = layout_proposal(
-        paths,
-        schema=how.schema,
-        constants={name: text for name, text in known if text},
-        answers=answers,
-    )
-    files = pattern_of([path.name for path in paths]) if how.named else ""
-    table = how.table.format("/".join(text or "?" for text in account))
-    text = layout_text(proposal, table=table, files=files)
+    proposal = _proposal(paths, kind=kind, account=account, answers=answers)
     if proposal.questions:
-        return Proposed(text, proposal, None, ())
+        return Proposed("", proposal, None, ())
+    files = pattern_of([path.name for path in paths]) if how.named else ""
+    text = layout_text(proposal, table=how.table.format("/".join(account)), files=files)
     layout = layout_of(proposal.layout)
     refuse_wrong_layout(layout, schemas=(how.schema,), where="the proposal: ")
     found = tuple(checked(path, layout, rules, schema=how.schema) for path in paths)
-    return Proposed(text, proposal, layout, found)
+    return Proposed("" if layout == STANDARD else text, proposal, layout, found)
 
 
 def checked(path: Path, layout: FileLayout, rules: Rules, *, schema: TableSchema) -> Checked:
     """What a night would read of a file; nothing, with the reason, where it would refuse it."""
     try:
         if schema is BANK:
-            return Checked(bank_facts(path, rules=rules, layout=layout).source_file, ())
+            with bank_file(path, rules=rules, layout=layout) as bank:
+                facts = bank.facts
+                return Checked(facts.source_file, (), "", bank.source.entries, facts.statements)
         if schema is INSTRUCTION_FILE:
             how: dict[str, Any] = {"rules": rules, "review_flags": _REVIEW_FLAGS}
             file = instruction_file(path, seal=None, layout=layout, **how).file
             return Checked(file.source_file, file.rejects)
-        facts = plain_table(path, schema=schema, rules=rules, layout=layout).facts
-        return Checked(facts.source_file, facts.rejects)
+        frame, read = plain_table(path, schema=schema, rules=rules, layout=layout)
+        return Checked(read.source_file, read.rejects, "", frame)
     except SourceUnreadableError as error:
         return Checked(None, (), str(error))

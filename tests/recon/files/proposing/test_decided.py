@@ -331,10 +331,9 @@ def test_a_layout_is_written_as_toml_reads_it() -> None:
         "short_decimals": True,
         "trailer": {"word": "Summe", "rows": 2},
     }
-    questions = {"words.status.x": 'which "one"?'}
-    proposal = Proposal(layout, questions, ("reference_no",), ("Kunde",))
+    proposal = Proposal(layout, {}, ("reference_no",), ("Kunde",))
     text = layout_text(proposal, table="[layout]", files="a-*.csv")
-    assert tomllib.loads(text)["layout"] == {"files": "a-*.csv", "questions": questions, **layout}
+    assert tomllib.loads(text)["layout"] == {"files": "a-*.csv", **layout}
     assert "# not read: Kunde" in text
     assert "for no column is it: reference_no" in text
 

@@ -295,15 +295,13 @@ def test_a_last_line_that_is_no_sum_is_held_to_nothing(
     assert of_texts(tmp_path, text).proposal.layout["trailer"] == {"word": "Summe"}
 
 
-def test_what_a_portal_does_not_have_is_asked_with_what_to_say_instead(tmp_path: Path) -> None:
-    """Money is offered for no code; a time is asked by the first line that has it."""
+def test_each_row_of_a_portal_is_a_payment_that_the_gateway_has(tmp_path: Path) -> None:
+    """It has no column of results; a time is asked by the first line that has it."""
     text = "Transaktions-ID;H\u00e4ndlerreferenz;Zeitpunkt;Bruttobetrag (Cent);W\u00e4hrung;Status;"
     text += "Erstattet (Cent);Referenz\n"
     text += "t1;A1;20.11.2026 10:00:00;1000;EUR;Bezahlt;0;r1\n" * 2
     asked = of_texts(tmp_path, text, kind="gateway").proposal
     assert asked.layout["columns"]["order_no"] == "H\u00e4ndlerreferenz"
-    assert asked.questions["columns.query_result"] == (
-        "which column is it? (constants.query_result=1 where each row is a payment that the "
-        "gateway has)"
-    )
+    assert asked.layout["constants"]["query_result"] == "1"
+    assert [*asked.questions] == ["zone"]
     assert "such as that on line 2 have no offset" in asked.questions["zone"]
