@@ -152,12 +152,10 @@ class Ways:
 
 def ways_of(figures: NightFigures, rows: Rows) -> Ways:
     """What ties, and what does not."""
-    # A run of an earlier version kept no movements.
-    roll = [*_roll_forward(rows)] if rows.movements or not rows.breaks else []
     return Ways(
         legs_of(rows, ledger_covered=figures.ledger_covered),
         [*_bridge(figures, rows)],
-        roll,
+        [*_roll_forward(rows)],
         [*_books(figures, rows)] if figures.ledger_covered else [],
     )
 

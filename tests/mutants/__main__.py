@@ -200,9 +200,9 @@ def main() -> int:
     lists = {}
     for package in said.packages:
         mutants = listed(package)
-        known = {one.file for one in mutants}
+        known = {(one.file, one.was) for one in mutants}
         more = drawn(package, count=said.draw, seed=said.seed)
-        lists[package] = mutants + [one for one in more if one.file not in known]
+        lists[package] = mutants + [one for one in more if (one.file, one.was) not in known]
         write(package, mutants=lists[package])
     alive = 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:

@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from recon.model.figures import HandedOut, NightFigures
 from tests.reports.drawn_sheets import content_of, values_of
 
@@ -96,14 +94,3 @@ def test_a_break_that_came_from_nowhere_makes_the_night_not_proven(build: Build)
 
     assert (block[0][12], block[0][13]) == (-1, "CHECK")
     assert str(rows_on(spoilt, "Summary")[0][0]).startswith("NOT PROVEN · ")
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_run_that_kept_no_movements_has_no_roll_forward(build: Build, *, kept: bool) -> None:
-    """A result of an earlier version is shown without a proof that it never had."""
-    night = build()
-    shown = night if kept else replace(night, movements=night.movements.iloc[:0])
-    titles = [str(row[0]) for row in rows_on(shown, "Control totals")]
-
-    assert ("Breaks from the night before to tonight" in titles) is kept
-    assert str(rows_on(shown, "Summary")[0][0]).startswith("BREAKS OPEN · ")

@@ -1,11 +1,19 @@
 """What a movement counts as in the roll-forward."""
 
+from dataclasses import replace
+
+import pytest
+
 from recon.matching.breaks import movements
+from recon.model.figures import NightFigures
+from recon.model.words import SourceKind
+from reports.sheets.control_totals import ways_of
 from reports.sheets.totals import (
     CLOSED,
     COUNTS_AS,
     OPENED,
     STILL_OPEN,
+    rows_on_sheets,
 )
 from reports.sheets.words import TABLES
 
@@ -20,3 +28,24 @@ def test_every_movement_of_the_engine_has_its_column_and_its_words() -> None:
 
     assert COUNTS_AS.keys() == columns.keys() == TABLES["movements"].keys()
     assert {word for word, column in COUNTS_AS.items() if column not in columns[word]} == set()
+
+
+@pytest.mark.parametrize(
+    ("changed", "title"),
+    [
+        ("bridge", "From the rows accepted to the records compared"),
+        ("books", "From the ledger file to the ledger compared, in money"),
+    ],
+)
+def test_a_step_that_is_one_off_fails_its_block(
+    figures: NightFigures, changed: str, title: str
+) -> None:
+    """The sheet adds its own steps up and holds them against its own rows."""
+    steps = {
+        "bridge": {SourceKind.ORDERS: {"repeat": 1}},
+        "books": {"EUR": {"in_file": 1}},
+    }[changed]
+
+    ways = ways_of(replace(figures, **{changed: steps}), rows_on_sheets(figures))
+
+    assert ways.failing()[title] == 1

@@ -179,7 +179,7 @@ def without_swapped_days(cells: pa.Array, *, times: str, problems: CellProblems)
     could_be = pc.and_(dates, pc.match_substring_regex(cells, _TO_DAY_12))
     texts = pc.filter(cells, left)
     spoken_against = pc.any(pc.or_(pc.and_not(written, left), pc.and_not(dates, could_be))).as_py()
-    if spoken_against or not (len(texts) or in_doubt):
+    if spoken_against:
         return cells
     beside = (
         f"beside texts such as {texts[0].as_py()[:_DATE_CHARACTERS]}"

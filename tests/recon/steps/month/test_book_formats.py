@@ -15,6 +15,7 @@ from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
 from recon.steps.month.book_formats import FORMATS, XERO_LINES_MAX, WantedBooks, book_files
 from recon.steps.month.book_lines import BookLine
+from recon.steps.month.datev_batch import note
 
 AT = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
 LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)
@@ -238,6 +239,25 @@ def test_datev_has_a_file_for_each_month_and_currency() -> None:
         "EXTF_journals-JPY-2026-11.csv",
         "EXTF_journals-JPY-2026-12.csv",
     ]
+
+
+def test_datev_names_journal_and_order_in_its_notes_from_the_first_on() -> None:
+    """An order in the second of twenty would be looked for in the first."""
+    (content,) = written(pair("b1-EUR-1" * 9, 100), kind="datev").values()
+
+    _, head, row, *_ = csv.reader(content.decode("cp1252").split("\r\n"), delimiter=";")
+    told = dict(zip(head, row, strict=True))
+    notes = [told[name] for number in (1, 2, 3) for name in note(number)]
+    assert notes == ["Journal", "b1-EUR-1" * 9, "Order", "o-1", "", ""]
+
+
+@pytest.mark.parametrize("kind", ["beancount", "hledger"])
+def test_a_journal_is_named_by_the_text_of_its_first_line(kind: str) -> None:
+    first, second = pair("b1-EUR-1", 100)
+
+    (content,) = written([replace(first, text="Refund of o-1"), second], kind=kind).values()
+
+    assert "Refund of o-1" in content.decode()
 
 
 def test_xero_gets_no_more_lines_than_it_takes_and_journals_stay_whole() -> None:
