@@ -20,7 +20,7 @@ from recon import cli
 from recon.instructions.planning import TWO_PEOPLE
 from recon.model.errors import HistoryBrokenError
 from recon.model.nights import Mode, NightRequest
-from recon.model.words import End, Verdict
+from recon.model.words import Verdict
 from recon.notifications.receiver import Receiver
 from recon.sandbox import SandboxOptions
 from recon.steps.compare.plain_files import PlainFilesRequest, reconcile_files
@@ -29,7 +29,6 @@ from recon.steps.files.words_on_files import dismiss, files_of
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import speaker
 from recon.steps.ground.kept_answers import order_numbers
-from recon.steps.ground.night_end import NightEnd, end_of
 from recon.steps.ground.night_folder import storages_of
 from recon.steps.night import query
 from recon.steps.night import query as asking
@@ -304,50 +303,6 @@ def test_real_money_asked_for_by_hand_waits_for_another_person(
     assert cli.main(refund) == 3
     assert "another person approves it" in capsys.readouterr().out
     assert real.effects() == []
-
-
-UNREACHABLE = '{ url = "postgresql+psycopg://books@127.0.0.1:9/books", query = "select 1" }'
-
-
-def _instruct(merchant: Any) -> None:
-    """Two captures, a cancel and a refund."""
-    open_ones, paid = merchant.payments("authorised"), merchant.payments("captured")
-    euro = next(one for one in paid if one.currency == "EUR")
-    merchant.drop(
-        "orders.csv",
-        *(merchant.order(one, status="paid", action="capture") for one in open_ones[:2]),
-        merchant.order(open_ones[2], status="cancelled", action="cancel"),
-        merchant.order(euro, status="refunded", action="refund"),
-    )
-
-
-def _moved(merchant: Any) -> list[str]:
-    return sorted(row["operation"] for row in merchant.effects())
-
-
-def _end(merchant: Any) -> NightEnd:
-    with merchant.environment() as environment:
-        with environment.store.reading() as connection:
-            night = runs.of_night(connection, merchant.request)
-        assert night is not None
-        return end_of(night, environment=environment)
-
-
-def test_books_of_a_database_that_nobody_reaches_stop_no_capture(merchant: Any) -> None:
-    """The night sends what lapses, keeps what gives money back, and names the books it lacks."""
-    _instruct(merchant)
-    declared = merchant.folder / "config" / "merchants.toml"
-    lines = [one for one in declared.read_text().splitlines() if not one.startswith("ledger")]
-    declared.write_text("\n".join([*lines, f"ledger = {UNREACHABLE}"]))
-    verdict = merchant.night()
-    end = _end(merchant)
-
-    assert _moved(merchant) == ["cancel", "capture", "capture"]
-    assert (verdict, end.kind) == (Verdict.INCOMPLETE, End.INCOMPLETE)
-    assert end.sentence.startswith("Missing: ledger ")
-    assert merchant.instruction_states() == {"approved": 1, "confirmed": 3}
-    settled = next(step.sentence for step in merchant.told if step.step == "settle")
-    assert "refunds and payouts wait until it is" in settled
 
 
 def test_an_order_that_only_a_notification_named_is_asked_for(merchant: Any) -> None:

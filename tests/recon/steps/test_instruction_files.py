@@ -92,27 +92,10 @@ def _paid(merchant: Any) -> Any:
     return next(p for p in merchant.payments("captured") if p.currency == "EUR")
 
 
-def _refunds(merchant: Any) -> list[str]:
-    return [row["amount"] for row in merchant.effects() if row["operation"] == "refund"]
-
-
 def _rows(merchant: Any, query: str) -> list[Any]:
     path = merchant.sqlite_path
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
-
-
-def test_a_request_id_with_other_content_is_held(merchant: Any) -> None:
-    """The same request id with another amount is not sent: it waits and names the first."""
-    payment = _paid(merchant)
-    drop_instructions(merchant, _refund(payment))
-    merchant.move_money()
-    drop_instructions(merchant, _refund(payment, amount="2.00"), name="instructions-2.csv")
-    merchant.move_money()
-    ((hold,),) = _rows(merchant, "SELECT hold FROM instruction WHERE state = 'planned'")
-
-    assert _refunds(merchant) == ["1.00"]
-    assert "request_id R-1 was used by instruction" in hold
 
 
 PEOPLE = """
@@ -199,42 +182,6 @@ def two_approve(merchant: Any) -> None:
             code = SecretStr(pyotp.TOTP(secret).at(int(merchant.now.timestamp()) + 1))
             person = identify(name, code=code, environment=environment)
             approve(digest, person=person, environment=environment)
-
-
-def _book(merchant: Any, *entries: tuple[str, str]) -> None:
-    """Payouts in the ledger: amount and what they refer to."""
-    header = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
-    rows = [
-        f"L{number},100042,100042001,,payout,EUR,{amount},2026-11-20T12:00:00Z,{reference}"
-        for number, (amount, reference) in enumerate(entries)
-    ]
-    (merchant.folder / "ledger.csv").write_text("\n".join([f"{header},reference_no", *rows, ""]))
-
-
-def test_a_payout_goes_from_its_file_to_a_match_in_the_books(paying_merchant: Any) -> None:
-    """File, two people with codes, sent once, confirmed with the gateway's id, reconciled."""
-    merchant = paying_merchant
-    drop_instructions(merchant, PAYOUT)
-    merchant.drop("orders.csv", merchant.order(_paid(merchant)))
-    merchant.night()
-    two_approve(merchant)
-    merchant.night()
-    ((state, gateway_id, sealed),) = _rows(
-        merchant, "SELECT state, transaction_id, sealed FROM instruction"
-    )
-    (effect,) = merchant.effects()
-    _book(merchant, ("250.00", gateway_id))
-    merchant.night()
-    result = merchant.result()
-    matched = result.matches[result.matches["order_no"].eq("")]
-    broken = result.breaks[result.breaks["order_no"].eq("")]
-    failed = _rows(merchant, 'SELECT id, name FROM control_total WHERE "left" != "right"')
-
-    assert (state, sealed) == ("confirmed", "")
-    assert (effect["operation"], effect["transaction_id"]) == ("payout", gateway_id)
-    assert matched["ledger_amount"].tolist() == [-25_000]
-    assert broken.empty
-    assert failed == []
 
 
 def test_a_payout_that_could_never_go_is_approved_by_nobody(paying_merchant: Any) -> None:
