@@ -109,7 +109,7 @@ ACTION_CHANGES = [
         "2 arrived, 3 wait",
     ),
 ]
-"""Each column is changed in `tests/recon/store/nights/test_file_words.py`."""
+"""Each column is changed in `tests/recon/store/nights/test_told_rows.py`."""
 
 
 def ask_for_two(merchant: Any) -> None:

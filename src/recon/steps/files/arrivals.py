@@ -33,11 +33,11 @@ from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256, unread
-from recon.steps.files.words_on_files import counting
+from recon.steps.files.words_on_files import dismissed
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import bank_rows, file_words, order_rows
+from recon.store.nights import bank_rows, order_rows
 from recon.store.nights.runs import Run
 
 
@@ -215,9 +215,8 @@ class DeclaredInbox(Generic[Taken]):
         if self.kind is SourceKind.ORDERS:
             # Somebody may have let one go, for the night that lacked it.
             with self.environment.store.reading() as connection:
-                counts = counting(connection, environment=self.environment)
                 for name in [*self.late]:
-                    if file_words.dismissed(connection, self.run, name=name, counts=counts):
+                    if dismissed(connection, self.run, name=name, environment=self.environment):
                         del self.late[name]
         self._note_all()
 

@@ -27,7 +27,7 @@ from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import storages_of
 from recon.store import Connection
-from recon.store.nights import file_words, order_rows
+from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
 from recon.store.nights.stored_orders import StoredOrders
 
@@ -76,7 +76,7 @@ def _without_an_end(
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
     with environment.store.reading() as connection:
         files = [file for file, _ in order_rows.files_of_night(connection, run, until=until)]
-        earlier = file_words.rows_before(connection, run)
+        earlier = order_rows.rows_before(connection, run)
     orders = [file for file in files if file.kind is SourceKind.ORDERS]
     layouts = [layout_of(file.name, layouts=account.layouts) for file in orders]
     return [

@@ -47,12 +47,12 @@ from recon.steps.files.arrived_rows import short_files_told
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.order_files import refused_actions
-from recon.steps.files.words_on_files import counting, guarded
+from recon.steps.files.words_on_files import dismissed, guarded, known_file
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_of, storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import bank_rows, file_words, order_rows, runs, settlement_rows
+from recon.store.nights import bank_rows, order_rows, runs, settlement_rows
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import Settlements
 
@@ -184,8 +184,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         """Whether somebody let go of this very version of a file that could not be read."""
         name = shown_name(path.name)
         with self.environment.store.reading() as connection:
-            counts = counting(connection, environment=self.environment)
-            identity = file_words.dismissed(connection, self.run, name=name, counts=counts)
+            identity = dismissed(connection, self.run, name=name, environment=self.environment)
         return identity != "" and identity == unreadable_identity(path, name=name)
 
     def _taken_before(self, path: Path, *, sha256: str) -> tuple[bool, SourceFile | None]:
@@ -207,8 +206,8 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             return self._stands(connection, path.name, sha256=sha256)
 
     def _known(self, connection: Connection, name: str, *, sha256: str) -> SourceFile | None:
-        counts = counting(connection, environment=self.environment)
-        return file_words.known_file(connection, self.run, name=name, sha256=sha256, counts=counts)
+        environment = self.environment
+        return known_file(connection, self.run, name=name, sha256=sha256, environment=environment)
 
     def _stands(
         self, connection: Connection, name: str, *, sha256: str

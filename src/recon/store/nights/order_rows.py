@@ -46,6 +46,8 @@ from recon.store.schema.columns import ID_CHARACTERS, REASON_CHARACTERS, Owner, 
 
 DELIVERED, DISMISSED = "delivered", "dismissed"
 """How a rejected row stops standing for its order."""
+FILES_LOOKED_AT_MAX = 1_000
+"""Of earlier nights, to know how large a sender's files usually are."""
 LATEST = 2**31 - 1
 """For a look at what stands now: no file and no end is newer."""
 Waiting = Mapping[str, Collection[tuple[int, str, str]]]
@@ -459,6 +461,23 @@ def versions_until(
     return [
         (source_file(row), row["business_date"], bool(row["is_refused"])) for row in rows.mappings()
     ]
+
+
+def rows_before(connection: Connection, run: Run) -> list[tuple[str, int]]:
+    """Name and rows of the order files of earlier nights, newest night first, newest version."""
+    files = connection.execute(
+        select(order_file.c.business_date, order_file.c.name, order_file.c.rows_read)
+        .where(
+            *in_account(order_file, run),
+            order_file.c.kind == SourceKind.ORDERS,
+            order_file.c.business_date < run.business_date,
+            *counting(run),
+        )
+        .order_by(order_file.c.business_date.desc(), order_file.c.file_id)
+        .limit(FILES_LOOKED_AT_MAX)
+    )
+    newest = {(row.business_date, row.name): row.rows_read for row in files}
+    return [(name, rows) for (_, name), rows in newest.items()]
 
 
 def rejects_of_night(connection: Connection, run: Run, *, until: int | None = None) -> list[Reject]:

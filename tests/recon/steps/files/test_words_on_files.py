@@ -13,10 +13,10 @@ from recon.model.words import Verdict
 from recon.steps.acts import DismissFile, Place, say
 from recon.steps.care.verify import verify
 from recon.steps.files import words_on_files
+from recon.steps.files.words_on_files import AGAIN, DISMISSED, FileWord, KnownFile
 from recon.steps.ground.identity import speaker
 from recon.store.database import history
-from recon.store.nights import file_words
-from recon.store.nights.file_words import KnownFile
+from recon.store.nights import order_rows, runs
 from reports.handed import drawings
 from tests.recon.steps.conftest import SECRETS, UNREAD
 
@@ -178,22 +178,26 @@ def test_where_people_are_declared_only_one_of_them_speaks_of_a_file(paying_merc
     assert noted.data["by"] == "anna"
 
 
-@pytest.mark.parametrize("event", [file_words.AGAIN, file_words.DISMISSED])
+def _forge(merchant: Any, file: KnownFile, *, said: str, reason: str) -> None:
+    """A word in the history that the desk did not sign; a version of no row for one that went."""
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        file_id = file.file_id
+        if said == DISMISSED:
+            run = runs.get(connection, file.run_id)
+            nothing = replace(file.source, sha256="0" * 64, rows_read=0, rows_rejected=0)
+            file_id = order_rows.insert_file(connection, run, source=nothing, at=run.as_of)
+        about = (file.source.sha256, "/".join(PLACE), file.source.name)
+        word = FileWord(f"file-{file_id}", said, "Ann", reason, *about)
+        words_on_files.say(connection, word, at=environment.clock(), identity=file.source.sha256)
+
+
+@pytest.mark.parametrize("event", [AGAIN, DISMISSED])
 def test_a_word_that_the_desk_did_not_sign_is_none(begun: Any, event: str) -> None:
     """With the night's login alone no file is read again and none is let go; verify names it."""
     merchant = begun(strayed)
     known = _files(merchant)
-    name = "orders.csv" if event == file_words.AGAIN else "notes.csv"
-    file = known[name]
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        if event == file_words.AGAIN:
-            told = {"by": "Ann", "reason": "for me", "account": "/".join(PLACE)}
-            file_words.say_again(connection, file, at=environment.clock(), **told)
-        else:
-            nothing = replace(file.source, sha256="0" * 64, rows_read=0, rows_rejected=0)
-            file_words.dismiss(
-                connection, file, nothing=nothing, by="Ann", reason="x", at=environment.clock()
-            )
+    name = "orders.csv" if event == AGAIN else "notes.csv"
+    _forge(merchant, known[name], said=event, reason="for me")
     verdict = merchant.night()
     assert verdict is Verdict.INCOMPLETE
     assert "1 files were known already" in _ingested(merchant)
@@ -209,8 +213,6 @@ def test_a_true_word_is_good_for_its_version_alone(merchant: Any) -> None:
     _say(merchant, "read_again", "orders.csv")
     merchant.night()
     newer = _files(merchant)["orders.csv"]
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        told = {"by": "Ann", "reason": "the layout was wrong", "account": "/".join(PLACE)}
-        file_words.say_again(connection, newer, at=environment.clock(), **told)
+    _forge(merchant, newer, said=AGAIN, reason="the layout was wrong")
     merchant.night()
     assert "1 files were known already" in _ingested(merchant)
