@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from recon.config.settings import AccountSettings, FileSettings
     from recon.matching.frames.bank_sources import BankStatement
     from recon.steps.files.order_files import CheckedFile
-    from recon.steps.files.words_on_files import KnownFile
+    from recon.store.nights.order_rows import KnownFile
 
 SHOWN_REJECTS_MAX = 20
 REFUSED_EXIT_CODE = 1

@@ -7,12 +7,10 @@ read by nobody. Name and reason stand in the history, and count as far as the de
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-from sqlalchemy import select
 
 from recon.desk.endorsement import Kind
 from recon.files.formats.named_bytes import sha256_of
@@ -27,8 +25,9 @@ from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import ChainLink, Event, append, links_of
 from recon.store.money.endorsement_rows import Endorsed
 from recon.store.nights import order_rows, runs
+from recon.store.nights.order_rows import KnownFile
 from recon.store.nights.runs import Run
-from recon.store.schema import order_file, reject
+from recon.store.schema import order_file
 from recon.store.schema.columns import REASON_CHARACTERS
 
 ENTITY = "file"
@@ -76,42 +75,14 @@ _TOLD = ("by", "reason", "sha256", "account", "name")
 """What the event of a word tells of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownFile:
-    """The newest version of a file of an account."""
-
-    file_id: int
-    run_id: str
-    business_date: date
-    version: int
-    source: SourceFile
-    read_at: datetime
-    refused: str
-    """Why nothing of it could be read; "" where it was read."""
-    word: ChainLink | None
-    """The last event of what people said of it, with `by` and `reason`."""
-
-
 def files_of(account: tuple[str, str], *, environment: Environment) -> list[KnownFile]:
     """The newest version of each file of an account, by name."""
     environment.settings.account(account[0], account_id=account[1])
-    newest = order_file.c.file_id.in_(order_rows.newest_files(account))
-    query = select(order_file).where(newest).order_by(order_file.c.name)
     with environment.store.reading() as connection:
-        rows = connection.execute(query).mappings().all()
-        return [_known(connection, row) for row in rows]
-
-
-def _known(connection: Connection, row: Mapping[Any, Any]) -> KnownFile:
-    of_file = reject.c.file_id == row["file_id"], reject.c.column == WHOLE_FILE
-    refused = connection.execute(select(reject.c.reason).where(*of_file)).scalar()
-    names = ("file_id", "run_id", "business_date", "version", "read_at")
-    return KnownFile(
-        **{name: row[name] for name in names},
-        source=order_rows.source_file(row),
-        refused=refused or "",
-        word=_last_word(connection, row["file_id"]),
-    )
+        return [
+            replace(file, word=_last_word(connection, file.file_id))
+            for file in order_rows.newest_versions(connection, account, whole_file=WHOLE_FILE)
+        ]
 
 
 def _last_word(connection: Connection, file_id: int) -> ChainLink | None:

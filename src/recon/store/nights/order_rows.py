@@ -36,7 +36,7 @@ from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.night_tables import table_of_schema
 from recon.store.database.bulk_rows import add_rows, rows_of
 from recon.store.database.engine import Turn, join_turn
-from recon.store.database.history import LINKS_AT_ONCE, Event, append
+from recon.store.database.history import LINKS_AT_ONCE, ChainLink, Event, append
 from recon.store.database.record import PAST, Bound, cells_of, data_of, folded
 from recon.store.nights import facts_rows
 from recon.store.nights.facts_rows import Written
@@ -460,6 +460,42 @@ def versions_until(
     )
     return [
         (source_file(row), row["business_date"], bool(row["is_refused"])) for row in rows.mappings()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """The newest version of a file of an account."""
+
+    file_id: int
+    run_id: str
+    business_date: date
+    version: int
+    source: SourceFile
+    read_at: datetime
+    refused: str
+    """Why nothing of it could be read; "" where it was read."""
+    word: ChainLink | None = None
+    """The last event of what people said of it, with `by` and `reason`."""
+
+
+def newest_versions(connection: Connection, owner: Owner, *, whole_file: str) -> list[KnownFile]:
+    """The newest version of each file of an account, by name.
+
+    `whole_file` is the column of the reject that stands for a file that could not be read.
+    """
+    of_file = reject.c.file_id == order_file.c.file_id, reject.c.column == whole_file
+    refused = select(reject.c.reason).where(*of_file).limit(1).scalar_subquery()
+    newest = order_file.c.file_id.in_(newest_files(owner))
+    query = select(order_file, refused.label("refused")).where(newest).order_by(order_file.c.name)
+    names = ("file_id", "run_id", "business_date", "version", "read_at")
+    return [
+        KnownFile(
+            **{name: row[name] for name in names},
+            source=source_file(row),
+            refused=row["refused"] or "",
+        )
+        for row in connection.execute(query).mappings()
     ]
 
 
