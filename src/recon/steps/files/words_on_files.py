@@ -71,7 +71,7 @@ class FileWord:
         return words.is_said(connection, Kind.FILE, subject=self.sha256, says=self.says)
 
 
-_TOLD = ("by", "reason", "sha256", "account", "name")
+_OF_WORD = ("by", "reason", "sha256", "account", "name")
 """What the event of a word tells of it."""
 
 
@@ -96,7 +96,7 @@ def _entity(file_id: int) -> str:
 
 def _file_word(link: ChainLink) -> FileWord:
     """A word as its event has it; of a forged one may be missing what no word lacks."""
-    cells = {name: link.data.get(name, "") for name in _TOLD}
+    cells = {name: link.data.get(name, "") for name in _OF_WORD}
     return FileWord(link.entity_id, link.event, **cells)
 
 
@@ -144,8 +144,8 @@ def known_file(
 
 def say(connection: Connection, word: FileWord, *, at: datetime, **more: str) -> FileWord:
     """Keep a word in the history; it counts once it is signed."""
-    told = {name: str(getattr(word, name)) for name in _TOLD}
-    append(connection, [Event(ENTITY, word.file, word.said, told | more)], at=at)
+    details = {name: str(getattr(word, name)) for name in _OF_WORD}
+    append(connection, [Event(ENTITY, word.file, word.said, details | more)], at=at)
     return word
 
 
@@ -161,9 +161,9 @@ def guarded(path: Path, *, run: Run, environment: Environment, sha256: str = "")
     shown = shown_name(path.name)
     name = (run.merchant_id, run.account_id, shown)
 
-    def note(event: str, **told: object) -> None:
+    def note(event: str, **more: object) -> None:
         with environment.store.writing() as connection:
-            details = {**told, "name": list(name)}
+            details = {**more, "name": list(name)}
             append(connection, [Event(CONTENT, sha256, event, details)], at=environment.clock())
 
     with environment.store.reading() as connection:
