@@ -1,23 +1,36 @@
-"""Flows `ingest`, `query`, `settle`, `payouts`: one part of a night by itself.
+"""Forms of one account: a part of a night by itself, and a night again from what is stored.
 
-The steps, the lock and the gate are the night's. A part never reports and never counts as the
-night: it says so, and files and money are refused where the night is finished already.
+The steps, the lock and the gate are the night's. A part (`ingest`, `query`, `settle`, `payouts`)
+never reports and never counts as the night: it says so, and files and money are refused where the
+night is finished already. Again (`reconcile`, `report`) nothing is asked and nothing sent.
 """
 
 import inspect
+from collections.abc import Callable
 from datetime import date
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from prefect import Flow, flow
 from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
 
 from flows.artifacts import Artifacts
 from flows.night_date import business_date_of_run, run_name
-from flows.nightly import GatewayId, walk
-from flows.outcome import FAILED, in_words, state_of_held, state_of_part
-from recon.model.errors import NightHeldError
+from flows.nightly import TASKS, GatewayId, ended, index, walk
+from flows.outcome import (
+    ANOTHER_RESULT,
+    FAILED,
+    THE_SAME_RESULT,
+    WRITTEN_AGAIN,
+    in_words,
+    state_of_held,
+    state_of_part,
+)
+from recon.model.errors import NightHeldError, UsageError
 from recon.model.nights import Mode, NightRequest, Part, StepSummary
-from tasks.night_tasks import opened_environment, sentences_only
+from tasks.night_tasks import opened_environment, say, sentences_only
 
 ARGS = """
 
@@ -26,10 +39,15 @@ Args:
     account_id: The account's number at the gateway, such as 100042001.
     business_date: """
 LAST = "None means the last business date that had closed."
+Account = tuple[str, str]
+Played = Callable[[Account, date | None, Mode], State[Any]]
+"""What a form does for an account, a business date that may be left out, and a mode."""
 
 
-def _part(part: Part, text: str, *, day: str, sends: bool = False) -> Flow[..., State[Any]]:
-    """The flow of a part: `text` says what it does, `day` what its business date is."""
+def _form(
+    name: str, text: str, *, day: str, played: Played, sends: bool = False
+) -> Flow[..., State[Any]]:
+    """A flow: `text` says what it does, `day` what its business date is."""
 
     def run(
         merchant_id: GatewayId,
@@ -37,68 +55,37 @@ def _part(part: Part, text: str, *, day: str, sends: bool = False) -> Flow[..., 
         business_date: date | None = None,
         mode: Mode = Mode.DRY_RUN,
     ) -> State[Any]:
-        account = (merchant_id, account_id)
-        return _done(part, account=account, business_date=business_date, mode=Mode(mode))
+        with sentences_only(name):
+            try:
+                return played((merchant_id, account_id), business_date, Mode(mode))
+            except NightHeldError as error:
+                return state_of_held(error)
 
-    run.__name__ = part.value
+    run.__name__ = name
     run.__doc__ = f"{text}{ARGS}{day}"
     if sends:
         run.__doc__ += "\n    mode: dry-run only shows what would be sent; live moves money."
     else:
         signature = inspect.signature(run)
-        fields = [each for name, each in signature.parameters.items() if name != "mode"]
+        fields = [each for field, each in signature.parameters.items() if field != "mode"]
         run.__signature__ = signature.replace(parameters=fields)  # type: ignore[attr-defined]  # what Prefect looks at
-    named = flow(name=part.value, flow_run_name=run_name, retries=0, persist_result=False)
+    named = flow(name=name, flow_run_name=run_name, retries=0, persist_result=False)
     return named(in_words(refused=FAILED)(run))
 
 
-ingest = _part(
-    Part.INGEST,
-    "Take in what lies in the inbox now, so that what is wrong with it is known before the night."
-    "\n\nNothing is asked or sent.",
-    day="The night that the files belong to; it may still be open. None means the next night to "
-    "come.",
-)
-query = _part(
-    Part.QUERY,
-    "Ask the gateway again, and list what it shows otherwise than in the night.\n\n"
-    "The night stays as it is; the answers are kept as evidence for doubts.",
-    day=f"The night whose orders are asked about. {LAST}",
-)
-settle = _part(
-    Part.SETTLE,
-    "Ask, pass the gate and send what is approved, for a night that is to come or has stopped.",
-    day=f"The night that the money belongs to. {LAST}",
-    sends=True,
-)
-payouts = _part(
-    Part.PAYOUTS,
-    "As settle, but send payouts that two people approved and nothing else.",
-    day=f"The night that the payouts belong to. {LAST}",
-    sends=True,
-)
-
-
-def _done(
-    part: Part, *, account: tuple[str, str], business_date: date | None, mode: Mode
-) -> State[Any]:
+def _part(part: Part, account: Account, business_date: date | None, mode: Mode) -> State[Any]:
     """Hold the account, do the steps of the part, and leave their sentences on the page."""
-    with sentences_only(part.value):
-        day = business_date or _next_of(part, account=account)
-        request = NightRequest(*account, day, mode)
-        artifacts = Artifacts(request, part=part.value)
-        try:
-            summaries = _walk(part, request=request, artifacts=artifacts)
-        except NightHeldError as error:
-            return state_of_held(error)
-        live = request.mode is Mode.LIVE
-        state = state_of_part(part, summaries=summaries, live=live)
-        artifacts.summary(verdict=str(state.name), summaries=summaries)
-        artifacts.ended_as(str(state.name))
-        return state
+    day = business_date or _next_of(part, account=account)
+    request = NightRequest(*account, day, mode)
+    artifacts = Artifacts(request, part=part.value)
+    summaries = _walk(part, request=request, artifacts=artifacts)
+    state = state_of_part(part, summaries=summaries, live=request.mode is Mode.LIVE)
+    artifacts.summary(verdict=str(state.name), summaries=summaries)
+    artifacts.ended_as(str(state.name))
+    return state
 
 
-def _next_of(part: Part, *, account: tuple[str, str]) -> date:
+def _next_of(part: Part, *, account: Account) -> date:
     """The business date of a part whose form named none."""
     from recon.steps.night.whole_night import next_night
 
@@ -110,7 +97,7 @@ def _next_of(part: Part, *, account: tuple[str, str]) -> date:
 
 
 def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[StepSummary]:
-    from recon.steps.night.whole_night import STEPS_OF_PARTS, hold
+    from recon.steps.night.whole_night import STEPS_OF_PARTS, hold, moved_since
 
     with (
         opened_environment() as environment,
@@ -118,13 +105,115 @@ def _walk(part: Part, *, request: NightRequest, artifacts: Artifacts) -> list[St
     ):
         summaries = walk(STEPS_OF_PARTS[part], run_id, artifacts=artifacts)
         if part is Part.QUERY:
-            _show_changes(run_id, environment=environment, artifacts=artifacts)
+            moved = moved_since(run_id, environment=environment)
+            rows = [{"order": one.order_no, "then": one.then, "now": one.now} for one in moved]
+            artifacts.changes(rows, total=len(rows))
     return summaries
 
 
-def _show_changes(run_id: str, *, environment: Any, artifacts: Artifacts) -> None:
-    from recon.steps.night.whole_night import moved_since
+def _reconciled(account: Account, business_date: date | None, _: Mode) -> State[Any]:
+    """The stopped night brought to its end, told and shown as a night is; else it is compared."""
+    from recon.steps.night.notices import telling
+    from recon.steps.night.whole_night import LAST_STEPS, hold_stopped, is_stopped
 
-    moved = moved_since(run_id, environment=environment)
-    rows = [{"order": change.order_no, "then": change.then, "now": change.now} for change in moved]
-    artifacts.changes(rows, total=len(rows))
+    request = NightRequest(*account, business_date or business_date_of_run(), Mode.LIVE)
+    with opened_environment() as environment:
+        stopped = is_stopped(request, environment=environment)
+    if not stopped:
+        return _compared(request)
+    artifacts = Artifacts(request)
+    with (
+        opened_environment() as environment,
+        telling(environment, say=say) as night,
+        hold_stopped(request, environment=environment) as night.run_id,
+    ):
+        summaries = walk(LAST_STEPS, night.run_id, artifacts=artifacts)
+    index(request)
+    return ended(night.run_id, summaries=summaries, artifacts=artifacts)
+
+
+def _compared(request: NightRequest) -> State[Any]:
+    """A finished night as a proof: the same result from what it had read."""
+    from recon.steps.compare.rebuild import rebuild_night
+
+    run_id = _finished_run(request)
+    with opened_environment() as environment:
+        rebuilt = rebuild_night(run_id, out=None, environment=environment)
+    sentence = f"run {run_id}, compared by recon {rebuilt.version_then} then: {rebuilt.digest_then}"
+    if rebuilt.same:
+        return Completed(name=THE_SAME_RESULT, message=f"The same result as {sentence}.")
+    message = (
+        f"NOT the result of {sentence}; it is {rebuilt.result.digest} now. Nothing was changed."
+    )
+    return Failed(name=ANOTHER_RESULT, message=message)
+
+
+def _reported(account: Account, business_date: date | None, _: Mode) -> State[Any]:
+    request = NightRequest(*account, business_date or business_date_of_run(), Mode.LIVE)
+    summary = TASKS["report"](_finished_run(request))
+    Artifacts(request).workbook(Path(str(summary.figures["workbook"])))
+    return Completed(name=WRITTEN_AGAIN, message=summary.sentence)
+
+
+def _finished_run(request: NightRequest) -> str:
+    """The newest finished live run of the night.
+
+    Raises:
+        UsageError: there is none.
+    """
+    from recon.store.nights import runs
+
+    with opened_environment() as environment, environment.store.reading() as connection:
+        run = runs.of_night(connection, request)
+    if run is None or run.status != "finished":
+        msg = f"there is no finished live night of {request.business_date} (`recon nights`)"
+        raise UsageError(msg)
+    return run.run_id
+
+
+ingest = _form(
+    "ingest",
+    "Take in what lies in the inbox now, so that what is wrong with it is known before the night."
+    "\n\nNothing is asked or sent.",
+    day="The night that the files belong to; it may still be open. None means the next night to "
+    "come.",
+    played=partial(_part, Part.INGEST),
+)
+query = _form(
+    "query",
+    "Ask the gateway again, and list what it shows otherwise than in the night.\n\n"
+    "The night stays as it is; the answers are kept as evidence for doubts.",
+    day=f"The night whose orders are asked about. {LAST}",
+    played=partial(_part, Part.QUERY),
+)
+settle = _form(
+    "settle",
+    "Ask, pass the gate and send what is approved, for a night that is to come or has stopped.",
+    day=f"The night that the money belongs to. {LAST}",
+    played=partial(_part, Part.SETTLE),
+    sends=True,
+)
+payouts = _form(
+    "payouts",
+    "As settle, but send payouts that two people approved and nothing else.",
+    day=f"The night that the payouts belong to. {LAST}",
+    played=partial(_part, Part.PAYOUTS),
+    sends=True,
+)
+reconcile = _form(
+    "reconcile",
+    "Compare a night again from what is stored, without the gateway.\n\n"
+    "A night that stopped after everything was asked and sent is brought to its end: compared and "
+    "reported. A finished night is compared again as a proof: its result is the same, or the run "
+    "fails; nothing of it is changed.",
+    day=f"The night. {LAST}",
+    played=_reconciled,
+)
+report = _form(
+    "report",
+    "Write the workbook of a finished night again, from the database alone.\n\n"
+    "An equal file stays, another one is written beside it; a signed workbook stays the signed "
+    "one.",
+    day=f"The night. {LAST}",
+    played=_reported,
+)

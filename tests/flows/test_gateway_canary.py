@@ -5,12 +5,9 @@ import gzip
 import json
 import logging
 import re
-import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pyarrow as pa
@@ -219,13 +216,6 @@ def approve_all(merchant: Merchant) -> None:
             person = identify(name, code=code, environment=environment)
             digest = waiting(environment).wanted.digest
             approve(digest, person=person, environment=environment)
-
-
-def selected(merchant: Merchant, query: str) -> list[Any]:
-    """Rows of our database."""
-    path = merchant.variables["RECON_DATABASE_URL"].removeprefix("sqlite:///")
-    with closing(sqlite3.connect(path)) as connection:
-        return connection.execute(query).fetchall()
 
 
 def found_in(text: bytes, *, secrets: Sequence[str]) -> list[str]:
