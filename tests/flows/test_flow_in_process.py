@@ -1,6 +1,5 @@
 """The flow run in this process, against a server of its own."""
 
-import os
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -63,19 +62,6 @@ def test_a_night_runs_its_steps_in_order_and_gives_the_verdict(
     run = last_run(server)
     assert run.name == "nightly 100042/100042001 2026-11-20 live · BREAKS OPEN"
     assert (run.state.type.value, run.state.name) == ("COMPLETED", "BREAKS OPEN")
-
-
-def test_the_process_keeps_its_own_variables(
-    server: PrefectServer, night: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The settings of another Prefect are put aside for the night, and put back after it."""
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    monkeypatch.setenv("PREFECT_API_KEY", "theirs")
-    before = dict(os.environ)
-
-    assert run_nightly(REQUEST, server=server) is End.RECONCILED
-    assert dict(os.environ) == before
-    assert night.done[-1] == "report"
 
 
 def test_a_night_that_is_not_proven_is_a_failed_run_with_a_verdict(

@@ -8,16 +8,14 @@ import pytest
 
 from recon.model.errors import OutputError, UsageError
 from recon.model.words import DIGITS_READ
-from recon.steps.care.verify import verify
 from recon.steps.ground.identity import identify
 from recon.steps.money.gate import stop_sending
 from recon.steps.night.report import Workbooks, rebuild
 from recon.steps.night.whole_night import finish
 from recon.steps.people.sign_off import Night, file_to_sign, nights
-from recon.steps.people.taken_back import words_taken_back
 from recon.store.database.history import links_of
 from recon.store.nights import runs
-from reports.handed import reading, workbooks
+from reports.handed import workbooks
 from tests.recon.steps.signing import sign_seen
 
 pytestmark = pytest.mark.xdist_group("signatures")
@@ -94,19 +92,6 @@ def test_a_reviewer_then_an_approver_sign_the_workbook(proven: Any) -> None:
     (after,) = listed(proven)
     assert later.name.endswith("-v2.xlsx")
     assert (after.workbook, len(after.signed)) == (night.workbook, 2)
-
-
-def problems(merchant: Any) -> tuple[str, ...]:
-    """What `recon verify` finds."""
-    with merchant.environment() as environment:
-        return verify(environment, reading=reading()).problems
-
-
-def taken_back(merchant: Any, run_id: str, *, name: str) -> str:
-    """One person takes their signature back."""
-    with merchant.environment() as environment:
-        person = identify(name, code=None, environment=environment)
-        return words_taken_back(run_id, person=person)
 
 
 def test_a_role_that_there_is_not_is_told(proven: Any) -> None:

@@ -9,10 +9,10 @@ from recon.model.nights import Mode
 from recon.model.words import InstructionState
 from recon.steps.care.verify import verify
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person, identify
+from recon.steps.ground.identity import identify
 from recon.steps.money.gate import gate_of
 from recon.steps.people.taken_back import words_taken_back
-from recon.steps.people.verdicts import DoubtWord, release, resolve, sentence_of
+from recon.steps.people.verdicts import release, resolve
 from recon.store.database.record import RELEASE, changed
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
@@ -64,23 +64,10 @@ def the_doubt(environment: Environment) -> str:
     return found.instruction_id
 
 
-def say(name: str, said: str, environment: Environment, *, evidence: str = SEEN) -> bool:
+def say(name: str, said: str, environment: Environment) -> bool:
     """One person's verdict on the doubt."""
     person = identify(name, code=None, environment=environment)
-    wanted = the_doubt(environment)
-    return decision_of(wanted, said, evidence, person).decided
-
-
-def decision_of(wanted: str, said: str, evidence: str, person: Person) -> DoubtWord:
-    """What became of one person's verdict."""
-    return resolve(wanted, verdict=said, evidence=evidence, person=person)
-
-
-def told(name: str, said: str, environment: Environment) -> str:
-    """What a person hears when they say it."""
-    person = identify(name, code=None, environment=environment)
-    decision = decision_of(the_doubt(environment), said, SEEN, person)
-    return sentence_of(decision, verdict=said)
+    return resolve(the_doubt(environment), verdict=said, evidence=SEEN, person=person).decided
 
 
 def test_a_clock_that_was_put_forward_brings_no_verdict_sooner(
