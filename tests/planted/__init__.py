@@ -6,7 +6,6 @@ engine never sees the key. Seeded: the same size and seed give the same rows.
 
 from tests.planted.planted_files import Planted, planted
 from tests.planted.recipes import RECIPES, RULES
-from tests.planted.shared_payments import shared_payments
 from tests.planted.shifted_zone import zone_shifted
 
-__all__ = ["RECIPES", "RULES", "Planted", "planted", "shared_payments", "zone_shifted"]
+__all__ = ["RECIPES", "RULES", "Planted", "planted", "zone_shifted"]
