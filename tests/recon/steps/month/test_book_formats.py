@@ -1,10 +1,10 @@
-"""What each format asks for, refuses and splits; csv and plain text books are read back here."""
+"""What books are handed says what the journals say, to the letter; what each format refuses."""
 
 import csv
-import io
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,155 +16,357 @@ from recon.model.errors import UsageError
 from recon.steps.month.book_formats import FORMATS, XERO_LINES_MAX, WantedBooks, book_files
 from recon.steps.month.book_lines import BookLine
 from recon.steps.month.datev_batch import note
+from tests.recon.steps.month.book_readers import (
+    DECIMALS,
+    NETSUITE,
+    READERS,
+    SAP,
+    SAP_CHARACTERS_MAX,
+    XERO,
+    Entry,
+    RefusedError,
+    comma_rows,
+    datev_keys,
+    sums_of,
+)
 
 AT = datetime(2026, 12, 1, 8, 30, tzinfo=UTC)
 LAST, NEXT = date(2026, 11, 30), date(2026, 12, 1)
-DATEV = DatevExport(consultant=29098, client=55003, fiscal_year_month=1, account_digits=4)
-DECIMALS = {"EUR": 100, "JPY": 1, "KWD": 1000}
-Sums = Counter[tuple[str, str]]
-"""Account and currency -> debits less credits, in thousandths of the currency's whole unit."""
+DATEV = DatevExport(consultant=29098, client=55003, fiscal_year_month=7, account_digits=4)
+CODES = JournalExport(tax_code="V0", company_code="1000", datev=DATEV)
+LONG = 'Auszahlung "Müller & Söhne"; Rückstellung für Größe 42, siehe Anhang · ' * 9
+"""More than two notes of DATEV's hold."""
 
 
-def pair(name: str, amount: int, *, currency: str = "EUR", text: str = "a text") -> list[BookLine]:
-    """A journal of two lines: the books owe the clearing account a sale."""
-    about = {"order_no": "o-1", "break_id": "b-1", "text": text}
-    debit, credit = ("1360", "8400") if amount > 0 else ("8400", "1360")
-    day = LAST if amount > 0 else NEXT
+def journal(
+    name: str, *accounts: tuple[str, int], currency: str = "EUR", text: str = "", day: date = LAST
+) -> list[BookLine]:
+    """Its lines, debits positive, in minor units."""
     return [
-        BookLine("permanent", name, day, debit, abs(amount), 0, currency, **about),
-        BookLine("permanent", name, day, credit, 0, abs(amount), currency, **about),
+        BookLine(
+            *("permanent", name, day, account, max(amount, 0), max(-amount, 0), currency),
+            text=text,
+        )
+        for account, amount in accounts
     ]
 
 
-LINES = [
-    *pair("b1-EUR-1", 12345),
-    *pair("b2-EUR-1", -12005, text='=HYPERLINK("http://x";"y")'),
-    *pair("b3-EUR-1", 7, text='two\nlines; and a "quote" \\ behind'),
-    *pair("b4-JPY-1", 1200, currency="JPY", text="+1+cmd|' /C calc'!A0"),
-    *pair("b5-JPY-1", -1, currency="JPY", text="@sum"),
-    BookLine("accrual", "a-EUR", LAST, "4970", 1000, 0, "EUR"),
-    BookLine("accrual", "a-EUR", LAST, "4971", 500, 0, "EUR"),
-    BookLine("accrual", "a-EUR", LAST, "1360", 0, 1500, "EUR"),
+BOOKS = [
+    *journal("b01-EUR-1", ("1360", 12345), ("8400", -12345), text="Größe 42, „schön“, 5 €"),
+    *journal("b02-EUR-1", ("1360", 7), ("8400", -7), text='he said "now"; then, or | later'),
+    *journal("b03-EUR-1", ("10000", 99), ("1360", -99), text=LONG.strip()),
+    *journal("b04-EUR-1", ("8400", 12005), ("1360", -12005), text='=HYPERLINK("http://x";"y")'),
+    *journal("b05_x.y-EUR-1", ("1200", 1), ("1360", -1), text='"'),
+    *journal("b06-JPY-1", ("1360", 1200), ("8400", -1200), currency="JPY", text="+1, -1"),
+    *journal("b07-KWD-1", ("1360", 12340), ("8400", -12340), currency="KWD", text="dinar"),
+    *journal("b09-EUR-1", ("1360", 123456789012), ("8400", -123456789012), text="ten digits"),
+    *journal("reserve-USD", ("1370", 50001), ("1360", -50001), currency="USD", text="reserve"),
+    *journal("fees-EUR", ("4970", 1000), ("4971", 500), ("1360", -1500), text="Gebühren, Nov."),
+    *journal("fees-EUR-r", ("1360", 1500), ("4970", -1000), ("4971", -500), day=NEXT, text="@ r"),
+    *journal("b10-EUR-1", ("1360", 7), ("8400", -7), text='two\nlines; and a "quote" \\ behind'),
+    *journal("card-EUR", ("1360", 600), ("1361", 400), ("8400", -700), ("8401", -300), text="x"),
 ]
-KWD = [*pair("b6-KWD-1", 12345678, currency="KWD"), *pair("b7-KWD-1", -1, currency="KWD")]
+THIRD_DECIMAL = journal("b08-KWD-1", ("1360", 12345), ("8400", -12345), currency="KWD")
 
 
-def given(lines: Sequence[BookLine]) -> Sums:
-    """What the lines come to."""
-    sums: Sums = Counter()
-    for line in lines:
-        sums[line.account, line.currency] += (
-            (line.debit - line.credit) * 1000 // DECIMALS[line.currency]
-        )
-    return sums
+def books(kind: str) -> list[BookLine]:
+    """All that the format can hold."""
+    return BOOKS if kind == "datev" else [*BOOKS, *THIRD_DECIMAL]
 
 
-def thousandths(text: str) -> int:
-    """An amount as a strict reader takes it: digits, one point, no grouping."""
-    assert re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", text), text
-    return int(Decimal(text) * 1000)
-
-
-def rows_of(content: bytes) -> list[dict[str, str]]:
-    """A comma separated file with a header; no cell is a formula or on two lines."""
-    rows = list(csv.DictReader(io.StringIO(content.decode(), newline=""), strict=True))
-    for cell in (cell for row in rows for cell in row.values()):
-        assert re.fullmatch(r"-?[0-9.]+", cell) or cell[:1] not in {"=", "+", "-", "@"}, cell
-        assert cell.isprintable()
-    return rows
-
-
-Entry = tuple[str, str, int]
-"""Account, currency, thousandths."""
-
-
-def sides(row: dict[str, str], *, debit: str, credit: str) -> int:
-    """One of both is given."""
-    assert (row[debit] == "") != (row[credit] == "")
-    return thousandths(row[debit]) if row[debit] else -thousandths(row[credit])
-
-
-def from_csv(content: bytes, _: str) -> Iterator[Entry]:
-    """Our own columns."""
-    for row in rows_of(content):
-        date.fromisoformat(row["date"])
-        yield row["account"], row["currency"], sides(row, debit="debit", credit="credit")
-
-
-_STRING = r'"(?:[^"\\\n]|\\["\\])*"'
-_BEANCOUNT = re.compile(
-    rf"(?P<head>2026-(?:11-30|12-01) \* {_STRING})"
-    rf"|  journal: (?P<journal>{_STRING})"
-    r"|  Equity:Unmapped:(?P<account>[0-9]+)  (?P<amount>-?[0-9]+(?:\.[0-9]+)?) (?P<of>[A-Z]{3})"
-)
-_HLEDGER = re.compile(
-    r"(?P<head>2026-(?:11-30|12-01) \* \((?P<journal>[^)]+)\)[^;]*)"
-    r"|    (?P<account>[0-9]+)  (?P<amount>-?[0-9]+(?:\.[0-9]+)?) (?P<of>[A-Z]{3})"
-)
-
-
-def transactions(lines: Sequence[str], *, grammar: re.Pattern[str]) -> Iterator[Entry]:
-    """Every line fits the grammar, every transaction adds up to nothing."""
-    for block in "\n".join(lines).strip("\n").split("\n\n"):
-        total = 0
-        for number, line in enumerate(block.split("\n")):
-            match = grammar.fullmatch(line)
-            assert match, line
-            assert (match["head"] is not None) == (number == 0), block
-            if match["account"]:
-                amount = thousandths(match["amount"])
-                total += amount
-                yield match["account"], match["of"], amount
-        assert total == 0, block
-
-
-def from_beancount(content: bytes, _: str) -> Iterator[Entry]:
-    """Accounts of the books that are none of beancount's stand below one name."""
-    yield from transactions(content.decode().split("\n"), grammar=_BEANCOUNT)
-
-
-def from_hledger(content: bytes, _: str) -> Iterator[Entry]:
-    """The decimal mark is said first."""
-    first, *lines = content.decode().split("\n")
-    assert first == "decimal-mark ."
-    yield from transactions(lines, grammar=_HLEDGER)
-
-
-READERS: dict[str, Callable[[bytes, str], Iterator[Entry]]] = {
-    "csv": from_csv,
-    "beancount": from_beancount,
-    "hledger": from_hledger,
-}
-
-
-def written(lines: Sequence[BookLine], *, kind: str) -> dict[str, bytes]:
+def written(
+    lines: Sequence[BookLine], *, kind: str, codes: JournalExport = CODES
+) -> dict[str, bytes]:
     """The files of November."""
-    codes = JournalExport(tax_code="Tax Exempt", company_code="1000", datev=DATEV)
     return book_files(lines, wanted=WantedBooks("journals", kind, AT, codes))
 
 
+def read(files: dict[str, bytes], *, kind: str) -> list[Entry]:
+    """What the reader takes from them."""
+    return [entry for name, content in files.items() for entry in READERS[kind](content, name)]
+
+
+def shown(text: str) -> str:
+    """As a spreadsheet may show it."""
+    return f"'{text}" if text[:1] in {*"=+-@"} else text
+
+
+def expected(line: BookLine, *, kind: str) -> Entry:
+    """A line as the format has room for it."""
+    thousandths = line.amount * 10 ** (3 - DECIMALS[line.currency])
+    name, text = line.journal_id, " ".join(line.text.split())
+    if kind == "hledger":
+        text = text.replace(";", ",")
+    elif kind != "beancount":
+        text = shown(text)
+    if kind == "sap-csv":
+        room = SAP_CHARACTERS_MAX["Reference"]
+        digits = hashlib.sha256(name.encode()).hexdigest()[:8]
+        name = name if len(name) <= room else f"{name[: room - 9]}~{digits}"
+        text = text[: SAP_CHARACTERS_MAX["Item Text"]]
+    return Entry(name, line.day, line.account, line.currency, thousandths, text)
+
+
+def by_journal(entries: Sequence[Entry]) -> Counter[tuple[str, ...]]:
+    """Journal, day, account, currency and text -> what it moved there."""
+    moved: Counter[tuple[str, ...]] = Counter()
+    for entry in entries:
+        moved[entry.journal, str(entry.day), entry.account, entry.currency, entry.text] += (
+            entry.amount
+        )
+    return moved
+
+
 @pytest.mark.parametrize("kind", READERS)
-def test_each_format_reads_back_to_the_same_sum_per_account_and_currency(kind: str) -> None:
-    """Same sums, same count of lines; KWD with its three decimals."""
-    lines = [*LINES, *KWD]
+def test_each_file_says_the_sums_dates_and_texts_of_the_journals(kind: str) -> None:
+    """To the account, day, letter and thousandth; a text that is too long for SAP only is cut."""
+    wanted = [expected(line, kind=kind) for line in books(kind)]
 
-    entries = [
-        entry
-        for name, content in written(lines, kind=kind).items()
-        for entry in READERS[kind](content, name)
+    entries = read(written(books(kind), kind=kind), kind=kind)
+
+    assert sums_of(entries) == sums_of(wanted)
+    assert by_journal(entries) == by_journal(wanted)
+
+
+SPOILT = {
+    "datev": [
+        *((b'"EXTF"', b'"EXTX"'), (b";700;21;", b";510;21;"), (b";13;2026", b";12;2026")),
+        *((b"29098;55003", b"29098;0"), (b";20260701;4;", b";20261201;4;")),
+        *((b";20260701;4;", b";20250701;4;"), (b";20260701;4;", b";;4;")),
+        *((b";20260701;4;", b";20260701;3;"), (b"20261130", b"20261131")),
+        *((b"0;0;", b"0;1;"), (b"Skonto;Buchungstext", b"Buchungstext;Skonto")),
+        *((b"\r\n123,45;", b"\r\n-123,45;"), (b"\r\n123,45;", b"\r\n123.45;")),
+        *((b"\r\n123,45;", b"\r\n0,00;"), (b"\r\n123,45;", b"\r\n1.123,45;")),
+        *((b'"S";"EUR"', b'"D";"EUR"'), (b'"S";"EUR"', b'"S";"USD"'), (b'"S";', b"S;")),
+        *((b";1360;8400;", b";1360;0000;"), (b";1360;8400;", b";136000;8400;")),
+        *((b'"";3011;', b'"";3111;'), (b'"";3011;', b'"";3010;'), (b'"";3011;', b'"";30112026;')),
+        *((b'"b01-EUR-1"', b'"b01 EUR"'), (b'""now""', b'"now"'), (b"now", b"n\now")),
+        *((b";0;;;;", b";;;;;"), (b";0;;;;", b";1;;;;"), (b'"Text";"', b'"";"')),
+        *((b"\r\n0,07;", b"\r\n;"), (b";\r\n", b";;\r\n"), (b"\r\n", b"\n")),
+    ],
+    "xero": [
+        *((b"*Narration,", b"Narration,"), (b"123.45", b"123.46"), (b"123.45", b"123,45")),
+        *((b"123.45", b"123.450"), (b"30 Nov 2026", b"30/11/2026"), (b"30 Nov", b"31 Nov")),
+        *((b",V0,", b",,"), (b",1360,", b",,"), (b'""now""', b'"now"'), (b"now", b"n\now")),
+        *((b"'=HYP", b"=HYP"), (b"\r\n", b"\n"), (b"Gr\xc3\xb6", b"Gr\xf6"), (b",V0,123", b",123")),
+    ],
+    "netsuite": [
+        *((b"Line Memo", b"Memo"), (b"123.45", b"123.46"), (b",123.45,,", b",123.45,123.45,")),
+        *((b",123.45,,", b",,,"), (b",123.45,,", b",-123.45,,"), (b"2026-11-30", b"30.11.2026")),
+        *((b"2026-11-30", b"2026-11-31"), (b",EUR,", b",EUX,"), (b",1360,", b",,")),
+        *((b"1000,b01-EUR-1", b"1000,"), (b"1000,b01", b",b01"), (b'""now""', b'"now"')),
+        *((b"'=HYP", b"=HYP"), (b"\r\n", b"\n"), (b"Gr\xc3\xb6", b"Gr\xf6")),
+    ],
+    "sap-csv": [
+        *((b"Posting Key,", b"Key,"), (b"123.45", b"123.46"), (b"123.45", b"-123.45")),
+        *((b"\r\n2,1000,", b"\r\n3,1000,"), (b"\r\n2,1000,", b"\r\n1,1000,")),
+        *((b"1,1000,", b"1,,"), (b",SA,", b",KR,"), (b",20261130,20261130,", b",20261130,,")),
+        *((b",20261130,20261130,", b",20261131,20261131,"), (b",40,", b",50,"), (b",40,", b",41,")),
+        *((b",8400,", b",,"), (b'""now""', b'"now"'), (b"'=HYP", b"=HYP"), (b"\r\n", b"\n")),
+        *((b"b01-EUR-1,", b"b01-EUR-1-and-more,"), (b"reserve\r\n", b"reserve " * 9 + b"\r\n")),
+    ],
+}
+"""What stands in a file, and what is to be refused in its place."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [(kind, good, bad) for kind, pairs in SPOILT.items() for good, bad in pairs],
+)
+def test_a_spoilt_file_is_refused_by_its_reader(kind: str, good: bytes, bad: bytes) -> None:
+    """Each reader can fail, else what it reads proves nothing."""
+    files = written(books(kind), kind=kind)
+    name = next(name for name, content in files.items() if good in content)
+
+    with pytest.raises(RefusedError):
+        read({name: files[name].replace(good, bad, 1)}, kind=kind)
+
+
+RATES = {"2026-11": {"USD": Decimal("1.085"), "JPY": Decimal("162.345678"), "KWD": Decimal(4)}}
+BASED = DATEV.model_copy(update={"base_currency": "EUR", "rates": RATES})
+
+
+def based(lines: Sequence[BookLine]) -> dict[str, bytes]:
+    """Of books in euros, with November's rates."""
+    return written(lines, kind="datev", codes=CODES.model_copy(update={"datev": BASED}))
+
+
+def test_books_in_one_currency_are_told_each_amount_in_it_at_the_rate_of_the_month() -> None:
+    """Rate, amount and currency of the books in every row of another currency, and in no other."""
+    files = based(BOOKS)
+
+    read_back = read(files, kind="datev")
+
+    assert sums_of(read_back) == sums_of([expected(line, kind="datev") for line in BOOKS])
+    rows = {
+        currency: files[f"EXTF_journals-{currency}-2026-11.csv"].decode("cp1252").split("\r\n")[2]
+        for currency in ("EUR", "JPY", "KWD", "USD")
+    }
+    cells = {currency: row.split(";")[:6] for currency, row in rows.items()}
+    assert cells["USD"] == ["500,01", '"S"', '"USD"', "1,085", "460,84", '"EUR"']
+    assert cells["JPY"] == ["1200,00", '"S"', '"JPY"', "162,345678", "7,39", '"EUR"']
+    assert cells["KWD"] == ["12,34", '"S"', '"KWD"', "4,00", "3,09", '"EUR"']
+    assert cells["EUR"][3:] == ["", "", '""']
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (b";1,085;460,84;", b";1,085;460,85;"),
+        (b";1,085;460,84;", b";0,922;460,84;"),
+        (b";1,085;460,84;", b";1,085;;"),
+        (b';460,84;"EUR"', b';460,84;"USD"'),
+        (b';460,84;"EUR"', b';460,84;""'),
+    ],
+)
+def test_a_spoilt_rate_is_refused_by_the_reader(good: bytes, bad: bytes) -> None:
+    """It reckons the amount of the books for itself."""
+    ((name, content),) = based([line for line in BOOKS if line.currency == "USD"]).items()
+    assert good in content
+
+    with pytest.raises(RefusedError):
+        read({name: content.replace(good, bad, 1)}, kind="datev")
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (journal("x-GBP-1", ("1360", 5), ("8400", -5), currency="GBP"), "names none of GBP for"),
+        (
+            journal("x-USD-1", ("1360", 5), ("8400", -5), currency="USD", day=NEXT),
+            "none of USD for 2026-12, and the books are kept in EUR; nothing is written: declare",
+        ),
+        (
+            journal("y-KWD-1", ("1360", 10), ("8400", -10), currency="KWD"),
+            "journal y-KWD-1: 0.010 KWD is nothing in EUR",
+        ),
+    ],
+)
+def test_an_amount_that_has_none_in_the_books_currency_is_refused_by_name(
+    lines: list[BookLine], sentence: str
+) -> None:
+    """No rate is guessed, and none of another month taken."""
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        based(lines)
+
+
+def test_datev_asks_whose_books_they_are() -> None:
+    """Of consultant, client, fiscal year and length of accounts nothing is guessed."""
+    with pytest.raises(UsageError, match=r"\[journal.export.datev\] .* declares none; nothing is"):
+        written(BOOKS, kind="datev", codes=JournalExport())
+
+
+@pytest.mark.parametrize(
+    ("month", "begins"),
+    [(1, "20260101"), (7, "20260701"), (11, "20261101"), (12, "20251201")],
+)
+def test_datev_is_told_the_fiscal_year_that_the_batch_is_of(month: int, begins: str) -> None:
+    """The newest that has begun with the batch's month, which gives its rows their year."""
+    datev = DATEV.model_copy(update={"fiscal_year_month": month})
+    codes = CODES.model_copy(update={"datev": datev})
+
+    files = written(BOOKS, kind="datev", codes=codes)
+
+    head = files["EXTF_journals-EUR-2026-11.csv"].split(b"\r\n")[0].decode()
+    assert head.split(";")[10:16] == ["29098", "55003", begins, "4", "20261101", "20261130"]
+    assert by_journal(read(files, kind="datev")) == by_journal(
+        [expected(line, kind="datev") for line in BOOKS]
+    )
+
+
+@pytest.mark.parametrize("account", ["136000", "0000", "", "Bank"])
+def test_an_account_that_is_none_of_the_declared_books_is_refused(account: str) -> None:
+    """One digit more is a person's; two more, and nothing but zeros, are no account."""
+    lines = journal("b-EUR-1", (account, 1), ("1360", -1))
+
+    with pytest.raises(UsageError, match="is no account of DATEV's books with 4 digits"):
+        written(lines, kind="datev")
+
+
+def test_a_text_that_fills_all_notes_of_datev_is_refused() -> None:
+    """It is kept whole or not written at all."""
+    lines = journal("b-EUR-1", ("8400", 1), ("1360", -1), text="long " * 900)
+
+    with pytest.raises(UsageError, match="journal b-EUR-1: DATEV has no room for a text of 4499"):
+        written(lines, kind="datev")
+
+
+def test_datev_is_told_the_order_that_a_journal_is_about() -> None:
+    """In a note; nothing else of the row has room for it."""
+    about = [replace(line, order_no="2026-11-30/7") for line in BOOKS[:2]]
+
+    (content,) = written(about, kind="datev").values()
+
+    assert b';"Order";"2026-11-30/7";"";"";' in content
+
+
+def test_datev_gets_no_more_rows_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next journals stand in a file of the same month and currency."""
+    monkeypatch.setattr("recon.steps.month.book_formats.DATEV_LINES_MAX", 4)
+    lines = [line for n in range(5) for line in journal(f"b{n}-EUR-1", ("8400", 1), ("1360", -1))]
+
+    files = written(lines, kind="datev")
+
+    assert [*files] == [
+        "EXTF_journals-EUR-2026-11.csv",
+        "EXTF_journals-EUR-2026-11-2.csv",
+        "EXTF_journals-EUR-2026-11-3.csv",
     ]
+    assert sums_of(read(files, kind="datev")) == {("8400", "EUR"): 50, ("1360", "EUR"): -50}
 
-    sums: Sums = Counter()
-    for account, currency, amount in entries:
-        sums[account, currency] += amount
-    assert sums == given(lines)
-    assert len(entries) == len(lines)
+
+def keyed(keys: dict[str, str], *journals: list[BookLine]) -> tuple[str, bytes]:
+    """DATEV's one file of some journals, with tax keys by account."""
+    codes = JournalExport(tax_code="V0", tax_codes=keys, datev=DATEV)
+    lines = [line for own in journals for line in own]
+    ((name, content),) = book_files(lines, wanted=WantedBooks("x", "datev", AT, codes)).items()
+    return name, content
+
+
+def test_a_row_of_datev_has_the_tax_key_that_is_declared_for_one_of_its_accounts() -> None:
+    """Four digits, whichever side it stands on; the code of all accounts is no key of DATEV's."""
+    journals = (
+        journal("b01-EUR-1", ("1360", 500), ("8400", -500)),
+        journal("fees-EUR", ("4970", 10), ("4971", 5), ("1360", -15)),
+    )
+    name, content = keyed({"8400": "3", "4971": "0401"}, *journals)
+
+    assert datev_keys(content, name) == [
+        ("1360", "8400", "0003"),
+        ("4970", "1360", ""),
+        ("4971", "1360", "0401"),
+    ]
+    expected = Counter({("1360", "EUR"): 4850, ("8400", "EUR"): -5000})
+    expected += Counter({("4970", "EUR"): 100, ("4971", "EUR"): 50})
+    read = sums_of([*READERS["datev"](content, name)])
+    assert read == {**expected, ("8400", "EUR"): -5000}
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({"8400": "A0"}, "the tax code 'A0' of account 8400 is no tax key of DATEV's"),
+        ({"8400": "12345"}, "the tax code '12345' of account 8400 is no tax key"),
+        ({"8400": "3", "1360": "9"}, "b01-EUR-1: 1360 and 8400 have the tax keys 9 and 3"),
+    ],
+)
+def test_a_tax_key_that_datev_cannot_hold_is_refused_by_name(
+    keys: dict[str, str], sentence: str
+) -> None:
+    """A row has one key of at most four digits; nothing is written."""
+    with pytest.raises(UsageError, match=sentence):
+        keyed(keys, journal("b01-EUR-1", ("1360", 500), ("8400", -500)))
+
+
+def sale(name: str, amount: int, *, text: str = "a text") -> list[BookLine]:
+    """The books owe the clearing account a sale in euros."""
+    return journal(name, ("1360", amount), ("8400", -amount), text=text)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_a_journal_that_does_not_balance_is_written_in_no_format(kind: str) -> None:
     """In one currency and on one day."""
-    lines = [*LINES, BookLine("permanent", "off", LAST, "1360", 1, 0, "EUR")]
+    lines = [*BOOKS, BookLine("permanent", "off", LAST, "1360", 1, 0, "EUR")]
 
     with pytest.raises(UsageError, match=r"journal off does not balance: .* 0\.01 EUR"):
         written(lines, kind=kind)
@@ -173,8 +375,8 @@ def test_a_journal_that_does_not_balance_is_written_in_no_format(kind: str) -> N
 @pytest.mark.parametrize("kind", ["csv", "xero", "netsuite", "datev"])
 def test_a_journal_of_two_days_is_two_in_a_file(kind: str) -> None:
     """The later part has its day behind its number: no import takes both for one."""
-    parts = [*pair("b1-EUR-1", 900)]
-    parts += [replace(line, day=NEXT) for line in pair("b1-EUR-1", 300)]
+    parts = [*sale("b1-EUR-1", 900)]
+    parts += [replace(line, day=NEXT) for line in sale("b1-EUR-1", 300)]
 
     text = b"".join(written(parts, kind=kind).values()).decode("cp1252")
 
@@ -184,11 +386,11 @@ def test_a_journal_of_two_days_is_two_in_a_file(kind: str) -> None:
 def test_two_journals_of_a_break_have_two_references_in_sap() -> None:
     """Their numbers begin alike for as long as a reference may be; each is as long at the most."""
     names = [f"0123456789abcdef-{currency}-{n}" for currency in ("EUR", "USD") for n in (1, 2)]
-    lines = [line for name in names for line in pair(name, 500)]
+    lines = [line for name in names for line in sale(name, 500)]
 
     (content,) = written(lines, kind="sap-csv").values()
 
-    references = {row["Reference"] for row in rows_of(content)}
+    references = {row["Reference"] for row in comma_rows(content, SAP)}
     assert len(references) == len(names)
     assert {len(reference) for reference in references} == {16}
 
@@ -202,25 +404,22 @@ def test_a_line_on_both_sides_is_refused() -> None:
 def test_the_same_lines_are_the_same_bytes() -> None:
     """However they are ordered: a file that was lost is written again as it was."""
     for kind in FORMATS:
-        turned = [line for name in ("b3-EUR-1", "b1-EUR-1") for line in _of(name)]
+        turned = [line for name in ("b02-EUR-1", "b01-EUR-1") for line in _of(name)]
         assert written(turned, kind=kind) == written(
-            [*_of("b1-EUR-1"), *_of("b3-EUR-1")], kind=kind
+            [*_of("b01-EUR-1"), *_of("b02-EUR-1")], kind=kind
         )
 
 
 def _of(name: str) -> list[BookLine]:
-    return [line for line in LINES if line.journal_id == name]
+    return [line for line in BOOKS if line.journal_id == name]
 
 
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        (KWD, r"0.001 KWD does not fit DATEV's amounts|12345.678 KWD does not fit"),
+        (THIRD_DECIMAL, r"12.345 KWD does not fit DATEV's amounts"),
         (
-            [
-                BookLine("permanent", "x", LAST, "Assets:Bank", 1, 0, "EUR"),
-                BookLine("permanent", "x", LAST, "1360", 0, 1, "EUR"),
-            ],
+            journal("x-EUR-1", ("Assets:Bank", 1), ("1360", -1)),
             "'Assets:Bank' is no account of DATEV's books with 4 digits",
         ),
     ],
@@ -233,17 +432,14 @@ def test_what_datev_cannot_hold_is_refused_by_name(lines: list[BookLine], senten
 
 def test_datev_has_a_file_for_each_month_and_currency() -> None:
     """A row has a day and no year: the reversal of the next month stands in a file of its own."""
-    assert sorted(written(LINES, kind="datev")) == [
-        "EXTF_journals-EUR-2026-11.csv",
-        "EXTF_journals-EUR-2026-12.csv",
-        "EXTF_journals-JPY-2026-11.csv",
-        "EXTF_journals-JPY-2026-12.csv",
-    ]
+    places = ("EUR-2026-11", "EUR-2026-12", "JPY-2026-11", "KWD-2026-11", "USD-2026-11")
+
+    assert sorted(written(BOOKS, kind="datev")) == [f"EXTF_journals-{name}.csv" for name in places]
 
 
 def test_datev_names_journal_and_order_in_its_notes_from_the_first_on() -> None:
     """An order in the second of twenty would be looked for in the first."""
-    (content,) = written(pair("b1-EUR-1" * 9, 100), kind="datev").values()
+    (content,) = written(sale("b1-EUR-1" * 9, 100), kind="datev").values()
 
     _, head, row, *_ = csv.reader(content.decode("cp1252").split("\r\n"), delimiter=";")
     told = dict(zip(head, row, strict=True))
@@ -253,7 +449,7 @@ def test_datev_names_journal_and_order_in_its_notes_from_the_first_on() -> None:
 
 @pytest.mark.parametrize("kind", ["beancount", "hledger"])
 def test_a_journal_is_named_by_the_text_of_its_first_line(kind: str) -> None:
-    first, second = pair("b1-EUR-1", 100)
+    first, second = sale("b1-EUR-1", 100)
 
     (content,) = written([replace(first, text="Refund of o-1"), second], kind=kind).values()
 
@@ -262,27 +458,21 @@ def test_a_journal_is_named_by_the_text_of_its_first_line(kind: str) -> None:
 
 def test_xero_gets_no_more_lines_than_it_takes_and_journals_stay_whole() -> None:
     """151 journals of two lines are two files."""
-    many = [line for number in range(151) for line in pair(f"n{number:03}-EUR-1", 100)]
+    many = [line for number in range(151) for line in sale(f"n{number:03}-EUR-1", 100)]
 
     files = written(many, kind="xero")
 
-    counts = [len(rows_of(content)) for content in files.values()]
+    counts = [len([*comma_rows(content, XERO)]) for content in files.values()]
     assert counts == [XERO_LINES_MAX, 2]
 
 
 def test_accounts_of_beancount_keep_their_names_and_two_never_become_one() -> None:
     """Another one stands below Equity:Unmapped, which no books have opened."""
-    lines = [
-        BookLine("permanent", "x", LAST, "Assets:Clearing", 1, 0, "EUR"),
-        BookLine("permanent", "x", LAST, "Sales", 0, 1, "EUR"),
-    ]
+    lines = journal("x", ("Assets:Clearing", 1), ("Sales", -1))
     (text,) = written(lines, kind="beancount").values()
     assert b"  Assets:Clearing  0.01 EUR\n  Equity:Unmapped:Sales  -0.01 EUR\n" in text
 
-    alike = [
-        BookLine("permanent", "x", LAST, "13 60", 1, 0, "EUR"),
-        BookLine("permanent", "x", LAST, "13.60", 0, 1, "EUR"),
-    ]
+    alike = journal("x", ("13 60", 1), ("13.60", -1))
     with pytest.raises(UsageError, match="would both be Equity:Unmapped:13-60"):
         written(alike, kind="beancount")
 
@@ -290,10 +480,7 @@ def test_accounts_of_beancount_keep_their_names_and_two_never_become_one() -> No
 @pytest.mark.parametrize("account", ["(1360)", "1360  x", "13;60", ""])
 def test_an_account_that_hledger_reads_otherwise_is_refused(account: str) -> None:
     """Brackets are virtual postings, two spaces end an account, a semicolon begins a comment."""
-    lines = [
-        BookLine("permanent", "x", LAST, account, 1, 0, "EUR"),
-        BookLine("permanent", "x", LAST, "1361", 0, 1, "EUR"),
-    ]
+    lines = journal("x", (account, 1), ("1361", -1))
     with pytest.raises(UsageError, match="is no name of hledger's"):
         written(lines, kind="hledger")
 
@@ -301,52 +488,45 @@ def test_an_account_that_hledger_reads_otherwise_is_refused(account: str) -> Non
 def test_another_format_is_refused_with_those_that_there_are() -> None:
     """By name."""
     with pytest.raises(UsageError, match="--format is one of csv, datev"):
-        written(LINES, kind="qif")
+        written(BOOKS, kind="qif")
 
 
 def test_xero_takes_the_tax_rate_that_is_declared_for_each_account() -> None:
     """The account's own, else the one of all; without one the account is named."""
     codes = JournalExport(tax_code="Tax Exempt", tax_codes={"8400": "20% (VAT on Income)"})
     wanted = WantedBooks("x", "xero", AT, codes=codes)
-    (content,) = book_files(pair("b1-EUR-1", 5), wanted=wanted).values()
-    rates = {row["*AccountCode"]: row["*TaxRate"] for row in rows_of(content)}
+    (content,) = book_files(sale("b1-EUR-1", 5), wanted=wanted).values()
+    rates = {row["*AccountCode"]: row["*TaxRate"] for row in comma_rows(content, XERO)}
 
     assert rates == {"1360": "Tax Exempt", "8400": "20% (VAT on Income)"}
     bare = WantedBooks("x", "xero", AT, codes=JournalExport(tax_codes={"8400": "V0"}))
     with pytest.raises(UsageError, match="none is declared for 1360; nothing is written"):
-        book_files(LINES[:2], wanted=bare)
+        book_files(BOOKS[:2], wanted=bare)
 
 
 def test_sap_and_netsuite_name_the_company_that_is_declared() -> None:
     """SAP books nothing without one; NetSuite has the column only where there is one."""
     codes = JournalExport(tax_codes={"8400": "A0"}, company_code="1000")
-    (sap,) = book_files(LINES[:2], wanted=WantedBooks("x", "sap-csv", AT, codes=codes)).values()
-    (suite,) = book_files(LINES[:2], wanted=WantedBooks("x", "netsuite", AT, codes=codes)).values()
-    (single,) = book_files(LINES[:2], wanted=WantedBooks("x", "netsuite", AT)).values()
+    (sap,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "sap-csv", AT, codes=codes)).values()
+    (suite,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "netsuite", AT, codes=codes)).values()
+    (single,) = book_files(BOOKS[:2], wanted=WantedBooks("x", "netsuite", AT)).values()
 
-    assert {row["Company Code"] for row in rows_of(sap)} == {"1000"}
-    assert {row["G/L Account"]: row["Tax Code"] for row in rows_of(sap)} == {
+    assert {row["Company Code"] for row in comma_rows(sap, SAP)} == {"1000"}
+    assert {row["G/L Account"]: row["Tax Code"] for row in comma_rows(sap, SAP)} == {
         "1360": "",
         "8400": "A0",
     }
-    assert {row["Subsidiary"] for row in rows_of(suite)} == {"1000"}
-    assert "Subsidiary" not in rows_of(single)[0]
+    assert {row["Subsidiary"] for row in comma_rows(suite, ("Subsidiary", *NETSUITE))} == {"1000"}
+    assert [*comma_rows(single, NETSUITE)]
     with pytest.raises(UsageError, match="company code, and none is declared; nothing is written"):
-        book_files(LINES, wanted=WantedBooks("x", "sap-csv", AT))
+        book_files(BOOKS, wanted=WantedBooks("x", "sap-csv", AT))
 
 
 def test_a_character_that_datev_cannot_read_is_named_with_its_row() -> None:
     """No question mark stands for it, and what cp1252 has goes through."""
-    fine = book_files(pair("b1-EUR-1", 5, text="Größe €"), wanted=of("datev"))
+    fine = written(sale("b1-EUR-1", 5, text="Größe €"), kind="datev")
     assert "Größe €".encode("cp1252") in next(iter(fine.values()))
 
-    lines = [*pair("b1-EUR-1", 5), *pair("b2-EUR-1", 6, text="Łódź")]
+    lines = [*sale("b1-EUR-1", 5), *sale("b2-EUR-1", 6, text="Łódź")]
     with pytest.raises(UsageError, match=r"row 4 of the batch, journal b2-EUR-1: .*U\+0141 \(Ł\)"):
-        book_files(lines, wanted=of("datev"))
-
-
-def of(kind: str) -> WantedBooks:
-    """A format with all that it may need."""
-    return WantedBooks(
-        "x", kind, AT, JournalExport(tax_code="V0", company_code="1000", datev=DATEV)
-    )
+        written(lines, kind="datev")

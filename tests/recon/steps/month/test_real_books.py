@@ -6,21 +6,16 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from tests.recon.steps.month.test_book_formats import (
-    KWD,
-    LINES,
-    Entry,
-    Sums,
-    given,
-    thousandths,
-    written,
-)
+from tests.recon.steps.month.book_readers import sums_of
+from tests.recon.steps.month.test_book_formats import books, expected, written
 
-BOTH = [*LINES, *KWD]
+BOTH = books("csv")
+SUMS = sums_of([expected(line, kind="csv") for line in BOTH])
 PROGRAM_SECONDS_MAX = 60
 
 
@@ -47,17 +42,23 @@ def test_hledger_books_each_journal_and_comes_to_the_same_sums(tmp_path: Path) -
     (content,) = written(BOTH, kind="hledger").values()
     path = tmp_path / "books.hledger"
     path.write_bytes(content)
-    books = str(path)
+    file = str(path)
 
-    _, *totals = answer("hledger", "-f", books, "balance", "--flat", "--no-total", "-O", "csv")
-    head, *postings = answer("hledger", "-f", books, "print", "-O", "csv")
+    _, *totals = answer("hledger", "-f", file, "balance", "--flat", "--no-total", "-O", "csv")
+    head, *postings = answer("hledger", "-f", file, "print", "-O", "csv")
 
-    assert Counter(dict(_hledger_sums(totals))) == given(BOTH)
+    assert Counter(dict(_hledger_sums(totals))) == SUMS
     rows = [dict(zip(head, cells, strict=True)) for cells in postings]
     assert sorted((row["code"], row["date"], row["account"]) for row in rows) == sorted(
         (line.journal_id, line.day.isoformat(), line.account) for line in BOTH
     )
     assert {row["comment"] + row["posting-comment"] for row in rows} == {""}
+
+
+def thousandths(text: str) -> int:
+    """An amount as a strict reader takes it: digits, one point, no grouping."""
+    assert re.fullmatch(r"-?[0-9]+(?:\.[0-9]+)?", text), text
+    return int(Decimal(text) * 1000)
 
 
 def _hledger_sums(totals: list[list[str]]) -> Iterator[tuple[tuple[str, str], int]]:
@@ -74,21 +75,21 @@ def test_beancount_books_each_journal_and_comes_to_the_same_sums(tmp_path: Path)
     opened = "".join(f"2026-01-01 open {name}\n" for name in names) + "\n"
     path = tmp_path / "books.beancount"
     path.write_bytes(opened.encode() + content)
-    books = str(path)
+    file = str(path)
 
-    assert answer("bean-check", books) == []
+    assert answer("bean-check", file) == []
     _, *postings = answer(
-        "bean-query", "-f", "csv", books, "SELECT account, currency, str(number), date"
+        "bean-query", "-f", "csv", file, "SELECT account, currency, str(number), date"
     )
 
-    sums: Sums = Counter()
+    sums: Counter[tuple[str, str]] = Counter()
     for account, currency, amount in map(_beancount_entry, postings):
         sums[account, currency] += amount
-    assert sums == given(BOTH)
+    assert sums == SUMS
     assert sorted(cells[3] for cells in postings) == sorted(line.day.isoformat() for line in BOTH)
 
 
-def _beancount_entry(cells: list[str]) -> Entry:
+def _beancount_entry(cells: list[str]) -> tuple[str, str, int]:
     account, currency, number = (cell.strip() for cell in cells[:3])
     exact = re.fullmatch(r"Decimal\('(.+)'\)", number)
     assert exact, number
