@@ -1,19 +1,17 @@
 """Adjustments of no order: each waits for its other half, and is listed until it is there."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from recon.steps.month import in_sql
-from recon.steps.month.in_sql import statement_of
-from recon.steps.month.statement import WAITS, MonthFrame, MonthNight, MonthStatement
+from recon.steps.month.statement import WAITS, MonthStatement
 from tests.recon.steps.month.month_folders import days_of, nights_of
 from tests.recon.steps.month.month_truth import Entry, MonthTruth
-from tests.recon.steps.month.test_late_files import FIRST, LAST, NOVEMBER, as_asked, asked, broken
+from tests.recon.steps.month.test_late_files import FIRST, LAST, NOVEMBER, asked, broken
 
 DAY = date(2026, 11, 27)
 AFTER = LAST + timedelta(days=1)
@@ -44,24 +42,6 @@ def days_known(truth: MonthTruth) -> list[date]:
 def stated(truth: MonthTruth, folder: Path) -> MonthStatement:
     """The month by some of its nights."""
     return asked(NOVEMBER, nights_of(truth, folder, days=days_known(truth)))
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A month with its nights, for tests that bend how it is stated."""
-
-    frame: MonthFrame
-    nights: Sequence[MonthNight]
-
-    @classmethod
-    def of(cls, nights: Sequence[MonthNight]) -> "Asked":
-        """By these nights."""
-        return cls(*as_asked(NOVEMBER, nights))
-
-    @property
-    def stated(self) -> MonthStatement:
-        """The month."""
-        return statement_of(self.frame, nights=self.nights)
 
 
 def waiting(statement: MonthStatement) -> list[Row]:
@@ -134,11 +114,13 @@ def test_a_month_that_forgets_them_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P5 and P6 fail where what waits is taken for a difference that is shown."""
-    truth = played(is_late=True)
-    month = Asked.of(nights_of(truth, tmp_path, days=days_known(truth)))
-    bend(monkeypatch, "WHERE w.is_entry", "WHERE false")
+    read, text = in_sql._text, "WHERE w.is_entry"
+    assert text in "".join(map(read, in_sql.TABLES))
+    monkeypatch.setattr(in_sql, "_text", lambda name: read(name).replace(text, "WHERE false"))
 
-    assert {each.id for each in broken(month.stated)} == {"P5", "P6"}
+    statement = stated(played(is_late=True), tmp_path)
+
+    assert {each.id for each in broken(statement)} == {"P5", "P6"}
 
 
 EARLIER_DAY = date(2026, 11, 9)
@@ -179,18 +161,6 @@ def test_by_amount_no_batch_answers_another(
     assert broken(statement) == []
 
 
-def test_two_batches_that_are_paired_by_amount_are_not_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What the list lacks where a row of another batch is taken for an answer."""
-    truth = played()
-    in_time(truth)
-    booked_for(truth, references=[BATCH_OF_DAY])
-    bend(monkeypatch, "l.batch_id IN (SELECT batch_id FROM lines)", "false")
-
-    assert waiting(stated(truth, tmp_path)) == []
-
-
 def in_time(truth: MonthTruth) -> None:
     """Each adjustment is booked on the day of its batch."""
     for entry in truth.entries:
@@ -198,70 +168,31 @@ def in_time(truth: MonthTruth) -> None:
             entry.day = date.fromisoformat(entry.reference[-len("2026-11-09") :])
 
 
-@pytest.fixture(scope="module")
-def two_alike(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    """A month with two adjustments alike, of which the batch of the earlier one is late."""
+def test_of_two_alike_the_one_whose_batch_is_late_waits(tmp_path: Path) -> None:
+    """The name of the batch comes before the amount: without names the oldest is answered."""
     truth = MonthTruth(FIRST, 12, per_day=1, late={("EUR", EARLIER_DAY): AFTER + timedelta(days=3)})
     in_time(truth)
-    folder = tmp_path_factory.mktemp("alike")
-    return Asked.of(nights_of(truth, folder, days=days_known(truth)))
+
+    assert waiting(stated(truth, tmp_path)) == [
+        (NOT_IN_BATCH, f"adjustments, not in batch, {EARLIER_DAY}", -777)
+    ]
 
 
-@pytest.mark.parametrize("is_bent", [False, True])
-def test_of_two_alike_the_one_whose_batch_is_late_waits(
-    two_alike: Asked, monkeypatch: pytest.MonkeyPatch, *, is_bent: bool
-) -> None:
-    """The name of the batch comes before the amount: without names the oldest is answered."""
-    if is_bent:
-        bend(monkeypatch, "l.batch_id <> ''", "false")
-
-    statement = two_alike.stated
-
-    row = (NOT_IN_BATCH, f"adjustments, not in batch, {EARLIER_DAY}", -777)
-    assert (waiting(statement) == [row]) is not is_bent
-
-
-@pytest.fixture(scope="module")
-def booked_on(tmp_path_factory: pytest.TempPathFactory) -> Callable[[date], Asked]:
-    """A month by the day of an entry for a batch from before its first window."""
-
-    @cache
-    def asked_once(booked: date) -> Asked:
-        truth = MonthTruth(FIRST, 12, per_day=1, window=3)
-        (entry,) = (
-            each
-            for each in truth.entries
-            if each.reference == "B-EUR-2026-10-27" and each.key[0] == "a"
-        )
-        entry.day = booked
-        days = [*days_of(truth.first_close, LAST)[::3], AFTER]
-        return Asked.of(nights_of(truth, tmp_path_factory.mktemp("booked"), days=days))
-
-    return asked_once
-
-
-@pytest.mark.parametrize(
-    ("booked", "is_bent"), [(date(2026, 10, 28), False), (FIRST, False), (FIRST, True)]
-)
+@pytest.mark.parametrize("booked", [date(2026, 10, 28), FIRST])
 def test_an_adjustment_of_a_batch_from_before_the_first_window_is_settled(
-    booked_on: Callable[[date], Asked],
-    monkeypatch: pytest.MonkeyPatch,
-    booked: date,
-    *,
-    is_bent: bool,
+    tmp_path: Path, booked: date
 ) -> None:
     """Its line lies in the sum of the batch that it names: it waits for nothing."""
-    if is_bent:
-        bend(monkeypatch, "base = 'earlier'", "base = 'no such type'")
+    truth = MonthTruth(FIRST, 12, per_day=1, window=3)
+    (entry,) = (
+        each
+        for each in truth.entries
+        if each.reference == "B-EUR-2026-10-27" and each.key[0] == "a"
+    )
+    entry.day = booked
+    days = [*days_of(truth.first_close, LAST)[::3], AFTER]
 
-    statement = booked_on(booked).stated
+    statement = asked(NOVEMBER, nights_of(truth, tmp_path, days=days))
 
-    assert (waiting(statement) == []) is not is_bent
+    assert waiting(statement) == []
     assert broken(statement) == []
-
-
-def bend(monkeypatch: pytest.MonkeyPatch, text: str, other: str) -> None:
-    """SQL that has another text in the place of one that it has."""
-    read = in_sql._text
-    assert text in "".join(map(read, in_sql.TABLES))
-    monkeypatch.setattr(in_sql, "_text", lambda name: read(name).replace(text, other))
