@@ -27,7 +27,7 @@ from tests.recon.steps.month.month_folders import (
     earlier_of,
     nights_of,
 )
-from tests.recon.steps.month.month_truth import PLACE, Calendar, Entry, MonthTruth, moves
+from tests.recon.steps.month.month_truth import PLACE, Calendar, Entry, MonthTruth, Sale, moves
 
 pytestmark = pytest.mark.xdist_group("truth of months")
 PLAYED = {
@@ -108,6 +108,8 @@ class SmallMonth:
 
 Months = Callable[[date], SmallMonth]
 """The small month that begins on a day."""
+Bent = Callable[[SmallMonth, Path], list[MonthNight]]
+"""Its nights, with something changed, in a folder."""
 
 
 @pytest.fixture(scope="module")
@@ -476,12 +478,7 @@ def moved_by_key(truth: MonthTruth) -> Amounts:
     """Currency and order or group -> days and amounts of what took place."""
     sums: Amounts = defaultdict(list)
     for sale in truth.sales:
-        for amount, day in (
-            (sale.amount, sale.captured),
-            *((-amount, day) for amount, day, _ in sale.refunds),
-            (-sale.amount, sale.charged),
-            (sale.amount, sale.won),
-        ):
+        for _, amount, day in moves_of(sale):
             if day is not None and day <= truth.end and sale.sold <= truth.end:
                 sums[sale.currency, sale.order].append((day, amount))
     for kind, currency, amount, day in truth.events():
@@ -490,6 +487,15 @@ def moved_by_key(truth: MonthTruth) -> Amounts:
         elif kind == "pay_out":
             sums[currency, "pay-outs"].append((day, amount))
     return sums
+
+
+def moves_of(sale: Sale) -> Iterator[tuple[str, int, date | None]]:
+    """Account, amount and day of what took place with an order; None: it did not."""
+    yield "sales", sale.amount, sale.captured
+    for amount, day, _ in sale.refunds:
+        yield "refunds", -amount, day
+    yield "chargebacks", -sale.amount, sale.charged
+    yield "chargebacks", sale.amount, sale.won
 
 
 def test_fees_to_accrue_are_true(played: tuple[MonthTruth, MonthStatement]) -> None:
@@ -551,12 +557,7 @@ def moved_by_account(truth: MonthTruth) -> dict[tuple[str, str, str], list[tuple
     for sale in truth.sales:
         if {"hidden", "instructed"} & {sale.refund_way, sale.charge_way}:
             continue
-        for account, amount, day in (
-            ("sales", sale.amount, sale.captured),
-            *(("refunds", -amount, day) for amount, day, _ in sale.refunds),
-            ("chargebacks", -sale.amount, sale.charged),
-            ("chargebacks", sale.amount, sale.won),
-        ):
+        for account, amount, day in moves_of(sale):
             if day is not None and day <= truth.end:
                 sums[sale.currency, sale.order, account].append((day, amount))
     return sums
@@ -600,103 +601,85 @@ def test_what_moved_in_the_month_is_booked_on_its_last_day(
     assert sum(days == both for days in days_of_order.values()) >= len(("sold", "twice"))
 
 
-@pytest.mark.parametrize(
-    ("first", "age", "is_of_month"),
-    [
-        (SMALL.first, 4, True),
-        (SMALL.first, 3, False),
-        (date(2026, 7, 1), 3, False),
-        (date(2026, 7, 1), 4, True),
-    ][:CASES],
-)
-def test_a_pay_out_that_is_old_enough_is_booked_in_the_month(
-    months: Months, tmp_path: Path, first: date, age: int, *, is_of_month: bool
-) -> None:
-    """By its break's age; what is as old as a day off right after the month keeps its day."""
-    month = months(first)
-    truth = month.truth
-    currency, gap = not_booked(month.statement)
-    nights = with_pay_out_journal(month.nights, tmp_path, currency=currency, effect=-gap, age=age)
+def of_pay_outs(age: int, *, beyond: int = 0) -> Bent:
+    """What is not booked of pay-outs is a break, and its journal books it, or more."""
 
-    statement = stated(truth, nights)
+    def bent(month: SmallMonth, folder: Path) -> list[MonthNight]:
+        currency, gap = not_booked(month.statement)
+        assert gap > 0
+        own = {"code": "PAYOUT_NOT_BOOKED", "currency": currency, "age_days": age}
+        return with_journal(month.nights, folder, account="payouts", effect=-gap - beyond, **own)
 
-    lines = statement.journals
-    assert {*lines.loc[lines["break_id"].eq("paid"), "date"]} == {
-        f"{truth.last if is_of_month else truth.end}"
-    }
-    assert broken_ids(statement) == set()
+    return bent
 
 
-def test_a_journal_that_takes_more_than_differed_keeps_its_day(
-    small: list[MonthNight], unchanged: MonthStatement, tmp_path: Path
-) -> None:
-    """What it takes beyond the difference at the close moved later: it is not of the month."""
-    currency, gap = not_booked(unchanged)
-    nights = with_pay_out_journal(small, tmp_path, currency=currency, effect=-gap - 1, age=9)
-    assert gap > 0
-
-    statement = stated(SMALL, nights)
-
-    lines = statement.journals
-    assert {*lines.loc[lines["break_id"].eq("paid"), "date"]} == {f"{SMALL.end}"}
-    assert broken_ids(statement) == set()
+def of_what_was_booked_later(month: SmallMonth, folder: Path) -> list[MonthNight]:
+    """The books made it even after the close: it needs no journal there."""
+    assert month.statement.books is not None
+    late = month.statement.books[month.statement.books["what"].eq("booked_later")].iloc[0]
+    own = {"code": "LEDGER_MISSING", "currency": late["currency"], "age_days": 9}
+    own |= {"order_no": late["key"]}
+    return with_journal(month.nights, folder, account="sales", effect=-int(late["amount"]), **own)
 
 
-def test_what_the_books_made_even_later_is_no_reason_to_date_a_journal_into_the_month(
-    small: list[MonthNight], unchanged: MonthStatement, tmp_path: Path
-) -> None:
-    """What differed at the close and was booked later needs no journal there."""
-    assert unchanged.books is not None
-    late = unchanged.books[unchanged.books["what"].eq("booked_later")].iloc[0]
-    own = {"break_id": "own", "code": "LEDGER_MISSING", "currency": late["currency"], "age_days": 9}
-    own |= {"order_no": late["key"], "date": small[-1].business_date}
-    nights = with_journal(small, tmp_path, account="sales", effect=-int(late["amount"]), **own)
-
-    statement = stated(SMALL, nights)
-
-    lines = statement.journals
-    assert {*lines.loc[lines["break_id"].eq("own"), "date"]} == {f"{SMALL.end}"}
-    assert broken_ids(statement) == set()
-
-
-@pytest.mark.parametrize(("is_due", "beyond"), [(True, 0), (False, 0), (True, 5)][:CASES])
-def test_a_reserve_that_was_kept_in_the_month_is_booked_on_its_last_day(
-    tmp_path: Path, beyond: int, *, is_due: bool
-) -> None:
-    """Where the journal is all that differs of the reserves: else nobody knows of which day."""
-    truth = MonthTruth(date(2026, 11, 1), 5, per_day=2)
-    kept = max(
-        (entry for entry in truth.entries if entry.kind == "reserve"),
-        key=lambda entry: (entry.day <= truth.last) is is_due and entry.day <= truth.end,
+def of_the_bank(age: int) -> Bent:
+    """What arrived at the bank and is not booked there."""
+    own = {"code": "BANK_NOT_BOOKED", "currency": "EUR", "age_days": age, "leg": "bank_books"}
+    return lambda month, folder: with_journal(
+        month.nights, folder, account="payouts", effect=900, against="bank", **own
     )
-    truth.entries.remove(kept)
-    own = {"break_id": "kept", "code": "RESERVE_NOT_BOOKED", "currency": "EUR", "age_days": 9}
-    own["date"] = f"{truth.end}"
-    nights = nights_of(truth, tmp_path / "nights", every=7)
-    effect = -kept.amount - beyond
-    nights = with_journal(nights, tmp_path, account="reserves", effect=effect, **own)
-
-    statement = stated(truth, nights)
-
-    lines = statement.journals
-    day = truth.last if is_due and not beyond else truth.end
-    assert {*lines.loc[lines["break_id"].eq("kept"), "date"]} == {f"{day}"}
-    assert broken_ids(statement) == set()
 
 
-@pytest.mark.parametrize(("age", "day"), [(4, SMALL.last), (3, SMALL.end)])
-def test_what_arrived_at_the_bank_in_the_month_is_booked_on_its_last_day(
-    small: list[MonthNight], tmp_path: Path, age: int, day: date
+def of_reserves(*, is_due: bool, beyond: int = 0) -> Bent:
+    """A reserve that was kept in the month, or after it, and is not booked."""
+
+    def bent(_: SmallMonth, folder: Path) -> list[MonthNight]:
+        truth = MonthTruth(SMALL.first, SMALL.seed, per_day=SMALL.per_day)
+        kept = max(
+            (entry for entry in truth.entries if entry.kind == "reserve"),
+            key=lambda entry: (entry.day <= truth.last) is is_due and entry.day <= truth.end,
+        )
+        truth.entries.remove(kept)
+        own = {"code": "RESERVE_NOT_BOOKED", "currency": "EUR", "age_days": 9}
+        nights = nights_of(truth, folder / "nights", every=7)
+        effect = -kept.amount - beyond
+        return with_journal(nights, folder, account="reserves", effect=effect, **own)
+
+    return bent
+
+
+JULY = date(2026, 7, 1)
+"""Days off follow right after it."""
+DATED: dict[str, tuple[date, Bent, bool]] = {
+    "a pay-out as old as the month": (SMALL.first, of_pay_outs(4), True),
+    "a reserve that was due": (SMALL.first, of_reserves(is_due=True), True),
+    "a pay-out as old as the day after": (SMALL.first, of_pay_outs(3), False),
+    "a pay-out as old as a day off after the month": (JULY, of_pay_outs(3), False),
+    "a pay-out older than days off": (JULY, of_pay_outs(4), True),
+    "more than differed at the close": (SMALL.first, of_pay_outs(9, beyond=1), False),
+    "what the books made even later": (SMALL.first, of_what_was_booked_later, False),
+    "a reserve that was not due": (SMALL.first, of_reserves(is_due=False), False),
+    "more than differs of reserves": (SMALL.first, of_reserves(is_due=True, beyond=5), False),
+    "at the bank in the month": (SMALL.first, of_the_bank(4), True),
+    "at the bank after it": (SMALL.first, of_the_bank(3), False),
+}
+SLOW = {"a pay-out as old as a day off after the month", "a pay-out older than days off"}
+"""Of a month of their own: `make test-truths` plays them."""
+
+
+@pytest.mark.parametrize("name", [name for name in DATED if CASES is None or name not in SLOW])
+def test_a_journal_is_of_the_month_where_it_books_what_differed_at_its_close(
+    months: Months, tmp_path: Path, name: str
 ) -> None:
-    """By the age of its break: it is of the month, or older."""
-    own = {"break_id": "bank", "code": "BANK_NOT_BOOKED", "currency": "EUR", "age_days": age}
-    own |= {"date": f"{SMALL.end}", "leg": "bank_books"}
-    nights = with_journal(small, tmp_path, account="payouts", effect=900, against="bank", **own)
+    """By the age of its break, or the day on which its orders differed; else it keeps its day."""
+    first, bent, is_of_month = DATED[name]
+    month = months(first)
 
-    statement = stated(SMALL, nights)
+    statement = stated(month.truth, bent(month, tmp_path))
 
     lines = statement.journals
-    assert {*lines.loc[lines["break_id"].eq("bank"), "date"]} == {f"{day}"}
+    day = month.truth.last if is_of_month else month.truth.end
+    assert {*lines.loc[lines["break_id"].eq("own"), "date"]} == {f"{day}"}
     assert broken_ids(statement) == set()
 
 
@@ -722,17 +705,8 @@ def with_fee_journal(
     pending = pq.read_table(nights[-1].files["pending"]).to_pylist()
     waits = next(row for row in pending if row["entry_id"].startswith("fees:"))
     effect, currency = waits["effect_ledger"], waits["currency"]
-    own = {"break_id": "fee", "code": "FEE_NOT_BOOKED", "currency": currency, "date": day}
+    own = {"code": "FEE_NOT_BOOKED", "currency": currency, "date": day}
     return with_journal(nights, folder, account=FEES, effect=effect, **own), currency, -effect
-
-
-def with_pay_out_journal(
-    nights: Sequence[MonthNight], folder: Path, *, currency: str, effect: int, age: int
-) -> list[MonthNight]:
-    """The nights whose newest has what is not booked of pay-outs as a break with a journal."""
-    own = {"break_id": "paid", "code": "PAYOUT_NOT_BOOKED", "currency": currency, "age_days": age}
-    own["date"] = nights[-1].business_date
-    return with_journal(nights, folder, account="payouts", effect=effect, **own)
 
 
 def with_journal(
@@ -749,8 +723,8 @@ def with_journal(
     names = ("pending", "breaks", "effects", "journals")
     tables = {name: pq.read_table(newest.files[name]) for name in names}
     rows = {name: table.to_pylist() for name, table in tables.items()}
-    own = {"order_no": "", "transaction_id": "", "journal_id": f"{cells['break_id']}-1"}
-    own |= {"leg": "ledger", **cells}
+    own = {"order_no": "", "transaction_id": "", "break_id": "own", "journal_id": "own-1"}
+    own |= {"leg": "ledger", "date": newest.business_date, **cells}
     own |= {"exposure": abs(effect), "amount": effect, "effect_ledger": effect}
     group = {FEES: "fees", "reserves": "reserves"}.get(account, "payout")
     waits = {**own, "entry_id": f"{group}:{cells['currency']}", "effect_ledger": -effect}
