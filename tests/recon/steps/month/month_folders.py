@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from recon.archive.schemas import SCHEMAS
 from recon.steps.month.in_sql import EARLIER_READ
 from recon.steps.month.statement import MonthNight
-from tests.recon.steps.month.month_truth import ACCOUNT, MERCHANT, MonthTruth, Sale, moves
+from tests.recon.steps.month.month_truth import ACCOUNT, MERCHANT, Entry, MonthTruth, Sale, moves
 
 CLEARING, FEES = "clearing", "fees"
 ACCOUNTS = ("sales", "refunds", "chargebacks")
@@ -165,15 +165,7 @@ class NightFolders:
         sold = self._instant(sale, "sold", sale.sold)
         if sale.way == "auto":
             sold = self._instant(sale, "captured", sale.captured)
-        return {
-            **_KEY,
-            "order_no": sale.order,
-            "currency": sale.currency,
-            "amount": sale.amount,
-            "status": "paid",
-            "ordered_at": sold,
-            "updated_at": sold,
-        }
+        return _of(sale, amount=sale.amount, status="paid", ordered_at=sold, updated_at=sold)
 
     def _answer(self, sale: Sale, night: date) -> Row:
         captured = sale.captured <= night
@@ -190,23 +182,10 @@ class NightFolders:
         total = sum(amount for amount, day, _ in sale.refunds if day <= night)
         given = total if refunded and sale.refund_way == "shown" else None
         at = self._order(sale)["ordered_at"]
-        return {
-            **_KEY,
-            "order_no": sale.order,
-            "transaction_id": sale.payment,
-            "currency": sale.currency,
-            "amount": sale.amount,
-            "payment_status": code,
-            "query_result": "1",
-            "answer": "found",
-            "transaction_date": at,
-            "captured_amount": sale.amount if captured else None,
-            "refunded_amount": given,
-            "queried_at": self._asked_at(night),
-        }
-
-    def _asked_at(self, night: date) -> datetime:
-        return self.truth.calendar.opens(night + timedelta(days=1)) + timedelta(hours=2)
+        asked_at = self.truth.calendar.opens(night + timedelta(days=1)) + timedelta(hours=2)
+        row = _of(sale, amount=sale.amount, payment_status=code, query_result="1", answer="found")
+        row |= {"captured_amount": sale.amount if captured else None, "refunded_amount": given}
+        return {**row, "transaction_date": at, "queried_at": asked_at}
 
     def _instructions(self, night: date, asked: list[Sale]) -> Iterator[Row]:
         """Those of payments asked about, and those that have not ended."""
@@ -223,73 +202,31 @@ class NightFolders:
                     done = day <= night
                     if done and sale.number not in named:
                         continue
-                    yield {
-                        **_KEY,
-                        "instruction_id": f"{kind[0]}{sale.number}",
-                        "order_no": sale.order,
-                        "transaction_id": sale.payment,
-                        "kind": kind,
-                        "currency": sale.currency,
-                        "amount": amount,
-                        "state": "confirmed" if done else "approved",
-                        "approved_at": moment - timedelta(hours=9),
-                        "outcome_at": moment if done else None,
-                    }
+                    about = {"instruction_id": f"{kind[0]}{sale.number}", "kind": kind}
+                    about |= {"approved_at": moment - timedelta(hours=9), "amount": amount}
+                    about |= {"outcome_at": moment if done else None}
+                    yield _of(sale, state="confirmed" if done else "approved", **about)
 
     def _settlement(self, night: date, asked: list[Sale]) -> Iterator[Row]:
         """Lines of the window and of payments asked about; older ones as sums of a batch."""
         since, named = night - timedelta(days=self.truth.window), {sale.payment for sale in asked}
         sums: dict[tuple[str, date, str, str], list[int]] = {}
         for number, line in enumerate(self.truth.known_lines(night)):
-            row = {
-                **_KEY,
-                "batch_id": line.batch,
-                "settled_on": line.day.isoformat(),
-                "entry_type": line.kind,
-                "order_no": line.order,
-                "transaction_id": line.payment,
-                "currency": line.currency,
-                "gross": line.gross,
-                "fee": line.fee,
-                "net": line.net,
-                "own_reference": line.own,
-                "source": f"settlement/{line.known}.csv",
-                "line": number,
-            }
+            amounts = (line.gross, line.fee, line.net)
+            row = _settled(line.batch, line.day, line.kind, line.currency, amounts)
+            row |= {"order_no": line.order, "transaction_id": line.payment, "line": number}
+            row |= {"own_reference": line.own, "source": f"settlement/{line.known}.csv"}
             if line.day >= since or (line.payment in named and line.kind != "payout"):
                 yield row
                 continue
             kind = line.kind if line.kind in {"payout", "reserve"} else "earlier"
             total = sums.setdefault((line.batch, line.day, kind, line.currency), [0, 0, 0])
-            for at, amount in enumerate((line.gross, line.fee, line.net)):
+            for at, amount in enumerate(amounts):
                 total[at] += amount
-        for (batch, day, kind, currency), (gross, fee, net) in sums.items():
-            yield {
-                **_KEY,
-                "batch_id": batch,
-                "settled_on": day.isoformat(),
-                "entry_type": kind,
-                "currency": currency,
-                "gross": gross,
-                "fee": fee,
-                "net": net,
-                "source": "older files",
-                "line": 0,
-            }
-        yield {
-            **_KEY,
-            "account_id": OTHER,
-            "batch_id": "X",
-            "settled_on": night.isoformat(),
-            "entry_type": "capture",
-            "currency": "EUR",
-            "gross": 5,
-            "fee": 0,
-            "net": 5,
-            "transaction_id": "X",
-            "source": "x",
-            "line": 1,
-        }
+        for key, several in sums.items():
+            yield {**_settled(*key, several), "source": "older files", "line": 0}
+        other = _settled("X", night, "capture", "EUR", (5, 0, 5))
+        yield {**other, "account_id": OTHER, "transaction_id": "X", "source": "x", "line": 1}
 
     def _ledger(self, night: date, asked: list[Sale]) -> Iterator[Row]:
         since, named = night - timedelta(days=self.truth.window), {sale.order for sale in asked}
@@ -300,17 +237,9 @@ class NightFolders:
             if entry.day > night or (is_old and entry.order not in named):
                 continue
             booked = self.truth.calendar.opens(entry.day) + timedelta(hours=3)
-            yield {
-                **_KEY,
-                "entry_id": f"E{number}",
-                "order_no": entry.order,
-                "entry_type": entry.kind,
-                "currency": entry.currency,
-                "amount": entry.amount,
-                "booked_at": booked,
-                "transaction_id": entry.payment,
-                "reference_no": entry.reference,
-            }
+            row = {"entry_id": f"E{number}", "entry_type": entry.kind, "amount": entry.amount}
+            row |= {"booked_at": booked, "reference_no": entry.reference}
+            yield _of(entry, **row)
 
     def _terms(self) -> Iterator[Row]:
         states = {
@@ -367,20 +296,12 @@ class NightFolders:
                 own = f"{sale.number:016}"
                 charged = captured if answer["payment_status"] == "chargeback" else 0
                 came_to = (captured, shown - captured + charged, -charged)
-                row = {
-                    **_KEY,
-                    "break_id": own,
-                    "order_no": sale.order,
-                    "transaction_id": sale.payment,
-                    "currency": sale.currency,
-                    "code": _code(sale, effect),
-                    "effect_ledger": effect,
-                    "exposure": abs(effect),
-                    "parts": {
-                        account: amount - by_account[sale.order, account]
-                        for account, amount in zip(ACCOUNTS, came_to, strict=True)
-                    },
+                parts = {
+                    account: amount - by_account[sale.order, account]
+                    for account, amount in zip(ACCOUNTS, came_to, strict=True)
                 }
+                row = _of(sale, break_id=own, code=_code(sale, effect), parts=parts)
+                row |= {"effect_ledger": effect, "exposure": abs(effect)}
                 tables["breaks"].append(row)
                 tables["effects"].append({**row, "leg": "ledger", "amount": effect})
         for (key, currency), amount in groups.items():
@@ -438,18 +359,9 @@ class NightFolders:
         for line in self.truth.known_lines(night):
             if line.kind == "payout":
                 state = "MATCHED" if line.batch in came else "PENDING"
-                tables["paid"].append(
-                    {
-                        **_KEY,
-                        "bank": "main",
-                        "currency": line.currency,
-                        "batch_id": line.batch,
-                        "settled_on": line.day.isoformat(),
-                        "amount": line.net,
-                        "state": state,
-                        "result_id": f"F{line.batch}",
-                    }
-                )
+                row = {**_KEY, "bank": "main", "currency": line.currency, "amount": line.net}
+                row |= {"batch_id": line.batch, "settled_on": f"{line.day}", "state": state}
+                tables["paid"].append({**row, "result_id": f"F{line.batch}"})
         for number, (batch, currency, day, amount, what) in enumerate(self.truth.at_bank):
             if day > night or batch not in known:
                 continue
@@ -457,16 +369,24 @@ class NightFolders:
             if what == "charges":
                 tables["explained"].append({**row, "what": "charges"})
             else:
+                days = {"booked_on": f"{day}", "value_on": f"{day}"}
                 tables["received"].append(
-                    {
-                        **row,
-                        "booked_on": day.isoformat(),
-                        "value_on": day.isoformat(),
-                        "entry_no": str(number),
-                        "state": "MATCHED",
-                    }
+                    {**row, **days, "entry_no": str(number), "state": "MATCHED"}
                 )
         return tables
+
+
+def _of(what: Sale | Entry, **cells: Any) -> Row:
+    """A row about an order."""
+    named = {"order_no": what.order, "transaction_id": what.payment, "currency": what.currency}
+    return {**_KEY, **named, **cells}
+
+
+def _settled(batch: str, day: date, kind: str, currency: str, amounts: Sequence[int], /) -> Row:
+    """A row about a batch; gross, fee and net."""
+    sums = dict(zip(("gross", "fee", "net"), amounts, strict=True))
+    about = {"batch_id": batch, "settled_on": f"{day}", "entry_type": kind, "currency": currency}
+    return {**_KEY, **about, **sums}
 
 
 def account_of(kind: str) -> str:

@@ -235,21 +235,6 @@ def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
     assert (rest.journals, rest.handed_before) == (1, 2)
 
 
-def test_a_format_that_cannot_hold_a_line_hands_nothing_out(over: Merchant, tmp_path: Path) -> None:
-    """Nothing is noted either: the next format has all of them."""
-    rules = over.folder / "config" / "rules.toml"
-    rules.write_text(rules.read_text().replace(DATEV, ""))
-    wanted = MonthBooks(NOVEMBER, OWN, "datev", tmp_path / "out")
-    with (
-        over.environment() as environment,
-        pytest.raises(UsageError, match=r"\[journal.export.datev\] of rules.toml declares none"),
-    ):
-        export_month(wanted, environment=environment)
-
-    assert [*(tmp_path / "out").iterdir()] == []
-    assert exported(over, tmp_path / "out").journals == 3
-
-
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
@@ -334,14 +319,17 @@ def test_a_journal_is_listed_with_the_days_of_its_file(
     assert listed.day == f"{early} and {LAST}"
 
 
-@pytest.mark.parametrize(("kind", "lacks"), [("xero", "tax rate"), ("sap-csv", "company code")])
+@pytest.mark.parametrize(
+    ("kind", "lacks", "declares"),
+    [("xero", "tax rate", EXPORT), ("sap-csv", "company code", EXPORT), ("datev", "datev", DATEV)],
+)
 def test_what_a_format_needs_and_nobody_declared_hands_nothing_out(
-    over: Merchant, tmp_path: Path, kind: str, lacks: str
+    over: Merchant, tmp_path: Path, kind: str, lacks: str, declares: str
 ) -> None:
     """Refused by name before a byte is written, and what was refused still leaves later."""
     rules = over.folder / "config" / "rules.toml"
     declared = rules.read_text()
-    rules.write_text(declared.replace(EXPORT, ""))
+    rules.write_text(declared.replace(declares, ""))
     with pytest.raises(UsageError, match=f"{lacks}.*nothing is written"):
         exported(over, tmp_path / "out", kind=kind)
     assert not list((tmp_path / "out").rglob("*.csv"))

@@ -1,23 +1,17 @@
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.steps.ground.predecessor import STILL_OPEN
 from recon.steps.month import close as month_closes
 from recon.steps.month.close import (
     BOOKS_SHEET,
     CloseVerdict,
     PreparedClose,
-    close_document,
-    close_files,
-    name_of,
     prepared_close,
-    write_files,
 )
 from recon.steps.month.stated import StatedMonth
 from recon.steps.month.statement import ALONE, DIFFERENCES, MonthEquation
@@ -84,19 +78,6 @@ def test_a_month_that_is_over_and_proven_is_ready_and_nothing_is_changed(ended: 
     assert blocked(close) == ""
     assert (close.verdict is CloseVerdict.WITH_OPEN_ITEMS) is has_breaks
     assert before == {path: path.stat().st_mtime_ns for path in before}
-
-
-def test_a_month_that_is_not_over_is_not_ready(merchant: Merchant) -> None:
-    """The days that are not closed are named, and that the night of the last must run."""
-    capture(merchant)
-    merchant.night()
-
-    close = closed(merchant)
-
-    assert close.verdict is CloseVerdict.NOT_READY
-    assert STILL_OPEN in {night.standing for night in close.stated.nights}
-    assert "the business date is not closed yet" in blocked(close)
-    assert "once the night of 2026-11-30 ran" in blocked(close)
 
 
 def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
@@ -315,19 +296,3 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
     blocker = f"REFUND_DUE {named or 'BATCH-7'}, 2.00 EUR, HIGH: no owner"
     assert (blocker in text) is is_blocked
     assert ("recon import-resolutions" in text) is is_blocked
-
-
-def test_files_and_document_say_the_same(ended: Merchant, tmp_path: Any) -> None:
-    """The folder has what the statement has and what blocks and stays open; the document both."""
-    close = closed(ended)
-
-    name = name_of(close.stated, what="close")
-    folder = write_files(close_files(close), folder=tmp_path / name)
-
-    assert folder.name == name == f"close-{MERCHANT}-{ACCOUNT}-2026-11"
-    names = {path.name for path in folder.iterdir()}
-    assert {"blockers.csv", "open-at-close.csv", "journals.csv", "statement.sql"} <= names
-    document = close_document(close)
-    assert document["verdict"] == close.verdict
-    assert len(document["open_items"]) == len(close.open_items)
-    assert date.fromisoformat(document["statement"]["known_by"]) == date(2026, 11, 30)

@@ -66,18 +66,6 @@ def test_a_missing_night_and_new_rules_are_named(merchant: Merchant) -> None:
     assert "the cluster was down" in standing["2026-11-23"]
 
 
-def test_a_night_that_is_not_proven_is_named(merchant: Merchant) -> None:
-    """Its figures are shown, and the month is not proven."""
-    capture(merchant)
-    merchant.night()
-    merchant.as_owner("UPDATE run SET verdict = 'NOT PROVEN'")
-
-    month = stated(merchant)
-
-    assert month.troubles == ["2026-11-20: the night is NOT PROVEN and nobody released it"]
-    assert not month.is_proven
-
-
 @pytest.mark.parametrize("name", ["inputs/orders.parquet", "results/breaks.parquet"])
 def test_a_changed_file_is_refused_by_name(merchant: Merchant, name: str) -> None:
     """A month never shows what is not as it was sealed."""

@@ -10,7 +10,6 @@ import pytest
 
 from recon.model.business_date import BusinessMonth
 from recon.steps.month import close as month_closes
-from recon.steps.month import in_sql
 from recon.steps.month.close import ClosedView, closed_view, prepared_close, seen_close
 from recon.steps.month.stated import StatedMonth, stated_month
 from recon.steps.month.statement import CLOSING, OPENING, prior_items
@@ -112,24 +111,5 @@ def test_an_opening_that_is_not_what_was_closed_is_named(
 
     assert any(
         each.what == "Gateway: opens otherwise than 2026-11 was closed with" and each.amount == -7
-        for each in close.open_items
-    )
-
-
-def test_a_month_that_forgets_the_close_opens_otherwise_and_says_so(
-    late: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where facts told late are not moved, the opening is not what was closed: it is named."""
-    real = in_sql._inputs
-
-    def forgetting(frame: Any, **named: Any) -> Any:
-        return real(replace(frame, closed=()), **named)
-
-    monkeypatch.setattr(in_sql, "_inputs", forgetting)
-    with late.environment() as environment:
-        close = prepared_close(DECEMBER, account=closes.OWN, environment=environment)
-
-    assert any(
-        each.what == "Gateway: opens otherwise than 2026-11 was closed with"
         for each in close.open_items
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -384,22 +385,6 @@ def test_two_approvers_at_once_close_it_once(ended: Merchant) -> None:
     assert problems(ended) == ""
 
 
-@pytest.mark.parametrize("name", ["figures.csv", "signatures.json", "manifest.json"])
-def test_a_folder_that_was_edited_or_is_gone_is_found(ended: Merchant, name: str) -> None:
-    """By verify with its name, and it is not shown as the month."""
-    close(ended)
-    with folder_of(ended) as folder:
-        path = folder / "close-1" / name
-        path.chmod(0o600)
-        path.write_text(path.read_text().replace("1", "2"))
-
-    assert "2026-11" in problems(ended)
-    assert "close-1" in problems(ended)
-    if name == "manifest.json":
-        with ended.environment() as environment, pytest.raises(ReconError, match="not what the"):
-            closed_view(NOVEMBER, account=OWN, environment=environment)
-
-
 def test_a_close_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
     """Whoever writes the history past the desk closes nothing that verify believes."""
     close(ended)
@@ -437,21 +422,6 @@ def test_the_workbook_of_a_close_has_both_names(ended: Merchant) -> None:
     assert not any("nothing is closed" in word for word in words)
 
 
-def test_a_month_before_a_closed_one_is_not_closed_past_it(ended: Merchant) -> None:
-    """December begins with November's figures: what was closed on top is opened first."""
-    close(ended)
-    with ended.environment() as environment, environment.store.writing() as connection:
-        closed = closed_months.state_of(connection, OWN, month="2026-11").closed
-        assert closed is not None
-        word = closed_months.ReopenedMonth("both", closed.at, "to see")
-        closed_months.note_reopened(connection, closed, word=word)
-        closed_months.note_closed(connection, replace(closed, month="2026-12"))
-    ended.wait(hours=31 * 24)
-
-    with pytest.raises(UsageError, match="reopen 2026-12 first"):
-        signed(ended, role="reviewer", name="dan")
-
-
 def _changed(path: Path) -> None:
     path.chmod(0o600)
     path.write_text(path.read_text().replace("1", "2"))
@@ -467,16 +437,21 @@ def _changed(path: Path) -> None:
     ],
     ids=["a changed file", "a missing file", "another manifest", "no folder"],
 )
-def test_the_doctor_names_the_folder_of_a_close_that_is_not_as_it_was_sealed(
+def test_a_folder_of_a_close_that_is_not_as_it_was_sealed_is_found(
     ended: Merchant, harm: Callable[[Path], None], why: str
 ) -> None:
-    """Every byte is asked; the line says which month and file, and what to do."""
+    """By verify and the doctor, every byte; with month and file; what is bound is shown alone."""
     close(ended)
     whole = closed_months_line(ended)
     with folder_of(ended) as folder:
         harm(folder / "close-1")
     broken = closed_months_line(ended)
 
+    assert f"2026-11 of {MERCHANT}/{ACCOUNT}" in problems(ended)
+    assert why in problems(ended)
+    if "figures" not in broken.sentence and "journals" not in broken.sentence:
+        with ended.environment() as environment, pytest.raises(ReconError, match=why):
+            closed_view(NOVEMBER, account=OWN, environment=environment)
     assert (whole.ok, whole.sentence) == (True, "the folders of 1 closes are as they were sealed")
     assert not broken.ok
     assert why in broken.sentence
@@ -525,14 +500,23 @@ def test_two_people_open_a_month_again_and_closing_it_makes_a_second_folder(
     assert problems(ended) == ""
 
 
-def test_of_two_closed_months_the_later_is_opened_first(ended: Merchant) -> None:
-    """It begins with the figures of the one before it."""
+@pytest.mark.parametrize("is_open", [False, True])
+def test_of_two_months_the_later_is_opened_first(ended: Merchant, *, is_open: bool) -> None:
+    """December begins with November's figures: neither is opened, nor closed anew, below it."""
     close(ended)
-    forge(ended, month="2026-12")
+    closed = state(ended).closes[-1]
+    with ended.environment() as environment, environment.store.writing() as connection:
+        if is_open:
+            word = closed_months.ReopenedMonth("both", closed.at, "to see")
+            closed_months.note_reopened(connection, closed, word=word)
+        closed_months.note_closed(connection, replace(closed, month="2026-12"))
     ended.wait(hours=31 * 24)
 
+    say_it = (
+        partial(signed, role="reviewer", name="dan") if is_open else partial(reopened, name="anna")
+    )
     with pytest.raises(UsageError, match="reopen 2026-12 first"):
-        reopened(ended, name="anna")
+        (closing if is_open else opening)(ended)
 
 
 def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> None:
@@ -544,13 +528,6 @@ def test_a_reopening_that_the_desk_did_not_endorse_is_found(ended: Merchant) -> 
         closed_months.note_reopened(connection, closed, word=word)
 
     assert "a month was reopened" in problems(ended)
-
-
-def forge(merchant: Merchant, *, month: str) -> None:
-    """Another month that is closed."""
-    closed = state(merchant).closes[-1]
-    with merchant.environment() as environment, environment.store.writing() as connection:
-        closed_months.note_closed(connection, replace(closed, month=month))
 
 
 def test_an_account_that_is_not_declared_is_refused(ended: Merchant) -> None:

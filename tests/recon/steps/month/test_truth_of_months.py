@@ -17,7 +17,19 @@ from recon.steps.month import in_sql
 from recon.steps.month.close import month_files
 from recon.steps.month.in_sql import equations_of, month_in_sql, statement_of
 from recon.steps.month.stated import StatedMonth
-from recon.steps.month.statement import WAITS, MonthFrame, MonthNight, MonthStatement
+from recon.steps.month.statement import (
+    DIFFERENCES,
+    ITEMS,
+    MOVEMENTS,
+    STRADDLES,
+    TRANSIT,
+    WAITS,
+    MonthFrame,
+    MonthNight,
+    MonthStatement,
+    blocks_of,
+    entry_words,
+)
 from tests.recon.steps.month.month_folders import (
     CLEARING,
     FEES,
@@ -904,3 +916,31 @@ def test_a_month_whose_sql_died_is_not_stated(
     with pytest.raises(ReconError, match=died):
         stated(SMALL, small)
     assert len(killed) == 1
+
+
+def test_every_block_adds_up_as_people_read_it(unchanged: MonthStatement) -> None:
+    """Opening and movements come to the closing, and what is listed does, too."""
+    for currency in unchanged.currencies:
+        gateway, transit, books = blocks_of(unchanged, currency=currency)
+        for block in (gateway, transit, books):
+            sums = dict.fromkeys(("open", "move", "close", "listed", "note"), 0)
+            for row in block:
+                sums[row.kind] += row.amount
+            assert sums["open"] + sums["move"] == sums["close"]
+            assert block is transit or sums["listed"] == sums["close"]
+
+
+def test_every_word_has_its_label(unchanged: MonthStatement) -> None:
+    """No kind of movement and no class of items is shown by its inner name."""
+    shown: dict[tuple[str, str], set[str]] = {}
+    for each in unchanged.figures:
+        shown.setdefault((each.of, "moved" if each.at == "moved" else "listed"), set()).add(
+            each.name
+        )
+
+    assert shown["gateway", "moved"] == {*MOVEMENTS} - {"fee_on_others", "payee"}
+    assert shown["gateway", "listed"] <= {*ITEMS}
+    assert shown["transit", "moved"] <= {*TRANSIT}
+    assert shown["books", "listed"] <= {*DIFFERENCES}
+    assert {*unchanged.straddling["what"]} <= {*STRADDLES}
+    assert entry_words("capture_reversal") == "Capture reversal"
