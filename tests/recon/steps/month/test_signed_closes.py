@@ -512,9 +512,7 @@ def test_of_two_months_the_later_is_opened_first(ended: Merchant, *, is_open: bo
         closed_months.note_closed(connection, replace(closed, month="2026-12"))
     ended.wait(hours=31 * 24)
 
-    say_it = (
-        partial(signed, role="reviewer", name="dan") if is_open else partial(reopened, name="anna")
-    )
+    closing, opening = partial(signed, role="reviewer", name="dan"), partial(reopened, name="anna")
     with pytest.raises(UsageError, match="reopen 2026-12 first"):
         (closing if is_open else opening)(ended)
 
