@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from recon.archive.schemas import SCHEMAS
 from recon.matching.breaks.result_rows import first_identities, not_compared_rows
 from recon.matching.cash.result import CashResult, cash_items
-from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
+from recon.matching.frames.arrays import Arrays, Column, filled, texts
 from recon.matching.frames.coding import is_word, pieces
-from recon.matching.frames.digest import are_distinct, identity_of
+from recon.matching.frames.digest import are_distinct
 from recon.matching.frames.grouping import Bools, Rows
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
@@ -59,8 +59,6 @@ _IDENTITY = (
 )
 _OF_SETS = ("merchant_id", "account_id", "key", "kind", "currency")
 NO_COLUMNS = Arrays({}, size=0)
-_SAID_BY = {"set_key": "order_no", "set_currency": "currency"}
-"""Columns that are blank where another one says the same."""
 _PLACED = ("set_kind", "set_id", "set_currency", "state", "result_id", "set_key")
 Words: TypeAlias = Column | pa.Array | pa.ChunkedArray
 """A column of texts, as numpy or as Arrow holds them."""
@@ -77,10 +75,7 @@ def items_of(
 ) -> pa.Table:
     """One row for all rows of a source that name the same things, as the file `items` has them.
 
-    It is blank where a column says what others say already; `proof/sql/rows.sql` has the way back:
-    the set's key is its order number, its currency the row's, its id the first of account and key,
-    and it is shown under its own id. Rows that a newer one replaced are there, too, and count as
-    no item.
+    Rows that a newer one replaced are there, too, and count as no item.
 
     Args:
         sources: the rows.
@@ -90,10 +85,9 @@ def items_of(
         ids: the set of each id.
         by_match: which sets have no items.
     """
-    sets = _placed(joined, states=states, hosts=hosts, ids=ids)
+    sets, is_first = _placed(joined, states=states, hosts=hosts, ids=ids)
     # A set that has the number of an earlier break is not found by its order.
-    silent = by_match & np.asarray(pc.equal(sets["set_id"], ""), dtype=np.bool_)
-    silent = np.append(silent, np.False_)
+    silent = np.append(by_match & is_first, np.False_)
     of = {name: np.where(silent[own], NO_SET, own) for name, own in joined.keys.of.items()}
     return _one_table(_parts(sources, joined=joined, of=of, sets=sets))
 
@@ -139,31 +133,27 @@ def _summed(rows: pa.Table) -> pa.Table:
 
 def _placed(
     joined: Joined, *, states: Column, hosts: Rows, ids: Mapping[str, int]
-) -> dict[str, pa.Array]:
-    """What each set is called and what it came to (grain: set), ids blank that follow from it."""
+) -> tuple[dict[str, pa.Array], Bools]:
+    """What each set is called and what it came to, and whether its id is the first of its key."""
     size, sets = joined.keys.size, joined.sets
     names = filled("", size=size)
     names[[*ids.values()]] = [*ids]
     kinds = filled("", size=size)
     for kind, word in SET_KINDS.items():
         kinds[sets["kind"] == kind] = word
-    owners = np.where(hosts >= 0, hosts, np.arange(size))
-    first = first_identities(sets)
+    first, own = _text(_words(first_identities(sets))), _text(names)
+    # A set that nothing names has the first one.
+    set_ids = pc.if_else(pc.equal(own, ""), first, own)
     columns: dict[str, Words] = {
         "set_kind": kinds,
-        "set_id": _blank_where(names, same=_words(first)),
+        "set_id": set_ids,
         "set_currency": sets["currency"],
         "state": np.asarray(states, dtype=object),
-        "result_id": _blank_where(names[owners], same=names),
+        "result_id": set_ids.take(pa.array(np.where(hosts >= 0, hosts, np.arange(size)))),
         "set_key": sets["key"],
     }
-    return {name: _typed(column, name=name) for name, column in columns.items()}
-
-
-def _blank_where(words: Words, *, same: Words) -> pa.Array:
-    """The words, blank in the rows where the others are the same."""
-    ours, others = (_text(each) for each in (words, same))
-    return pc.if_else(pc.equal(ours, others), "", ours)
+    is_first = np.asarray(pc.equal(set_ids, first), dtype=np.bool_)
+    return {name: _typed(column, name=name) for name, column in columns.items()}, is_first
 
 
 def _parts(
@@ -225,8 +215,6 @@ def _part(
         for name in _IDENTITY
     }
     columns |= {name: sets[name].take(pa.array(numbers)) for name in _PLACED}
-    for name, other in _SAID_BY.items():
-        columns[name] = _blank_where(columns[name], same=columns[other])
     columns |= {"source": filled(source, size=size), "items": in_scope[rows].astype(np.int64)}
     table = _table(columns)
     # Rows can only say the same where a set has several of one source, under one id.
@@ -249,23 +237,7 @@ def _alone(ledger: pd.DataFrame, *, joined: Joined) -> pa.Table:
     columns |= {"set_id": rows["match_id"], "result_id": rows["match_id"]}
     columns |= {"set_currency": rows["currency"], "set_key": rows["entry_id"]}
     columns["items"] = np.ones(size, dtype=np.int64)
-    return _summed(_table(_without_derived(columns)))
-
-
-def _without_derived(columns: Mapping[str, Words]) -> dict[str, Words]:
-    """The columns, blank where they say what others say (see items_of)."""
-    ids, keys = _text(columns["set_id"]), _text(columns["set_key"])
-    merchant, account = (
-        text_column(_text(columns[name])) for name in ("merchant_id", "account_id")
-    )
-    first = _words(identity_of(merchant, account, text_column(keys)))
-    return {
-        **columns,
-        "result_id": _blank_where(columns["result_id"], same=ids),
-        "set_id": _blank_where(ids, same=first),
-        "set_key": _blank_where(keys, same=columns["order_no"]),
-        "set_currency": _blank_where(columns["set_currency"], same=columns["currency"]),
-    }
+    return _summed(_table(columns))
 
 
 def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.Table]:
@@ -284,7 +256,7 @@ def _of_groups(cash: CashResult, *, ledger: pd.DataFrame | None) -> Iterator[pa.
         columns |= {"set_id": findings["id"][at], "result_id": findings["id"][at]}
         columns |= {"set_kind": filled(GROUP, size=size), "set_key": findings["entry_id"][at]}
         columns |= {"set_currency": findings["currency"][at], "state": findings["state"][at]}
-        yield _table(_without_derived(columns))
+        yield _table(columns)
 
 
 def _words(column: "pd.Series[str]") -> pa.Array:

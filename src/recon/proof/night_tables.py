@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.matching.bank.expected import bank_of
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.frames.arrays import text_column, text_type
+from recon.matching.frames.arrays import text_type
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
     BankSource,
@@ -28,7 +27,7 @@ from recon.matching.frames.bank_sources import (
     NightOfBank,
     RefusedBankFile,
 )
-from recon.matching.frames.digest import Columns, identity_of
+from recon.matching.frames.digest import Columns
 from recon.matching.frames.same_words import said_once, same_word
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -53,35 +52,6 @@ from recon.matching.sides.settlement_side import pay_outs
 from recon.model.money import exponent
 from recon.model.words import ControlTotal, EntryType, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.books_bridge import ARRIVED_STEPS, Books
-
-MATCHES, ID = "matches", "match_id"
-NAMED_BY = ("merchant_id", "account_id", "order_no")
-
-
-def without_first_ids(matches: pa.Table) -> pa.Table:
-    """The rows of the file, an id blank where it is the first of its account and order number."""
-    ids = matches[ID]
-    return _with_ids(matches, pc.if_else(pc.equal(ids, _first_ids(matches)), "", ids))
-
-
-def with_first_ids(matches: pa.Table) -> pa.Table:
-    """The way back; a night of before has no blank one."""
-    ids = matches[ID]
-    blank = pc.equal(ids, "")
-    if not pc.any(blank, min_count=0).as_py():
-        return matches
-    return _with_ids(matches, pc.if_else(blank, _first_ids(matches), ids))
-
-
-def _first_ids(matches: pa.Table) -> pa.Array:
-    names = (text_column(matches[name].cast(pa.large_string())) for name in NAMED_BY)
-    return pa.array(identity_of(*names), pa.string())
-
-
-def _with_ids(matches: pa.Table, ids: pa.ChunkedArray) -> pa.Table:
-    at = matches.schema.get_field_index(ID)
-    return matches.set_column(at, matches.schema.field(at), ids.cast(pa.string()))
-
 
 Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
@@ -183,7 +153,7 @@ def result_tables(result: Reconciliation) -> Iterator[tuple[str, pa.Table]]:
         if name == ITEMS:
             yield name, result.every_item.passing()
         else:
-            yield name, filed_table(getattr(result, name), name=name)
+            yield name, table_of(getattr(result, name), name=name)
     for name, frame in result.bank.items():
         yield name, table_of(frame, name=name)
 
@@ -228,17 +198,6 @@ def table_of_rows(rows: Iterable[Mapping[str, Any]], *, name: str) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema)
-
-
-def filed_table(frame: Columns | pd.DataFrame, *, name: str) -> pa.Table:
-    """The table of a file, without what other columns of it say."""
-    table = table_of(frame, name=name)
-    return without_first_ids(table) if name == MATCHES else table
-
-
-def plain_table(table: pa.Table, *, name: str) -> pa.Table:
-    """The way back: a table as it was before its file left that out."""
-    return with_first_ids(table) if name == MATCHES else table
 
 
 def frame_of_table(table: pa.Table) -> pd.DataFrame:

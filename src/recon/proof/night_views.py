@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.errors import UsageError
-from recon.proof.night_tables import MATCHES
 from recon.proof.sql_session import SqlError, SqlSession, quoted, reading
 
 VIEWS = (
@@ -25,9 +24,6 @@ IS_LAST = "is_last"
 """Of the nights that are newest: that of its account's last business date."""
 FLAGS = ("is_newest", IS_LAST)
 DECISION_COLUMNS = ("run_id", "merchant_id", "account_id", "business_date", "decision", "what")
-_WHOLE_MATCHES = """* REPLACE (CASE WHEN match_id <> '' THEN match_id ELSE substr(sha256(
-    concat_ws(chr(31), merchant_id, account_id, order_no, '1')), 1, 16) END AS match_id)"""
-"""The columns of matches, each with its id; see proof/sql/rows.sql."""
 ROWS_MAX = 10_000
 """Rows of an answer that are shown."""
 SECONDS_MAX = 300
@@ -133,9 +129,8 @@ def _of_night(name: str, *, night: NightFolder) -> str:
         f"{quoted(str(night.about[column]))}{'::BOOLEAN' * (column in FLAGS)} AS {column}"
         for column in own
     )
-    whole = _WHOLE_MATCHES if name == MATCHES else "*"
     # Names and paths are quoted; nothing else is put into the statement.
-    return f"SELECT {cells}, {whole} FROM read_parquet({quoted(str(night.files[name]))})"  # noqa: S608
+    return f"SELECT {cells}, * FROM read_parquet({quoted(str(night.files[name]))})"  # noqa: S608
 
 
 def _no_rows(name: str) -> str:

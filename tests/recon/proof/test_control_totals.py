@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -391,8 +392,17 @@ BROKEN: list[tuple[Break, set[str]]] = [
 
 
 LOSING = ("orders", "gateway", "ledger")
+
+
+def counted_once_more(items: pa.Table) -> pa.Table:
+    """Every row of the result says one row more than there is."""
+    at = items.column_names.index("items")
+    return items.set_column(at, items.field(at), pc.add(items["items"], 1))
+
+
 UNPLACED: list[tuple[str, Change]] = [
     ("items", emptied),
+    ("items", counted_once_more),
     ("movements", emptied),
     ("matches", without("rule", "exact")),
     ("settlement", without("entry_type", "payout")),

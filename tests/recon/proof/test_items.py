@@ -6,8 +6,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from recon.matching.frames.digest import id_of_text
-
 Change = Callable[[Any], Any]
 
 WITH_ITEMS: dict[str, Change] = {
@@ -97,13 +95,8 @@ def told(case: Any) -> list[tuple[Any, ...]]:
 
 
 def shown_under(items: pa.Table) -> set[str]:
-    """The ids under which rows are shown, those that are blank because they follow from others."""
-    ids = set()
-    for row in items.to_pylist():
-        key = row["set_key"] or row["order_no"]
-        first = id_of_text("\x1f".join((row["merchant_id"], row["account_id"], key, "1")))
-        ids.add(row["result_id"] or row["set_id"] or first)
-    return ids
+    """The ids under which rows are shown."""
+    return {*items["result_id"].to_pylist()}
 
 
 def test_rows_of_a_break_are_told_by_their_names(case: Any) -> None:
@@ -126,16 +119,11 @@ def test_rows_in_another_account_are_told_under_the_one_break(case: Any) -> None
     assert shown_under(wrong.items) == {*wrong.breaks["break_id"]}
 
 
-def test_the_currency_of_a_set_is_said_where_a_row_has_another(case: Any) -> None:
-    """In nearly every set all rows have one; then it is blank, and the row's own counts."""
-    case.order().payment(amount=12000).entry(amount=12000)
-    assert {*case.run().items["set_currency"].to_pylist()} == {""}
-
-    case.order(order_no="W").payment(order_no="W", transaction_id="TW", currency="USD")
-    rows = [row for row in case.run().items.to_pylist() if row["order_no"] == "W"]
+def test_rows_of_two_currencies_say_the_one_of_their_set(case: Any) -> None:
+    case.order().payment(currency="USD")
+    rows = case.run().items.to_pylist()
     assert [row["currency"] for row in rows] == ["EUR", "USD"]
-    assert len({row["set_currency"] or row["currency"] for row in rows}) == 1
-    assert sorted(row["set_currency"] == "" for row in rows) == [False, True]
+    assert len({row["set_currency"] for row in rows}) == 1
 
 
 def test_a_replaced_row_is_told_and_counts_nothing(case: Any) -> None:

@@ -1,6 +1,5 @@
 """What a night read and came to survives the way into its folder's tables and back."""
 
-import hashlib
 from typing import Any
 
 import pytest
@@ -26,7 +25,6 @@ from recon.proof.night_tables import (
     compared_tables,
     frame_of_table,
     input_tables,
-    plain_table,
     previous_of_tables,
     result_tables,
     sources_of_tables,
@@ -77,7 +75,7 @@ def test_a_frame_of_a_result_comes_back(result: Reconciliation, name: str) -> No
     """Each frame of a result is the same after the way into its table and back."""
     table = dict(result_tables(result))[name]
     assert table.schema.equals(SCHEMAS[name].columns)
-    frame, back = getattr(result, name), frame_of_table(plain_table(table, name=name))
+    frame, back = getattr(result, name), frame_of_table(table)
     assert digest_of([back]) == digest_of([frame[[*back.columns]]])
 
 
@@ -88,38 +86,10 @@ def test_every_match_is_written(night: Planted) -> None:
     assert len(whole.matches) == whole.matched == dict(result_tables(whole))["matches"].num_rows
 
 
-def test_the_id_of_a_match_is_blank_where_it_follows_and_read_as_it_was(
-    result: Reconciliation,
-) -> None:
-    """Nights of before name every id, and other ids than the first of an order number stay."""
-    table = dict(result_tables(result))["matches"]
-    whole = plain_table(table, name="matches")
-    named = whole["match_id"].to_pylist()
-    assert named == result.matches["match_id"].tolist()
-    assert 0.9 < table["match_id"].to_pylist().count("") / len(named) < 1
-    assert plain_table(whole, name="matches").equals(whole)
-    for row in (row for row in table.to_pylist() if not row["match_id"]):
-        words = "\x1f".join((row["merchant_id"], row["account_id"], row["order_no"], "1"))
-        assert hashlib.sha256(words.encode()).hexdigest()[:16] in named
-
-
-def test_what_is_blank_in_the_items_follows_from_what_stands_beside_it(
-    result: Reconciliation,
-) -> None:
-    """A set's key is its order number, its id the first of the key, and it is shown under it."""
+def test_every_item_is_shown_under_an_id_of_the_result(result: Reconciliation) -> None:
+    """Of its own set, or of the break that explains it."""
     rows = dict(result_tables(result))["items"].to_pylist()
-    for row in rows:
-        row["set_key"] = row["set_key"] or row["order_no"]
-        words = "\x1f".join((row["merchant_id"], row["account_id"], row["set_key"], "1"))
-        blank = not row["set_id"]
-        row["set_id"] = row["set_id"] or hashlib.sha256(words.encode()).hexdigest()[:16]
-        row["result_id"] = row["result_id"] or row["set_id"]
-        row["derived"] = blank
-    assert sum(row["derived"] for row in rows) > 0.9 * len(rows)
-    shown = {
-        "MATCHED": {*result.matches["match_id"]},
-        "BREAK": {*result.breaks["break_id"]},
-    }
+    shown = {"MATCHED": {*result.matches["match_id"]}, "BREAK": {*result.breaks["break_id"]}}
     for state, ids in shown.items():
         assert {row["result_id"] for row in rows if row["state"] == state} <= ids
         assert any(row["state"] == state for row in rows)

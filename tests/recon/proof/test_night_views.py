@@ -54,14 +54,6 @@ def test_a_view_holds_the_rows_of_every_night(nights: tuple[NightFolder, ...]) -
     assert asked("SELECT count(*) AS n FROM orders", nights) == [{"n": 2}]
 
 
-def test_a_match_has_its_id_where_the_file_leaves_it_out(nights: tuple[NightFolder, ...]) -> None:
-    """People ask by the id that workbook and breaks name."""
-    named = "substr(sha256(concat_ws(chr(31), merchant_id, account_id, order_no, '1')), 1, 16)"
-    rows = asked(f"SELECT match_id, {named} AS first FROM matches", nights)  # noqa: S608 - our own
-    assert [len(row["match_id"]) for row in rows] == [16]
-    assert all(row["match_id"] == row["first"] for row in rows)
-
-
 def test_the_last_night_of_each_account_is_marked(nights: tuple[NightFolder, ...]) -> None:
     """The newest run of its last business date: what is open stands in every night anew."""
     first, second = nights

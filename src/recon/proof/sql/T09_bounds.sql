@@ -14,7 +14,7 @@ told AS (
     WHERE code IN ('OVER_REFUND', 'OVER_CAPTURE')
        OR list_has_any(string_split(flags, ';'), ['OVER_REFUND', 'OVER_CAPTURE'])
     UNION ALL
-    SELECT match_id FROM matched WHERE contains(flags, 'written_off')
+    SELECT match_id FROM 'results/matches.parquet' WHERE contains(flags, 'written_off')
 ),
 -- Sets that agree in every leg: none of them may be beyond a bound.
 aside AS (

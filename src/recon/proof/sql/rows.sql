@@ -3,8 +3,7 @@
 --
 -- A row that says the same as another one counts once; a newer row replaces an older one; what is
 -- told in two ways at once counts in both, an entry of the books then as nothing.
--- `judged` are rows that the night judged one by one (results/items, where what follows from
--- another column is blank). A set that agrees in every
+-- `judged` are rows that the night judged one by one (results/items). A set that agrees in every
 -- leg has one row of the matches, with the rule `exact`.
 
 CREATE OR REPLACE TEMP VIEW answers AS
@@ -13,33 +12,11 @@ FROM 'inputs/answers.parquet';
 CREATE OR REPLACE TEMP TABLE given AS
 SELECT key AS source FROM 'compared/terms.parquet' WHERE name = 'given';
 
--- Every match with its id: blank in the file where it is the first of its account and order number.
--- Such an id is the digest of these words. Of a set of an order nothing but its break spells it out: else the
--- words stand for it on both sides, and a million digests are not made.
-CREATE OR REPLACE TEMP VIEW matched AS
-SELECT * REPLACE (CASE WHEN match_id <> '' THEN match_id ELSE
-    concat_ws(chr(31), merchant_id, account_id, order_no, '1') END AS match_id)
-FROM 'results/matches.parquet';
-
 CREATE OR REPLACE TEMP TABLE judged AS
-WITH keyed AS (
-    SELECT * REPLACE (
-        CASE WHEN set_key = '' THEN order_no ELSE set_key END AS set_key,
-        CASE WHEN set_currency = '' THEN currency ELSE set_currency END AS set_currency)
+WITH told AS (
     FROM 'results/items.parquet'
     -- A row that repeats another one counts as no item, and has a place of its own where that one stands in a group.
     QUALIFY items > 0 OR max(items) OVER (PARTITION BY source, merchant_id, account_id, order_no, transaction_id, reference_no, entry_id, currency) = 0
-),
--- The first id of an account and a key: where it is spelled out, the same digest that the night made, made
--- once more here.
-named AS (
-    SELECT * REPLACE (CASE WHEN set_id <> '' THEN set_id
-        WHEN state = 'BREAK' OR set_kind <> 'order' THEN substr(sha256(concat_ws(chr(31), merchant_id, account_id, set_key, '1')), 1, 16)
-        ELSE concat_ws(chr(31), merchant_id, account_id, set_key, '1') END AS set_id)
-    FROM keyed
-),
-told AS (
-    SELECT * REPLACE (CASE WHEN result_id = '' THEN set_id ELSE result_id END AS result_id) FROM named
 ),
 -- What waits and what nobody can verify has no id in its list: an order stands there by its number, a group by its key.
 listed AS (
@@ -53,14 +30,14 @@ listed AS (
 SELECT told.*,
     state IN ('PENDING', 'UNVERIFIED') AND (set_kind NOT IN ('order', 'group') OR coalesce(is_listed, false))
     OR state = 'BREAK' AND result_id IN (SELECT break_id FROM 'results/breaks.parquet')
-    OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM matched) AS is_shown
+    OR state = 'MATCHED' AND result_id IN (SELECT match_id FROM 'results/matches.parquet') AS is_shown
 FROM told LEFT JOIN listed USING (state, merchant_id, account_id, set_key);
 
 -- `is_alone`: no row of its order was judged, so that all of them are of the exact set.
 CREATE OR REPLACE TEMP TABLE exact AS
 WITH sets AS (
     SELECT match_id, merchant_id, account_id, order_no, entry_id, currency, order_amount AS amount
-    FROM matched WHERE rule = 'exact'
+    FROM 'results/matches.parquet' WHERE rule = 'exact'
 )
 SELECT *,
     NOT EXISTS (FROM judged j WHERE j.merchant_id = s.merchant_id AND j.account_id = s.account_id AND j.order_no = s.order_no) AS is_alone
@@ -438,7 +415,7 @@ CREATE OR REPLACE TEMP TABLE set_facts AS
 WITH asked AS (
     SELECT set_id FROM judged WHERE source = 'instructions'
     UNION SELECT set_id FROM payments WHERE is_beyond
-    UNION SELECT match_id FROM matched
+    UNION SELECT match_id FROM 'results/matches.parquet'
         WHERE coalesce(effect_orders, 0) <> 0 OR coalesce(effect_ledger, 0) <> 0 OR flags <> ''
 ),
 facts AS (
@@ -509,7 +486,7 @@ carrying AS (
         coalesce(f.captures, 0) AS captures, coalesce(f.refunds, 0) AS refunds,
         coalesce(f.cancels, 0) AS cancels, coalesce(f.written, 0) AS written,
         CASE WHEN f.money > 0 THEN f.lines_charged ELSE 0 END AS lines_charged, coalesce(f.lines_refunded, 0) AS lines_refunded
-    FROM matched m LEFT JOIN set_facts f ON f.set_id = m.match_id
+    FROM 'results/matches.parquet' m LEFT JOIN set_facts f ON f.set_id = m.match_id
     WHERE m.rule NOT IN ('not_compared', 'group', 'bank') AND m.match_id NOT IN (SELECT match_id FROM exact)
       AND (coalesce(m.effect_orders, 0) <> 0 OR coalesce(m.effect_ledger, 0) <> 0 OR m.flags <> '')
 ),

@@ -28,9 +28,7 @@ from recon.proof.night_tables import (
     ITEMS,
     SETTLEMENT,
     TARIFFS,
-    filed_table,
     frame_of_table,
-    plain_table,
     table_of,
     tariff_tables,
     with_tariffs,
@@ -93,7 +91,7 @@ def do_part_with(part: PartOfNight, *, variables: Mapping[str, str]) -> PartDone
 
 def _tables(part: JudgedPart) -> Iterator[tuple[str, pa.Table]]:
     for name in SECTIONS:
-        yield name, filed_table(part.frames[name], name=name)
+        yield name, table_of(part.frames[name], name=name)
     yield ITEMS, part.items
     for name in IN_STRETCHES:
         frame = getattr(part.left, FRAMES[name][0])
@@ -118,7 +116,7 @@ def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> JudgedPart
         )
         for name in (entry.name.removesuffix(".parquet") for entry in done.files.manifest.files)
     }
-    frames = {name: frame_of_table(plain_table(tables[name], name=name)) for name in SECTIONS}
+    frames = {name: frame_of_table(tables[name]) for name in SECTIONS}
     left: dict[str, Any] = {}
     for name in IN_STRETCHES:
         field, columns = FRAMES[name]

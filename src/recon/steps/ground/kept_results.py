@@ -13,7 +13,7 @@ import pyarrow as pa
 from recon.archive.rows_file import row_batches
 from recon.matching.breaks.result import BANK_TABLES, BANKED, Deferred, Reconciliation
 from recon.model.figures import LISTS_IN_FILES, ListFile
-from recon.proof.night_tables import frame_of_table, plain_table
+from recon.proof.night_tables import frame_of_table
 from recon.proof.totals_in_sql import BY_RULE
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import SealedNight, sealed_night
@@ -102,7 +102,7 @@ class KeptResult:
         """The matches of the run in order, so many at a time."""
         content, name = self._night.content("matches")
         for table in row_batches(content, name=name, rows_max=rows_max):
-            yield frame_of_table(plain_table(table, name="matches"))
+            yield frame_of_table(table)
 
     def section_sums(self) -> dict[str, tuple[int, dict[str, int]]]:
         """Section -> its rows, and the sum of effect_orders by currency: the other side of T13.

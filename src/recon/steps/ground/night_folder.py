@@ -36,7 +36,7 @@ from recon.config.night_archive import BESIDE, ArchiveSettings
 from recon.model.errors import ArchiveBrokenError, NightLetGoError
 from recon.model.nights import Mode
 from recon.model.words import ControlTotal
-from recon.proof.night_tables import frame_of_table, plain_table, totals_of
+from recon.proof.night_tables import frame_of_table, totals_of
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database import history
@@ -402,7 +402,7 @@ class SealedNight:
     def table(self, name: str) -> pa.Table:
         """A table by the name of its schema; see `content`."""
         content, path = self.content(name)
-        return plain_table(read_rows(content, name=path), name=name)
+        return read_rows(content, name=path)
 
     def batches(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of a file as it lies there, some rows at a time; see `content`."""
