@@ -5,7 +5,6 @@ A night is compared once: that its rows might have come in another order is held
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
@@ -42,49 +40,6 @@ def engine(files: Planted) -> Engine:
 def is_same_either_way(sources: Sources, *, engine: Engine) -> bool:
     """Whether the rows the other way round come to the same digest."""
     return engine(sources).digest == engine(turned(sources)).digest
-
-
-def first_row_lost(engine: Engine) -> Engine:
-    """An engine that skips the first payment, wherever it stands."""
-    return lambda sources: engine(replace(sources, gateway=sources.gateway.iloc[1:]))
-
-
-def first_row_wins(engine: Engine) -> Engine:
-    """An engine that breaks a tie of two payments of one day by the order of the rows."""
-
-    def chosen(sources: Sources) -> Reconciliation:
-        days = sources.gateway["transaction_date"].dt.date
-        return engine(replace(sources, gateway=sources.gateway[~days.duplicated()]))
-
-    return chosen
-
-
-def remembers(engine: Engine) -> Engine:
-    """An engine that keeps orders of the run before and drops them from the next."""
-    seen: set[str] = set()
-
-    def chosen(sources: Sources) -> Reconciliation:
-        orders = sources.orders[~sources.orders["order_no"].isin(seen)]
-        seen.update(orders["order_no"].iloc[:1])
-        return engine(replace(sources, orders=orders))
-
-    return chosen
-
-
-def other_moment(_: Engine) -> Engine:
-    """An engine that judges by another moment the second time."""
-    moments = iter([datetime(2026, 11, 21, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)])
-    rules = Rules.of({}, source="none")
-    return lambda sources: reconcile(sources, rules=rules, as_of=next(moments))
-
-
-@pytest.mark.parametrize("spoil", [first_row_lost, first_row_wins, remembers, other_moment])
-def test_an_engine_that_gives_two_results_is_seen(
-    files: Planted, engine: Engine, spoil: Callable[[Engine], Engine]
-) -> None:
-    """What holds for the engine does not hold for one that hangs on more than its rows."""
-    assert is_same_either_way(files.sources, engine=engine)
-    assert not is_same_either_way(files.sources, engine=spoil(engine))
 
 
 def test_the_digest_is_the_same_once_somebody_has_seen_the_matches(

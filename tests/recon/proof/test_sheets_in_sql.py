@@ -119,17 +119,6 @@ def test_each_figure_that_is_wrong_on_both_its_sides_is_found_by_sql(
     assert not line.passed
 
 
-@pytest.mark.parametrize("number", range(len(TOLD)))
-def test_each_figure_that_was_forgotten_is_found_by_sql(tmp_path: Path, number: int) -> None:
-    """A total that the night does not state is named, unless it is of nothing."""
-    _, unlike = asked(tmp_path, totals=[*TOTALS[:number], *TOTALS[number + 1 :]])
-
-    name = TOTALS[number].name
-    assert {told.partition(": ")[0] for told, _, _ in unlike} == (
-        {name} if TOLD[number][3] else set()
-    )
-
-
 @pytest.mark.parametrize(
     ("kept", "spoiled"),
     [

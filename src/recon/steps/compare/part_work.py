@@ -2,19 +2,24 @@
 
 It is told the folder of the night, its hashes, the rules and a stretch of order numbers, no row and
 no secret; back come figures and breaks. It is a pure function: done again, anywhere, it comes to
-the same.
+the same. What it writes lies in a folder that no link binds, until the results are sealed: a step
+of its own with a manifest, under a name of whoever wrote it. One that was taken for dead, and is
+not, disturbs nobody.
 """
 
+import hashlib
 import os
+import platform
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from recon.archive.rows_file import read_rows
-from recon.archive.step_folder import Sealed, whole_file
+from recon.archive.step_folder import Rows, Sealed, whole_file, write_step
+from recon.archive.storage import reachable
 from recon.matching.frames.sources import Sources
 from recon.matching.sets.standing_alone import LEGS, Elsewhere
 from recon.proof.night_parts import (
@@ -35,9 +40,23 @@ from recon.proof.night_tables import (
 )
 from recon.steps.compare.handed_night import HandedNight, opened_night
 from recon.steps.compare.kept_sources import small_of_night
-from recon.steps.compare.part_files import write_files
 from recon.steps.compare.stretches import IN_STRETCHES, Stretch, rows_of_stretch
-from recon.steps.ground.night_folder import SealedNight, rows_of
+from recon.steps.ground.environment import Environment
+from recon.steps.ground.night_folder import (
+    COMPARED,
+    IN_PARTS,
+    SealedNight,
+    folder_of,
+    rows_of,
+    storage_of,
+)
+from recon.store.nights.runs import Run
+
+UNWRITTEN = (
+    "a part of the comparison could not be written; what was read, answered and sent is kept: make "
+    "the archive writable, then start the night again"
+)
+NAME_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +145,40 @@ def part_of(done: PartDone, *, small: Sources, night: SealedNight) -> JudgedPart
                 frame = with_tariffs(frame, table=tables.get(TARIFFS))
             left[field] = frame[[*columns]]
     return JudgedPart(done.figures, frames, tables[ITEMS], replace(small, **left))
+
+
+def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Sealed:
+    """Write the files of a part; one that was written by this process already is used.
+
+    Args:
+        night: whose part it is.
+        name: of the part.
+        rows: each file's, made when they are asked for.
+
+    Raises:
+        ArchiveError: the archive cannot be written.
+    """
+    compared = night.steps[COMPARED]
+    folder = f"{compared.folder.rpartition('/')[0]}/{IN_PARTS}"
+    step = f"{name}-{_own_name()}"
+    after = {COMPARED: compared.sha256}
+    about = replace(compared.manifest.about, step=step, after=after, compared={}, absent=())
+    with reachable(night.storage, doing=UNWRITTEN):
+        return write_step(night.storage, night=folder, about=about, parts=rows)
+
+
+def remove_files(run: Run, *, environment: Environment) -> None:
+    """Remove what parts of a run wrote, of this start of the night and of those before.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing="parts of the comparison that are done could not be removed"):
+        storage.clear(f"{folder_of(run)}/{IN_PARTS}")
+
+
+def _own_name() -> str:
+    """Of this process, among those of all machines."""
+    own = f"{platform.node()} {os.getpid()}"
+    return hashlib.sha256(own.encode()).hexdigest()[:NAME_DIGITS]

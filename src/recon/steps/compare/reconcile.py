@@ -19,7 +19,7 @@ from recon.proof.verdict import allowance
 from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts
 from recon.steps.compare.inputs import frozen_inputs, previous_of
 from recon.steps.compare.kept_sources import with_rows
-from recon.steps.compare.part_files import remove_files
+from recon.steps.compare.part_work import remove_files
 from recon.steps.compare.rules_change import moved_since_signed
 from recon.steps.compare.sealed_inputs import (
     BegunInputs,

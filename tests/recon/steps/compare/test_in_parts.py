@@ -13,15 +13,16 @@ import pytest
 
 from recon.config.cluster import ClusterSettings
 from recon.matching.frames.sources import Sources, frame_of
+from recon.model.errors import ArchiveError
 from recon.model.nights import Mode
 from recon.model.words import Verdict
 from recon.proof.night_tables import FRAMES
 from recon.steps.compare import in_parts
 from recon.steps.compare import reconcile as reconciling
-from recon.steps.compare.part_work import PartDone, PartOfNight, do_part
+from recon.steps.compare.part_work import PartDone, PartOfNight, do_part, write_files
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, RowsInParts, missing_sources
-from recon.steps.ground.night_folder import IN_PARTS, folder_of, storage_of
+from recon.steps.ground.night_folder import IN_PARTS, folder_of, is_attempt, rows_of, storage_of
 from recon.store.nights import results, runs
 from recon.workers.dask_workers import workers_of
 from tests.recon.files.s3_server import serving_s3
@@ -35,6 +36,7 @@ from tests.recon.steps.compare.test_selection import (
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.files.test_settlement_files import line, send
 from tests.recon.steps.in_parts import ORDERS_PER_PART, compared_twice
+from tests.recon.steps.large_nights import many, sealed
 
 Runs = list[str]
 
@@ -257,3 +259,23 @@ def test_a_night_that_was_killed_among_its_parts_comes_to_the_same(
         reconcile(run.run_id, environment=environment)
         with environment.store.reading() as connection:
             assert results.load_summary(connection, run.run_id) == again
+
+
+def test_two_processes_over_one_part_disturb_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One was taken for dead and is not: each writes under a name of its own, the same content."""
+    night = sealed(tmp_path, tables={})
+    rows = [("orders", many("orders", rows=3))]
+    first = write_files(night, name="00001", rows=rows_of(rows))
+    assert write_files(night, name="00001", rows=rows_of(rows)) == first
+    monkeypatch.setattr("platform.node", lambda: "another machine")
+    second = write_files(night, name="00001", rows=rows_of(rows))
+
+    assert first.folder != second.folder
+    assert first.manifest.files == second.manifest.files
+    assert is_attempt(f"{IN_PARTS}/{first.folder.rpartition('/')[2]}/orders.parquet")
+    (tmp_path / "night" / IN_PARTS).rename(tmp_path / "elsewhere")
+    (tmp_path / "night" / IN_PARTS).write_text("a file where the folder should be")
+    with pytest.raises(ArchiveError, match=r"a part of the comparison could not .* again: .* says"):
+        write_files(night, name="00002", rows=rows_of(rows))

@@ -1,10 +1,19 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from sqlalchemy import delete
 
+from recon.desk.held_keys import Memory, Spoken
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import BEFORE_MONEY
+from recon.steps.ground.desk import name_of
+from recon.steps.ground.identity import identify
+from recon.steps.money.gate import allow_sending, gate_of, sending_stopped, stop_sending
 from recon.steps.night import whole_night as night
+from recon.store.money.sending_rows import turn_switch
+from recon.store.nights import runs
+from recon.store.schema import endorsement
 from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_workbooks
 
 
@@ -73,3 +82,51 @@ def test_what_does_not_tie_before_money_lets_nothing_leave(
 
     assert len(merchant.effects()) == 1
     assert red in settled(merchant)
+
+
+def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(
+    merchant: Merchant,
+) -> None:
+    with merchant.environment() as environment:
+        published = merchant.folder / "published"
+        Memory(published).keep(name_of(environment.store), Spoken(3, "signed"))
+        desk = replace(environment.desk, published=published)
+        with night.hold(merchant.request, environment=environment) as run_id:
+            with environment.store.reading() as connection:
+                run = runs.get(connection, run_id)
+            assert gate_of(run, environment=environment).closed_because == ""
+            gate = gate_of(run, environment=replace(environment, desk=desk))
+    assert "signed word 3, and the database lacks it" in gate.closed_because
+
+
+def test_sending_that_nobody_allowed_again_closes_the_gate(merchant: Merchant) -> None:
+    """The switch says that it may, the history binds that, and two people never said so."""
+    with merchant.environment() as environment:
+        stop_sending(by="Ann", reason="odd orders", environment=environment)
+        with environment.store.writing() as connection:
+            turn_switch(connection, stop=False, by="Ann", reason="fine", at=environment.clock())
+        with night.hold(merchant.request, environment=environment) as run_id:
+            with environment.store.reading() as connection:
+                run = runs.get(connection, run_id)
+            gate = gate_of(run, environment=environment)
+        assert sending_stopped(environment) is None
+    assert "sending was allowed again, but" in gate.closed_because
+
+
+def test_a_word_that_was_taken_out_of_the_database_closes_the_gate(merchant: Merchant) -> None:
+    """Whatever it was about: two people's, of a stop that another one followed."""
+    people = "".join(f'[approvers.{one}]\nname = "{one} B"\n' for one in ("bob", "cleo"))
+    (merchant.folder / "config" / "approvers.toml").write_text(people)
+    with merchant.environment() as environment:
+        stop_sending(by="Ann", reason="odd orders", environment=environment)
+        for name in ("bob", "cleo"):
+            person = identify(name, code=None, environment=environment)
+            allow_sending(person=person, reason="looked at them", environment=environment)
+        stop_sending(by="Ann", reason="odd again", environment=environment)
+        with night.hold(merchant.request, environment=environment) as run_id:
+            with environment.store.reading() as connection:
+                run = runs.get(connection, run_id)
+            assert gate_of(run, environment=environment).closed_because == ""
+            merchant.as_owner(delete(endorsement))
+            gate = gate_of(run, environment=environment)
+    assert "endorsement 1 is gone" in gate.closed_because
