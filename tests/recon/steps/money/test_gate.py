@@ -15,6 +15,7 @@ from recon.store.money.sending_rows import turn_switch
 from recon.store.nights import runs
 from recon.store.schema import endorsement
 from tests.recon.steps.conftest import UP_TO_COMPARE, Merchant, capture, plain_workbooks
+from tests.recon.steps.people.test_verdicts import held_because, lift, not_proven
 
 
 def settled(merchant: Merchant) -> str:
@@ -130,3 +131,13 @@ def test_a_word_that_was_taken_out_of_the_database_closes_the_gate(merchant: Mer
             merchant.as_owner(delete(endorsement))
             gate = gate_of(run, environment=environment)
     assert "endorsement 1 is gone" in gate.closed_because
+
+
+def test_a_release_whose_words_are_gone_holds_what_gives_money(merchant: Merchant) -> None:
+    run_id = not_proven(merchant)
+    for name in ("anna", "ben"):
+        lift(name, run_id, merchant)
+    assert held_because(run_id, merchant) == ""
+    merchant.as_owner(delete(endorsement))
+
+    assert "the night of 2026-11-20 (" in held_because(run_id, merchant)
