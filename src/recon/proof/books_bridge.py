@@ -8,7 +8,6 @@ check.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -110,14 +109,6 @@ Sums = Mapping[tuple[str, str], int]
 _OWN_SIGN = {kind.value: sign for kind, sign in SIGN.items() if kind is not EntryType.PAYOUT}
 
 
-class FileMoney(NamedTuple):
-    """The money in one ledger file, added up twice."""
-
-    whole: Sums
-    """Of all its rows: the accepted ones by Arrow, the refused ones by the database."""
-    rejected: Sums
-
-
 def in_file(sums: Sums) -> dict[str, int]:
     """What a file comes to, from its sums by (entry type, currency): what adds to the net."""
     counted: Counter[str] = Counter()
@@ -143,24 +134,25 @@ def sums_by_type(ledger: pd.DataFrame) -> dict[tuple[str, str], int]:
 
 
 def arrived_books(
-    money: FileMoney, *, extract: Sums, entries: Sums, recent: Sums, whole: Sums
+    file: Sums, *, rejected: Sums, extract: Sums, entries: Sums, recent: Sums, whole: Sums
 ) -> Books:
     """The steps from the file to what a night compares.
 
     Args:
-        money: what the file and its rejected rows hold.
+        file: what all its rows hold: the accepted ones by Arrow, the refused ones by the database.
+        rejected: what its refused rows hold, by themselves.
         extract: what the ledger comes to as it was read.
         entries: of that the entries of this account.
         recent: those of the window.
         whole: those without payments from before the opening date.
     """
     steps = {
-        REJECTED: _negative(in_file(money.rejected)),
+        REJECTED: _negative(in_file(rejected)),
         OTHER_ACCOUNTS: _gone(extract, left=entries),
         BEFORE_WINDOW: _gone(entries, left=recent),
         BEFORE_OPENING: _gone(recent, left=whole),
     }
-    return _by_currency({FILE: in_file(money.whole), **steps})
+    return _by_currency({FILE: in_file(file), **steps})
 
 
 def books_of(sources: Sources, *, rules: Rules) -> Books:

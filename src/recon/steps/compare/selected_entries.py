@@ -22,9 +22,15 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import Grace, midnight
 from recon.model.words import REVERSAL_SUFFIX, EntryType, InstructionKind, Reject
-from recon.proof.books_bridge import FileMoney, rejected_sums
+from recon.proof.books_bridge import (
+    BEFORE_WINDOW,
+    OTHER_ACCOUNTS,
+    Books,
+    arrived_books,
+    rejected_sums,
+    sums_by_type,
+)
 from recon.proof.night_tables import frame_of_table, table_of
-from recon.steps.files.arrived_rows import ArrivedBooks, BookRows
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER, KeptBooks, sums_of_entries
 from recon.steps.ground.window import (
@@ -151,8 +157,8 @@ def arrived_ledger(
     before: BeforeOpening,
     is_settled: bool,
     refused: Sequence[Reject],
-) -> ArrivedBooks:
-    """What became of all entries that the run read.
+) -> tuple[dict[str, int], Books]:
+    """What became of all entries that the run read: rows by step, and their steps in money.
 
     Args:
         books: all of them.
@@ -165,18 +171,21 @@ def arrived_ledger(
         ArchiveError: the books cannot be read.
     """
     kept = np.sort(rows)
-    every = ours = recent = compared = BookRows(0, {})
+    steps = {OTHER_ACCOUNTS: 0, BEFORE_WINDOW: 0}
+    sums = {name: Counter[tuple[str, str]]() for name in ("extract", "entries", "recent", "whole")}
     # Refused entries count on both sides: here as the database adds them up.
-    in_file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
+    file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
     for at, table in _placed(books.batches(_IN_MONEY)):
-        frame = frame_of_table(table)
-        in_file.update(sums_of_entries(table))
-        every = every.with_more(frame)
-        ours = ours.with_more(frame[_is_of(books.run, frame)])
-        of_window = frame.iloc[_within(kept, at=at, size=len(table))]
-        recent = recent.with_more(of_window)
-        compared = compared.with_more(before.entries(of_window, is_settled=is_settled))
-    return ArrivedBooks(FileMoney(in_file, rejected_sums(refused)), every, ours, recent, compared)
+        every = frame_of_table(table)
+        file.update(sums_of_entries(table))
+        ours = every[_is_of(books.run, every)]
+        recent = every.iloc[_within(kept, at=at, size=len(table))]
+        whole = before.entries(recent, is_settled=is_settled)
+        for own, frame in zip(sums.values(), (every, ours, recent, whole), strict=True):
+            own.update(sums_by_type(frame))
+        steps[OTHER_ACCOUNTS] += len(ours) - len(every)
+        steps[BEFORE_WINDOW] += len(whole) - len(ours)
+    return steps, arrived_books(file, rejected=rejected_sums(refused), **sums)
 
 
 def older_entries(books: KeptBooks, *, rows: Rows) -> tuple[LeftOut, ...]:

@@ -54,17 +54,16 @@ from recon.steps.compare.selected_entries import (
 )
 from recon.steps.compare.siblings import (
     SIBLING_KEYS_MAX,
+    OfSiblings,
     lines_of_night,
     month_volumes,
+    of_siblings,
     settled_days,
     settled_since,
-    with_siblings,
 )
 from recon.steps.files.arrived_rows import (
     declared_accounts,
     orders_lack_since,
-    with_steps,
-    with_taken,
 )
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.keep_ledger import unread_files
@@ -225,7 +224,7 @@ class RunReading:
         since = window_start(self.run, rules=self._rules)
         return self._stored.in_view(since=since, asked=asked)
 
-    def orders(self, asked: pa.Array, *, joined: Sources) -> pa.Table:
+    def orders(self, asked: pa.Array, *, joined: OfSiblings) -> pa.Table:
         """These, and those of other accounts that complete one of this; connects anew."""
         with self.environment.store.reading() as connection:
             facts_rows.refuse_changed(connection)
@@ -273,20 +272,13 @@ class RunReading:
         )
         return sources, entries
 
-    def joined(self, asked: pa.Array) -> Sources:
+    def joined(self, asked: pa.Array) -> OfSiblings:
         """Rows of the merchant's other accounts that complete a lonely key, nothing else.
 
         Keys are lonely that only orders or only payments name; where many are, nothing joins.
         """
-        nothing = Sources(
-            orders=frame_of((), columns=ORDER_COLUMNS),
-            gateway=frame_of((), columns=GATEWAY_COLUMNS),
-            ledger=None,
-            instructions=None,
-            universe=frame_of((), columns=KEY_COLUMNS),
-        )
         if not self.inputs.siblings:
-            return nothing
+            return OfSiblings()
         ordered = pc.unique(self.own_orders(asked)["order_no"])
         shown = self._answered.newest(["answer"])
         is_found = pc.equal(shown["answer"].cast(pa.string()), KeyAnswer.FOUND.value)
@@ -294,31 +286,18 @@ class RunReading:
         unpaid = ordered.filter(pc.invert(pc.is_in(ordered, value_set=paid)))
         unordered = paid.filter(pc.invert(pc.is_in(paid, value_set=ordered)))
         if not 0 < len(unpaid) + len(unordered) <= SIBLING_KEYS_MAX:
-            return nothing
-        blank = {"amount": 0, "line": 0}
-        rows = ({"order_no": key, **blank} for key in unpaid.to_pylist())
-        found = {**blank, "answer": KeyAnswer.FOUND.value}
-        payments = ({"order_no": key, **found} for key in unordered.to_pylist())
-        lonely = replace(
-            nothing,
-            orders=frame_of(rows, columns=ORDER_COLUMNS),
-            gateway=frame_of(payments, columns=GATEWAY_COLUMNS),
-        )
-        whole = with_siblings(
-            lonely,
-            run=self.run,
+            return OfSiblings()
+        return of_siblings(
+            self.run,
+            unpaid=unpaid.to_pylist(),
+            unordered=unordered.to_pylist(),
             siblings=self.inputs.siblings,
             last_file=self.inputs.last_file,
             environment=self.environment,
         )
-        return replace(
-            whole,
-            orders=whole.orders.iloc[len(lonely.orders) :],
-            gateway=whole.gateway.iloc[len(lonely.gateway) :],
-        )
 
     def before_opening(
-        self, asked: pa.Array, *, joined: Sources, moves: pd.DataFrame
+        self, asked: pa.Array, *, joined: OfSiblings, moves: pd.DataFrame
     ) -> BeforeOpening:
         """The orders of payments from before the opening date of which nobody knows anything."""
         start = opening(self._rules)
@@ -392,7 +371,7 @@ class RunReading:
         connection, run, inputs, rules = self.connection, self.run, self.inputs, self._rules
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
         became = self._steps(chosen, sealed=sealed)
-        settled = settlement_rows.taken(connection, chosen.repeats)
+        taken = {**became.taken, **settlement_rows.taken(connection, chosen.repeats)}
         give_back()
         unread = None
         if inputs.settlement:
@@ -402,13 +381,14 @@ class RunReading:
             chosen.small,
             exported=inputs.exported,
             agreed_write_offs=inputs.agreed_write_offs,
-            merged_rows=with_taken(loaded, taken={**became.taken, **settled}),
+            merged_rows={file.name: taken.get(file.name, counts) for file, counts in loaded},
             unread_batches=unread,
             orders_lack_since=orders_lack_since(
                 connection, run, until=inputs.last_file, calendar=rules.business_calendar
             ),
         )
         orders = {**became.steps, FROM_OTHERS: len(chosen.joined.orders)}
+        arrived: dict[SourceKind, Mapping[str, int]] = {SourceKind.ORDERS: orders}
         payments: tuple[LeftOut, ...] = ()
         if chosen.before.order_nos:
             answers = self.answers(chosen)
@@ -416,8 +396,8 @@ class RunReading:
             net = shown(left, rules=rules).net
             payments = left_out(PAYMENTS, currency=left["currency"], net=net)
         if chosen.entries is None:
-            return with_steps(replace(small, opening_balance=payments), orders=orders, books=None)
-        books = arrived_ledger(
+            return replace(small, opening_balance=payments, arrived=arrived)
+        arrived[SourceKind.LEDGER], books = arrived_ledger(
             self._books,
             rows=chosen.entries,
             before=chosen.before,
@@ -425,8 +405,8 @@ class RunReading:
             refused=order_rows.rejects_of_night(connection, run, until=inputs.last_file),
         )
         old = older_entries(self._books, rows=chosen.entries)
-        whole = replace(small, opening_balance=(*old, *payments))
-        return with_steps(whole, orders=orders, books=books)
+        balance = (*old, *payments)
+        return replace(small, opening_balance=balance, arrived=arrived, books=books)
 
     def _steps(self, chosen: "Selected", *, sealed: "_SealedOrders | None") -> OrderSteps:
         """What became of the order rows of tonight's files."""
@@ -450,7 +430,7 @@ class Selected:
     """What is no row of an order, an answer, an entry or a key that was asked for."""
     asked: pa.Array
     """What the gateway was asked for, sorted; without orders of the opening balance."""
-    joined: Sources
+    joined: OfSiblings
     """Rows of the merchant's other accounts that complete a lonely key of this one."""
     entries: Rows | None
     """The numbers of the entries of the books that are compared; None: there are no books."""
@@ -572,12 +552,13 @@ def of_this_account(
     return shared, own
 
 
-def _universe(run: Run, *, asked: pa.Array, joined: Sources, before: BeforeOpening) -> pa.Table:
+def _universe(run: Run, *, asked: pa.Array, joined: OfSiblings, before: BeforeOpening) -> pa.Table:
     words = {"merchant_id": run.merchant_id, "account_id": run.account_id}
     names, size = SCHEMAS["universe"].columns.names, len(asked)
     own = pa.table([pa.repeat(words[n], size) if n in words else asked for n in names], names)
-    if joined.universe is not None and len(joined.universe):
-        others = table_of(before.without(joined.universe), name="universe")
+    if len(joined.gateway):
+        keys = joined.gateway[[*KEY_COLUMNS]].drop_duplicates()
+        others = table_of(before.without(keys), name="universe")
         own = pa.concat_tables([own, others.cast(own.schema)])
     return coded(own, schema=SCHEMAS["universe"].columns)
 

@@ -7,8 +7,8 @@ WRONG_ACCOUNT once instead of telling of two unrelated breaks.
 """
 
 import asyncio
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 import pandas as pd
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from recon.config.rules import Rules
 from recon.instructions.queries import PERSONS_PATIENCE_SECONDS, ask, pace_of
-from recon.matching.frames.sources import SettledDays, Sources
+from recon.matching.frames.sources import GATEWAY_COLUMNS, ORDER_COLUMNS, SettledDays, frame_of
 from recon.model.errors import ConfigurationError
 from recon.model.words import KeyAnswer
 from recon.steps.files.incomplete import WHOLE_FILE
@@ -140,52 +140,38 @@ def _lonely(answered: pa.Table, *, orders: pa.Array) -> OrderNumbers:
     return order_numbers([answered["order_no"].filter(pc.or_(is_unpaid, is_paid))])
 
 
-def with_siblings(
-    sources: Sources,
-    *,
+@dataclass(frozen=True, slots=True)
+class OfSiblings:
+    """Rows of the merchant's other accounts that complete a lonely key of this one."""
+
+    orders: pd.DataFrame = field(default_factory=lambda: frame_of((), columns=ORDER_COLUMNS))
+    gateway: pd.DataFrame = field(default_factory=lambda: frame_of((), columns=GATEWAY_COLUMNS))
+
+
+def of_siblings(
     run: Run,
+    *,
+    unpaid: Sequence[str],
+    unordered: Sequence[str],
     siblings: tuple[str, ...],
     last_file: int,
     environment: Environment,
-) -> Sources:
-    """The sources plus those rows of other accounts that complete a lonely key of this one."""
-    if not siblings:
-        return sources
-    own_orders = set(sources.orders["order_no"])
-    own_payments = set(sources.gateway.loc[sources.gateway["answer"] == "found", "order_no"])
-    if len(own_payments ^ own_orders) > SIBLING_KEYS_MAX:
-        return sources
+) -> OfSiblings:
+    """What other accounts have of keys that only orders (`unpaid`) or only payments name here."""
     with environment.store.reading() as connection:
         frame = ShownAnswers(connection, run, environment).sibling_frame()
         known = StoredOrders(connection, run, storages_of(environment), last_file)
-        orders = known.of_keys(siblings, order_nos=sorted(own_payments ^ own_orders))
+        orders = known.of_keys(siblings, order_nos=sorted({*unpaid, *unordered}))
     paid_there = frame["answer"] == KeyAnswer.FOUND.value
     # An order that is paid where it is filed, and a payment that is ordered where it is made, are
     # that account's own business.
     lonely_payments = frame[
-        paid_there
-        & frame["order_no"].isin(own_orders - own_payments)
-        & ~_in(frame, places=_places(orders))
+        paid_there & frame["order_no"].isin(unpaid) & ~_in(frame, places=_places(orders))
     ]
     absent = frame[~paid_there]
-    lonely_orders = orders[
-        orders["order_no"].isin(own_payments - own_orders) & _in(orders, places=_places(absent))
-    ]
+    lonely_orders = orders[orders["order_no"].isin(unordered) & _in(orders, places=_places(absent))]
     silent = absent[_in(absent, places=_places(lonely_orders))]
-    return _joined(sources, orders=lonely_orders, answered=pd.concat([lonely_payments, silent]))
-
-
-def _joined(sources: Sources, *, orders: pd.DataFrame, answered: pd.DataFrame) -> Sources:
-    universe = sources.universe
-    if universe is not None and len(answered):
-        keys = answered[list(universe.columns)].drop_duplicates()
-        universe = pd.concat([universe, keys], ignore_index=True)
-    return replace(
-        sources,
-        orders=pd.concat([sources.orders, orders], ignore_index=True),
-        gateway=pd.concat([sources.gateway, answered], ignore_index=True),
-        universe=universe,
-    )
+    return OfSiblings(lonely_orders, pd.concat([lonely_payments, silent]))
 
 
 def _places(frame: pd.DataFrame) -> set[tuple[str, str]]:

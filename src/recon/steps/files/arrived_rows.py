@@ -1,28 +1,14 @@
 """How many rows went where between the files of a night and what it compares."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from statistics import median
-from typing import NamedTuple
-
-import pandas as pd
 
 from recon.config.file_layouts import layout_of
-from recon.matching.frames.sources import LoadCounts, Sources
 from recon.model.business_date import BusinessCalendar
 from recon.model.nights import Account
 from recon.model.words import SourceFile, SourceKind
-from recon.proof.books_bridge import (
-    BEFORE_WINDOW,
-    OTHER_ACCOUNTS,
-    FileMoney,
-    Sums,
-    arrived_books,
-    sums_by_type,
-)
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE
 from recon.steps.ground.environment import Environment, account_of
 from recon.steps.ground.night_folder import storages_of
@@ -147,66 +133,9 @@ def orders_lack_since(
     return min(EVER if day is None else calendar.closes_at(day) for day in covered)
 
 
-def with_taken(
-    loaded: Iterable[tuple[SourceFile, LoadCounts]], *, taken: Mapping[str, LoadCounts]
-) -> dict[str, LoadCounts]:
-    """Name of each file -> which of its rows were new, repeats, or took another's place."""
-    return {source.name: taken.get(source.name, counts) for source, counts in loaded}
-
-
 def declared_accounts(environment: Environment) -> frozenset[Account]:
     """Every account that has a night of its own."""
     return frozenset(map(account_of, environment.settings.accounts))
-
-
-class BookRows(NamedTuple):
-    """Entries of the books, counted and added up by themselves."""
-
-    rows: int
-    sums: Sums
-
-    def with_more(self, entries: pd.DataFrame) -> "BookRows":
-        """These and some others."""
-        sums = Counter(self.sums)
-        sums.update(sums_by_type(entries))
-        return BookRows(self.rows + len(entries), sums)
-
-
-class ArrivedBooks(NamedTuple):
-    """What became of the entries of a ledger that was read."""
-
-    money: FileMoney
-    """What the ledger file and its rejected rows hold, of any account."""
-    extract: BookRows
-    """As it was read."""
-    entries: BookRows
-    """Those of this account."""
-    recent: BookRows
-    """Those of the window."""
-    whole: BookRows
-    """Those that are compared."""
-
-
-def with_steps(
-    sources: Sources, *, orders: Mapping[str, int], books: ArrivedBooks | None
-) -> Sources:
-    """The sources with the steps of the order rows, and of the entries where books are compared."""
-    arrived = {SourceKind.ORDERS: orders}
-    if books is None:
-        return replace(sources, arrived=arrived)
-    money, extract, entries, recent, whole = books
-    arrived[SourceKind.LEDGER] = {
-        OTHER_ACCOUNTS: entries.rows - extract.rows,
-        BEFORE_WINDOW: whole.rows - entries.rows,
-    }
-    in_money = arrived_books(
-        money,
-        extract=extract.sums,
-        entries=entries.sums,
-        recent=recent.sums,
-        whole=whole.sums,
-    )
-    return replace(sources, arrived=arrived, books=in_money)
 
 
 def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
