@@ -129,34 +129,6 @@ def test_a_time_that_reads_two_ways_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("last", "trailer"),
-    [
-        ("Total;100.00;;;", {"word": "Total", "amount": 2}),
-        (";Total;100.00;;", {"word": "Total", "place": 2, "amount": 3}),
-        ("7;Total;;;", None),
-        ("A9;1.00;EUR;paid;" + AT, None),
-    ],
-)
-def test_a_last_row_is_a_total_only_by_its_word(
-    last: str, trailer: dict[str, Any] | None, tmp_path: Path
-) -> None:
-    """A number in the first cell counts rows of goods, not the file's."""
-    content = orders(*(["10.00"] * 10)) + f"{last}\n".encode()
-    assert of_bytes(tmp_path / "a.csv", content).layout.get("trailer") == trailer
-
-
-@pytest.mark.parametrize(
-    ("encoding", "named"), [("utf-8", "utf-8"), ("utf-16", "utf-16"), ("cp1252", "windows-1252")]
-)
-def test_an_encoding_is_told_by_its_bytes(encoding: str, named: str, tmp_path: Path) -> None:
-    """The header reads the same in each."""
-    content = orders("1.00").decode().replace("currency", "W\u00e4hrung").encode(encoding)
-    found = of_bytes(tmp_path / "a.csv", content)
-    assert (found.layout["encoding"], found.layout["delimiter"]) == (named, ";")
-    assert found.questions == {}
-
-
-@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", "is empty: give a sample with rows"),
@@ -185,24 +157,6 @@ def of_rows(
     return of_bytes(folder / "a.csv", content, schema=schema, answers=given)
 
 
-@pytest.mark.parametrize(
-    ("row", "word"),
-    [
-        (",EUR,10.00,,,,Subtotal", "Subtotal"),
-        (",EUR,10.00,,,,Zwischensumme 21.11.", "Zwischensumme *"),
-        (",,0.00,,,,Opening balance", "Opening balance"),
-    ],
-)
-def test_a_term_that_no_record_has_is_taken(row: str, word: str, tmp_path: Path) -> None:
-    """Columns are known all the same; the records' amounts are read and nothing is rejected."""
-    found = of_rows(tmp_path, ONE, row, TWO, THREE)
-    assert found.questions == {}
-    assert found.layout["skip"] == [{"column": "Type", "words": [word]}]
-    table = read(tmp_path / "a.csv", found)
-    assert table.frame["amount"].tolist() == [1000, 2000, 3000]
-    assert (table.source_file.rows_skipped, table.rejects) == (1, ())
-
-
 def test_a_term_on_a_row_that_reads_like_a_record_is_asked(tmp_path: Path) -> None:
     """`none` leaves the row a record; the word itself makes the rule."""
     odd = THREE.replace("Sale", "Total")
@@ -214,46 +168,6 @@ def test_a_term_on_a_row_that_reads_like_a_record_is_asked(tmp_path: Path) -> No
     assert read(tmp_path / "a.csv", record).frame["amount"].tolist() == [1000, 2000, 3000]
     rule = of_rows(tmp_path, ONE, TWO, odd, skip__Type="Total")
     assert [reject.order_no for reject in read(tmp_path / "a.csv", rule).rejects] == ["A-3"]
-
-
-@pytest.mark.parametrize("heading", ["Shop North", "Shop North,,,,,,"])
-def test_a_heading_is_asked(heading: str, tmp_path: Path) -> None:
-    """Its words are nobody's; who knows them says how they begin."""
-    asked = of_rows(tmp_path, heading, ONE, TWO)
-    assert list(asked.questions) == ["skip.Order"]
-    found = of_rows(tmp_path, heading, ONE, TWO, skip__Order="Shop *")
-    assert found.questions == {}
-    table = read(tmp_path / "a.csv", found)
-    assert table.frame["amount"].tolist() == [1000, 2000]
-    assert table.source_file.skipped_by == "Order = Shop *: 1"
-
-
-BLANK = [text.replace(",Line", ",Note").replace(",1,S", ",,S") for text in (HEADER, ONE, TWO)]
-NUMBERED = {"column": "Line", "first": "1"}
-LINES = {
-    "numbered": (["A-1,,,,,2,Sale", ",,,,,3,Sale"], NUMBERED),
-    "the order told again": ([ONE.replace(",1,", f",{n},") for n in (2, 3)], NUMBERED),
-    "told by a blank": (["A-1,,,,,,Sale"] * 2, {"column": "Total"}),
-}
-
-
-@pytest.mark.parametrize(("items", "key"), LINES.values(), ids=LINES)
-def test_two_item_lines_prove_how_they_are_told(
-    items: list[str], key: dict[str, str], tmp_path: Path
-) -> None:
-    """The order is read once, with the amount of its first line; one line alone is asked."""
-    header, one, two = (HEADER, ONE, TWO) if "first" in key else BLANK
-    found = of_rows(tmp_path, one, *items, two, header=header)
-    assert (found.questions, found.layout["lines"]) == ({}, key)
-    table = read(tmp_path / "a.csv", found)
-    assert table.frame["amount"].tolist() == [1000, 2000]
-    assert (table.source_file.rows_skipped, table.rejects) == (2, ())
-    asked = of_rows(tmp_path, one, items[0], two, header=header)
-    assert list(asked.questions) == ["lines.column"]
-    answers = {f"lines__{part}": text for part, text in key.items()}
-    told = of_rows(tmp_path, one, items[0], two, header=header, **answers)
-    assert (told.questions, told.layout["lines"]) == ({}, key)
-    assert read(tmp_path / "a.csv", told).source_file.rows_skipped == 1
 
 
 def test_lines_with_amounts_of_their_own_are_asked(tmp_path: Path) -> None:

@@ -230,7 +230,6 @@ def test_of_two_days_the_one_that_is_meant_is_asked(
     assert len(days & set(questions)) == asked, questions
 
 
-FEES = Path("tests/scenarios/ingest/fees-over-several-columns")
 OF_LINE = "batch_id,settled_on,entry_type,order_no,transaction_id,reference_no,currency"
 LINE = "B1,2026-11-18,{},A{},t{},r{},EUR,{}"
 
@@ -247,31 +246,6 @@ def amounts_of(path: Path, answers: Mapping[str, str]) -> list[list[int]] | set[
     return [
         [int(units) for units in row] for row in table.frame[["gross", "fee", "net"]].to_numpy()
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "answers", "amounts"),
-    [
-        ("detail", {}, [[5500, 100, 5400], [3000, 25, 2975], [-1000, 0, -1000]]),
-        ("nonet", {}, [[5500, 189, 5311], [-1000, -34, -966]]),
-        (
-            "crdr",
-            {
-                "columns.gross": "Gross Transaction Amount",
-                "columns.currency": "Gross Transaction Currency",
-                "columns.entry_type": "Transaction Event Code",
-                "columns.settled_on": "Transaction Completion Date",
-                "columns.batch_id": "Batch",
-            },
-            [[5500, 189, 5311], [-1000, -34, -966]],
-        ),
-    ],
-)
-def test_a_fee_that_no_single_column_says_is_read_to_the_cent(
-    name: str, answers: dict[str, str], amounts: list[list[int]]
-) -> None:
-    """Over several columns, or beside a gross that has no net."""
-    assert amounts_of(FEES / f"{name}.csv", answers) == amounts
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from recon.files.formats.named_bytes import read_bytes
 from recon.files.kinds.archive import keep_read
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
-from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import (
     OrderRead,
     SpooledRows,
@@ -31,14 +30,12 @@ from recon.files.reader import (
     file_reader,
     instruction_file,
     ledger_file,
-    order_file,
     plain_table,
     rows_to_mend,
-    settlement_file,
 )
 from recon.files.reader.door import BrokenParcelError
-from recon.files.reader.files import TableFacts, refused_instructions, refused_orders, table
-from recon.files.typing.table_schema import SETTLEMENT_FILE, schema_of
+from recon.files.reader.files import TableFacts, refused_instructions, table
+from recon.files.typing.table_schema import schema_of
 from recon.files.typing.typed_table import read_table
 from recon.instructions.sealing import Seal
 from recon.model.errors import ConfigurationError, SourceMissingError, SourceUnreadableError
@@ -59,11 +56,6 @@ LEDGER = f"""entry_id,merchant_id,account_id,order_no,entry_type,currency,amount
 E-1,{OWN},A-1,capture,EUR,10.00,2026-01-05T10:00:00Z
 E-2,{OWN},A-2,capture,EUR,ten,2026-01-05T10:00:00Z
 """
-SETTLEMENT = f"""batch_id,merchant_id,account_id,settled_on,entry_type,\
-order_no,transaction_id,reference_no,currency,gross,fee,net,request_id
-B-1,{OWN},2026-01-05,capture,A-1,T,G,EUR,9.00,0.50,8.50,
-B-1,{OWN},2026-01-05,capture,A-1,T,G,EUR,9.00,0.50,8.51,
-"""
 INSTRUCTIONS = f"""merchant_id,account_id,kind,request_id,order_no,transaction_id,currency,amount,\
 reason,beneficiary.bank_details.iban
 {OWN},capture,R-1,A-1,T-1,EUR,10.00,sent,
@@ -79,21 +71,6 @@ def written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_an_order_file_is_the_same(tmp_path: Path) -> None:
-    """Rows with and without an action, rejects, counts, and why it is private."""
-    path = written(tmp_path, "orders.csv", ORDERS)
-    with (
-        order_file(path, rules=RULES, layout=STANDARD, keep=True) as far,
-        spooled_file(path, rules=RULES, layout=STANDARD, keep=True) as near,
-    ):
-        for there, here in zip(far.parts(), near.parts(), strict=True):
-            pd.testing.assert_frame_equal(there.orders, here.orders)
-            pd.testing.assert_frame_equal(there.actions, here.actions)
-        assert far.facts == near.facts
-    assert len(near.facts.rejects) == 2
-    assert near.facts.private
-
-
 @pytest.mark.parametrize(
     ("kind", "text"), [(SourceKind.ORDERS, ORDERS), (SourceKind.LEDGER, LEDGER)]
 )
@@ -107,27 +84,6 @@ def test_a_plain_table_is_the_same(tmp_path: Path, kind: SourceKind, text: str) 
     pd.testing.assert_frame_equal(far.frame, near.frame)
     assert far.facts[:3] == (near.rejects, near.source_file, near.ignored_columns)
     assert near.rejects
-
-
-def test_a_ledger_is_the_same(tmp_path: Path) -> None:
-    """Its entries and what could not be read of it."""
-    source = LedgerSource(path=written(tmp_path, "l.csv", LEDGER))
-    near = read_ledger(source, environment={}, rules=RULES)
-    with ledger_file(source, rules=RULES) as far:
-        pd.testing.assert_frame_equal(pd.concat(far.parts(), ignore_index=True), near.entries)
-        assert far.facts[:2] == (near.rejects, near.source_file)
-    query = LedgerSource(url=SecretStr("sqlite://"), query="select 1")
-    with pytest.raises(SourceMissingError, match="is no file"), ledger_file(query, rules=RULES):
-        pass
-
-
-def test_a_settlement_file_is_the_same(tmp_path: Path) -> None:
-    """Its lines and what could not be read of it."""
-    path = written(tmp_path, "s.csv", SETTLEMENT)
-    far = settlement_file(path, rules=RULES, layout=STANDARD)
-    near = read_table(path, kind=SourceKind.SETTLEMENT, rules=RULES, schema=SETTLEMENT_FILE)
-    pd.testing.assert_frame_equal(far.frame, near.frame[far.frame.columns])
-    assert far.facts[:2] == (near.rejects, near.source_file)
 
 
 def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_path: Path) -> None:
@@ -153,13 +109,6 @@ def test_an_instruction_file_is_the_same_and_its_payee_comes_back_sealed(tmp_pat
     assert "bank details" in private
     there = rows_to_mend(path, instructs=True, **how)
     assert there == refused_instructions(io.BytesIO(), path=path, **how) != []
-
-
-def test_refused_rows_are_the_same(tmp_path: Path) -> None:
-    """As they are written to be mended."""
-    path = written(tmp_path, "orders.csv", ORDERS)
-    far = rows_to_mend(path, rules=RULES, layout=STANDARD)
-    assert far == refused_orders(io.BytesIO(), path=path, rules=RULES, layout=STANDARD) != []
 
 
 def test_what_a_reader_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
@@ -254,18 +203,6 @@ def test_a_file_with_a_card_is_not_kept_and_another_once(tmp_path: Path) -> None
 
     assert told == ["it holds card numbers in column note; remove it and ask for another", "", ""]
     assert [kept.read_text() for kept in archive.rglob("*.csv")] == [text.replace(CARD, "12")]
-
-
-def test_a_file_that_changed_after_it_was_read_is_not_kept(tmp_path: Path) -> None:
-    """The copy is of the bytes that were read, or there is none."""
-    path = tmp_path / "orders.csv"
-    path.write_text(HEADER + "\n" + ROW.format("A-1", "", ""))
-    read, _ = _read(path)
-    path.write_text(HEADER + "\n" + ROW.format("A-2", "", ""))
-
-    with pytest.raises(SourceUnreadableError, match="changed after it was read"):
-        _kept(path, read, tmp_path / "kept")
-    assert not list((tmp_path / "kept").rglob("*.*"))
 
 
 def test_a_whole_file_wish_and_a_trailer_hold(tmp_path: Path) -> None:

@@ -33,39 +33,6 @@ def read(
     )
 
 
-def test_amounts_of_several_currencies_keep_their_places() -> None:
-    """Each row is read with the decimals of its own currency."""
-    column = read(
-        [("10.00", "EUR"), ("1200", "JPY"), ("1.234", "KWD"), ("0.05", "EUR"), ("", "EUR")]
-    )
-    assert column.minor_units.tolist() == [1000, 1200, 1234, 5, 0]
-    assert column.given.tolist() == [True, True, True, True, False]
-    assert column.problems == {}
-
-
-WRONG = [
-    *("-1.00", "+1.00", "NaN", "inf", "1e309", "1,00", "1.000,00", "1_000.00", "1 000.00"),
-    *("10.5", "10", "10.005", ".50", "10.", "\uff11\uff10.00", "\u0661.00", "0x10", "1e2"),
-    *("1" * 400 + ".00", "9999999999999999.00", "1.00 EUR", "'1.00", "=1.00", "12.00\n1"),
-]
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_text_that_is_no_amount_is_refused_and_never_rounded(text: str) -> None:
-    """Signs, groups, exponents, other digits and other decimals are refused with a reason."""
-    column = read([("1.00", "EUR"), (text, "EUR")])
-    assert list(column.problems) == [1]
-    assert not column.given[1]
-
-
-@pytest.mark.parametrize("text", ["1200.50", "1200.001", "-5"])
-def test_a_currency_without_decimals_takes_none_but_zeros(text: str) -> None:
-    """12345.00 JPY is an amount, 12345.50 JPY is not."""
-    column = read([("1200.00", "JPY"), (text, "JPY")])
-    assert column.minor_units[0] == 1200
-    assert list(column.problems) == [1]
-
-
 @given(
     st.text("0123456789.-", max_size=20),
     st.sampled_from(["EUR", "JPY", "KWD", "CLF"]),
@@ -102,34 +69,6 @@ def test_a_text_is_read_alike_among_others_and_alone(texts: list[str], currency:
 
     assert column.minor_units.tolist() == [int(one.minor_units[0]) for one in alone]
     assert sorted(column.problems) == [row for row, one in enumerate(alone) if one.problems]
-
-
-def test_an_unknown_currency_has_no_amount() -> None:
-    """The currency's own column tells the problem; the amount stays blank."""
-    column = read([("1.00", "EURO"), ("1.00", "eur"), ("1.00", ""), ("1.00", "XAU")])
-    assert not column.given.any()
-    assert column.problems == {}
-
-
-def test_a_minus_needs_permission() -> None:
-    """Only rows that may be signed carry a minus."""
-    assert read([("-1.50", "EUR")], signed=True).minor_units.tolist() == [-150]
-    assert list(read([("--1.50", "EUR")], signed=True).problems) == [0]
-
-
-@pytest.mark.parametrize(
-    ("text", "currency", "minor_units"),
-    [("10.5", "EUR", 1050), ("10", "EUR", 1000), ("1.2", "KWD", 1200), ("12.000", "JPY", 12)],
-)
-def test_exact_numbers_complete_their_decimals(text: str, currency: str, minor_units: int) -> None:
-    """A number cell means its value: 10.5 is 10.50."""
-    assert read([(text, currency)], numbers=True).minor_units.tolist() == [minor_units]
-
-
-@pytest.mark.parametrize(("text", "currency"), [("10.005", "EUR"), ("1.5", "JPY"), ("1e3", "EUR")])
-def test_exact_numbers_are_not_rounded_either(text: str, currency: str) -> None:
-    """A number with more decimals than its currency is refused."""
-    assert list(read([(text, currency)], numbers=True).problems) == [0]
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=40))

@@ -145,31 +145,6 @@ def test_dates_of_a_workbook_need_no_pattern(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("signs", "told", "read_as"),
-    [
-        ((".", ","), ("1.234.567,89", "1.234,00", "1234,50", "-"), (123456789, 123400, 123450)),
-        ((",", "."), ("1,234,567.89", "12.34", "999.00", "-"), (123456789, 1234, 99900)),
-        (("'", "."), ("1'234.00", "0.99", "12'345.67", "-"), (123400, 99, 1234567)),
-        ((" ", ","), ("1 234,00", "7,00", "123 456,00", "-"), (123400, 700, 12345600)),
-        (("\u202f", ","), ("1\u202f234,00", "7,00", "1,00", "-"), (123400, 700, 100)),
-    ],
-)
-def test_thousands_may_be_grouped_where_the_layout_says_so(
-    order_csv: Callable[[str | bytes], Path],
-    signs: tuple[str, str],
-    told: tuple[str, ...],
-    read_as: tuple[int, ...],
-) -> None:
-    """Groups of three behind one to three digits, all or none; never guessed."""
-    layout = LAYOUT.model_copy(update={"thousands_sign": signs[0], "decimal_sign": signs[1]})
-    rows = [ROW.replace("10,00", text).replace("A-1", f"A-{n}") for n, text in enumerate(told)]
-    table = read(order_csv("\n".join([THEIRS, *rows, ""])), layout)
-    assert table.frame["amount"].tolist() == list(read_as)
-    (reject,) = table.rejects
-    assert reject.reason.startswith(f"is not an amount with the decimal sign {signs[1]!r} and ")
-
-
-@pytest.mark.parametrize(
     "text",
     ["1.23,00", "1.2345,00", "12345.678,00", ".123,00", "1..234,00", "1,234.00", "1.234,5.0"],
 )

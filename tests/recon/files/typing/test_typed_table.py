@@ -199,16 +199,6 @@ def test_only_adjustments_are_signed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_ledger_may_name_its_columns_differently(tmp_path: Path) -> None:
-    """A mapping says theirs for ours; a mapped column must exist, even an optional one."""
-    text = "id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at\n"
-    row = "E1,1,2,A-1,capture,EUR,1.00,2026-01-05\n"
-    path = tmp_path / "l.csv"
-    assert ledger(path, text + row, columns={"entry_id": "id"}).frame["entry_id"].tolist() == ["E1"]
-    with pytest.raises(SourceUnreadableError, match="lacks the column txn"):
-        ledger(path, text + row, columns={"entry_id": "id", "transaction_id": "txn"})
-
-
 def test_a_second_currency_needs_its_amount(tmp_path: Path) -> None:
     """transaction_currency and transaction_amount come together, in the decimals of that one."""
     head = f"{LEDGER_HEADER},transaction_currency,transaction_amount\n"
