@@ -10,7 +10,6 @@ from recon.config.settings import (
     load_rules,
     load_settings,
     load_tables,
-    overlay,
 )
 from recon.model.errors import ConfigurationError
 
@@ -208,18 +207,6 @@ def test_a_rules_file_is_laid_over_the_layers_key_by_key(tmp_path: Path) -> None
     assert rules.answer_of("2") == "not_found"
     with pytest.raises(ConfigurationError, match=r"absent\.toml does not exist"):
         load_rules(config_dir=None, rules_file=tmp_path / "absent.toml")
-
-
-def test_layers_merge_key_by_key() -> None:
-    """A layer replaces values and adds keys; tables merge, lists are replaced whole."""
-    below = {"a": {"x": 1, "y": [1, 2]}, "b": 1}
-
-    assert overlay(below, over={"a": {"y": [3]}, "c": 2}) == {
-        "a": {"x": 1, "y": [3]},
-        "b": 1,
-        "c": 2,
-    }
-    assert below == {"a": {"x": 1, "y": [1, 2]}, "b": 1}
 
 
 def test_every_bundled_file_is_readable() -> None:

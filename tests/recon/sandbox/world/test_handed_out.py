@@ -43,8 +43,8 @@ def test_the_same_seed_gives_the_same_files() -> None:
     for seed in (7, 7, 8):
         with serving(SandboxOptions(orders=120, seed=seed)) as sandbox:
             app_files = {}
-            names = (f"ledger-{DAY}.csv", f"settlement-{DAY}.csv", f"answer-key-{DAY}.json")
-            for name in (*names, f"settlement-before-{DAY}.csv", f"statements-main-{DAY}.xml"):
+            names = (f"ledger-{DAY}.csv", f"orders-{DAY}-web.csv", f"answer-key-{DAY}.json")
+            for name in (*names, f"settlement-{DAY}.csv", f"statements-main-{DAY}.xml"):
                 app_files[name] = fetched(sandbox.base_url, name)
             joined = b"".join(app_files[name] for name in sorted(app_files))
             digests.append(hashlib.sha256(joined).hexdigest())

@@ -53,18 +53,6 @@ def written(night: SampleNight) -> dict[str, str]:
     return inbox_texts(night) | {"ledger.csv": file_text(LedgerLine, ledger_lines(night))} | key
 
 
-def test_the_same_seed_writes_the_same_bytes() -> None:
-    """A sample night can be made again, byte for byte, and another seed makes another."""
-    payments = seeded_payments()
-    first = written(night_of(payments))
-    again = written(night_of(payments))
-    other = written(night_of(payments, seed=43))
-
-    assert first == again
-    assert first.keys() == other.keys()
-    assert first["ledger.csv"] != other["ledger.csv"]
-
-
 def test_every_code_is_planted_or_has_a_reason(night: SampleNight) -> None:
     """No break code is left out of the sample without a word about why."""
     found = [story.expected.finding for story in night.stories if story.expected]
@@ -72,19 +60,6 @@ def test_every_code_is_planted_or_has_a_reason(night: SampleNight) -> None:
 
     assert planted | set(NOT_SHOWN) == set(BreakCode)
     assert planted & set(NOT_SHOWN) == set()
-
-
-def test_rows_stand_where_the_key_says(night: SampleNight) -> None:
-    """File, line and column of each unreadable row are those of the written file."""
-    files = written(night)
-    rejected = json.loads(files["answer-key.json"])["rejected_rows"]
-    lines = files[rejected[0]["file"]].splitlines()
-
-    assert len(rejected) >= 15
-    by_kind = {row["kind"]: lines[row["line"] - 1] for row in rejected}
-    assert '"12,50"' in by_kind["decimal comma"]
-    assert by_kind["header repeated"] == ",".join(ORDER_HEADER)
-    assert by_kind["one cell too many"].endswith("surplus")
 
 
 def test_repeats_come_in_another_file(night: SampleNight) -> None:
