@@ -437,14 +437,14 @@ def test_datev_has_a_file_for_each_month_and_currency() -> None:
     assert sorted(written(BOOKS, kind="datev")) == [f"EXTF_journals-{name}.csv" for name in places]
 
 
-def test_datev_names_journal_and_order_in_its_notes_from_the_first_on() -> None:
-    """An order in the second of twenty would be looked for in the first."""
+def test_datev_names_a_long_journal_in_its_first_note() -> None:
+    """In the second of twenty it would be looked for in the first."""
     (content,) = written(sale("b1-EUR-1" * 9, 100), kind="datev").values()
 
     _, head, row, *_ = csv.reader(content.decode("cp1252").split("\r\n"), delimiter=";")
     told = dict(zip(head, row, strict=True))
     notes = [told[name] for number in (1, 2, 3) for name in note(number)]
-    assert notes == ["Journal", "b1-EUR-1" * 9, "Order", "o-1", "", ""]
+    assert notes == ["Journal", "b1-EUR-1" * 9, "", "", "", ""]
 
 
 @pytest.mark.parametrize("kind", ["beancount", "hledger"])
