@@ -1,4 +1,4 @@
-"""The Bank sheet: statements proven line by line, every pay-out, and what is expected next.
+"""The Bank sheet: statements proven line by line, every payout, and what is expected next.
 
 A statement that does not count says so in words.
 """
@@ -62,13 +62,13 @@ EXCHANGED = (
     Column("Came in", 9, "came_in"),
     Column("Came", 14, "came", "money", currency="came_in"),
 )
-"""Where the bank exchanged a pay-out: what stands on its statement."""
+"""Where the bank exchanged a payout: what stands on its statement."""
 LEAST_ARRIVED = 5
-"""Pay-outs of a currency that must have arrived before their days say anything."""
+"""Payouts of a currency that must have arrived before their days say anything."""
 HALF, MOST = 50, 90
 EXPECTED = (
     Column("Expected on", 14, "due_on", "date"),
-    Column("Pay-outs", 18, "count", "count"),
+    Column("Payouts", 18, "count", "count"),
     Column("Half within", 13, "half", "days"),
     Column("90 % within", 13, "most", "days"),
     Column("Ccy", 8, "currency"),
@@ -77,7 +77,7 @@ EXPECTED = (
 
 
 def bank_sheet(figures: NightFigures) -> Sheet:
-    """Statements, pay-outs, what is expected."""
+    """Statements, payouts, what is expected."""
     statements, payouts = [*_statements(figures)], payout_rows(figures)
     booked = (BOOKED,) if "banked" in figures.bank else ()
     exchanged = EXCHANGED if any(row["came_in"] for row in payouts) else ()
@@ -94,7 +94,7 @@ def bank_sheet(figures: NightFigures) -> Sheet:
                 nothing="None that could be read.",
             ),
             TextLine(),
-            Listing(columns, payouts, title=f"Pay-outs ({len(payouts)})"),
+            Listing(columns, payouts, title=f"Payouts ({len(payouts)})"),
             TextLine(),
             Listing(EXPECTED, expected, title=ahead, nothing="Nothing."),
         ],
@@ -124,7 +124,7 @@ def _statements(figures: NightFigures) -> Iterator[dict[str, Any]]:
 
 
 def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
-    """Pay-outs of the account, what is open first, then the newest."""
+    """Payouts of the account, what is open first, then the newest."""
     own = (figures.merchant_id, figures.account_id)
     several = "several" in own or "" in own
     booked, arrived = _booked(figures), _arrived(figures)
@@ -134,7 +134,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
             continue
         whole = None if row["gross"] is None else row["gross"] - row["fees"] - row["amount"]
         came = row["bank_amount"]
-        # The first pay-out of a result bears what came of all of them.
+        # The first payout of a result bears what came of all of them.
         came_in, amount = arrived.pop(row["result_id"], ("", 0))
         exchanged = came_in not in {"", row["currency"]}
         rows.append(
@@ -154,7 +154,7 @@ def payout_rows(figures: NightFigures) -> list[dict[str, Any]]:
 
 
 def _booked(figures: NightFigures) -> dict[tuple[str, ...], int]:
-    """What the books have at the bank, under the first pay-out of each group."""
+    """What the books have at the bank, under the first payout of each group."""
     names = ("merchant_id", "account_id", "key")
     rows = rows_of(figures.bank["banked"]) if "banked" in figures.bank else []
     return {tuple(row[name] for name in names): row["booked"] for row in rows}
@@ -180,7 +180,7 @@ def in_transit(payouts: Sequence[Row]) -> dict[str, tuple[int, str]]:
 
 
 def to_be_taken(payouts: Sequence[Row]) -> dict[str, tuple[int, str]]:
-    """The same of pay-outs below 0, which the gateway takes from the bank account; below 0."""
+    """The same of payouts below 0, which the gateway takes from the bank account; below 0."""
     return _waiting(payouts, of=lambda amount: amount < 0)
 
 
@@ -222,7 +222,7 @@ def _expected(payouts: Iterable[Row], *, until: date) -> list[dict[str, Any]]:
 
 
 def _took(payouts: Iterable[Row], *, currency: str) -> list[int]:
-    """The days of every pay-out of a currency that arrived, as the list above has them."""
+    """The days of every payout of a currency that arrived, as the list above has them."""
     arrived = (row for row in payouts if row["state"] == "MATCHED" and row["currency"] == currency)
     return sorted(row["days"] for row in arrived if row["days"] is not None)
 

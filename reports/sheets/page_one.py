@@ -65,7 +65,7 @@ KINDS = {"capture": "Captures", "refund": "Refunds", "cancel": "Cancels"}
 MOVES = ("instructed", "confirmed", "rejected", "in doubt", "waiting", "withdrawn")
 AREAS = {
     "moves": "Money still to move, or in doubt",
-    "bank": "Bank and pay-outs",
+    "bank": "Bank and payouts",
     "settlement": "Settlement, fees, reserve",
     "books": "Books wrong or incomplete",
     "orders": "Orders and gateway differ",
@@ -446,7 +446,7 @@ def _unjudged(page: Page) -> Iterator[dict[str, Any]]:
 DUE = tuple(state.value for state in (SetState.MATCHED, SetState.BREAK, SetState.UNVERIFIED))
 """States of payments that no grace covers."""
 NOTHING_SINCE = (0, "")
-"""Of a currency in which no pay-out waits."""
+"""Of a currency in which no payout waits."""
 
 
 def _money_columns(figures: NightFigures) -> tuple[Column, ...]:

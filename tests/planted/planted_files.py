@@ -194,7 +194,7 @@ def _named(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _with_pay_out(settlement: pd.DataFrame) -> pd.DataFrame:
-    """The batch's pay-out of every account and currency, as the lines above it come to."""
+    """The batch's payout of every account and currency, as the lines above it come to."""
     named = ["merchant_id", "account_id", "currency"]
     sums = settlement.groupby(named)[["gross", "fee", "net"]].sum().reset_index()
     rows: list[dict[str, Any]] = [
@@ -206,7 +206,7 @@ def _with_pay_out(settlement: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_booked_cash(ledger: pd.DataFrame, *, settlement: pd.DataFrame) -> pd.DataFrame:
-    """The books have the pay-out and the fees of the batch."""
+    """The books have the payout and the fees of the batch."""
     paid = settlement[settlement["entry_type"].eq("payout")]
     rows: list[dict[str, Any]] = [
         {

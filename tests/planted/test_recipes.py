@@ -81,7 +81,7 @@ def test_effects_are_those_of_the_answer_key(files: Planted, result: Reconciliat
 
 
 def test_nothing_else_is_open_and_every_total_holds(result: Reconciliation) -> None:
-    """The orders that agree all match, with a settlement file and its pay-out booked."""
+    """The orders that agree all match, with a settlement file and its payout booked."""
     assert result.verdict is Verdict.BREAKS_OPEN
     assert len(result.pending) == len(result.unverified) == 0
     assert failed(result) == []

@@ -13,7 +13,7 @@ BANK_CODES = frozenset(
         BreakCode.BANK_NOT_BOOKED,
     }
 )
-"""Codes of pay-outs and statements of a bank: no set of order, payment and entry comes to one."""
+"""Codes of payouts and statements of a bank: no set of order, payment and entry comes to one."""
 CASH_CODES = frozenset(
     {
         BreakCode.HELD_BACK,
@@ -30,6 +30,6 @@ BANK_FLAGS = frozenset(
         *(Flag.WITH_BANK, Flag.BOOKED_DIFFERS),
     }
 )
-"""Words beside what a bank says of a pay-out."""
+"""Words beside what a bank says of a payout."""
 CASH_FLAGS = frozenset({Flag.NO_PAYOUT, Flag.OVER_RELEASED, Flag.BEFORE_BOOKS})
 """Words beside what the gateway holds."""

@@ -82,7 +82,7 @@ class AppliedRate:
     valid_days: int = VALID_DAYS
     basis_points: int = 0
     differs: bool = False
-    """Several entries of one pay-out have different rates, so that none holds."""
+    """Several entries of one payout have different rates, so that none holds."""
 
     @property
     def words(self) -> str:

@@ -58,7 +58,7 @@ def known_calendar(name: str) -> str:
 
 
 class BankRules(DeclaredTable):
-    """One bank account of the merchant, and which pay-outs arrive on it."""
+    """One bank account of the merchant, and which payouts arrive on it."""
 
     iban: Annotated[str, AfterValidator(_bank_account)]
     currency: CurrencyCode

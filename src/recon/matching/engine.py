@@ -83,9 +83,9 @@ class Judged:
     others: Broken
     """The sets of the buckets that were judged before."""
     bank: BankResult | None = None
-    """What banks say of pay-outs; its rows stand among the frames."""
+    """What banks say of payouts; its rows stand among the frames."""
     cash: CashResult | None = None
-    """Fees, reserves, pay-outs and what is held back; its rows stand among the frames."""
+    """Fees, reserves, payouts and what is held back; its rows stand among the frames."""
     bookings: Bookings | None = None
     """What the books have of what arrived at the bank; its rows stand among the frames."""
 

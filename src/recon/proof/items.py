@@ -48,7 +48,7 @@ SET_KINDS = {
     BY_PAYOUT: "payout",
 }
 GROUP = "group"
-"""Kind of a group of fees, reserves or pay-outs."""
+"""Kind of a group of fees, reserves or payouts."""
 NOT_COMPARED = "not_compared"
 """Kind of the set of an entry that has nothing to be compared with."""
 _SCHEMA = SCHEMAS["items"].columns
@@ -93,7 +93,7 @@ def items_of(
 
 
 def group_items(cash: CashResult | None, *, ledger: pd.DataFrame | None) -> pa.Table:
-    """The same for fees, reserves and pay-outs of the settlement, in groups."""
+    """The same for fees, reserves and payouts of the settlement, in groups."""
     parts = [] if cash is None else [*_of_groups(cash, ledger=ledger)]
     return _summed(_one_table(parts))
 

@@ -135,7 +135,7 @@ def bank_of_tables(tables: Mapping[str, pa.Table]) -> BankSource:
 
 
 def payouts_of_tables(tables: Mapping[str, pa.Table]) -> pd.DataFrame:
-    """SETTLEMENT_COLUMNS of the pay-out rows that banks are asked about."""
+    """SETTLEMENT_COLUMNS of the payout rows that banks are asked about."""
     rows = tables["payouts"].to_pylist()
     blank = {"entry_type": EntryType.PAYOUT.value, "gross": 0, "fee": 0}
     return frame_of([{**blank, **row} for row in rows], columns=SETTLEMENT_COLUMNS)
@@ -467,7 +467,7 @@ def _terms_of_rules(rules: Rules) -> Iterator[Cells]:
 
 
 def _terms_of_banks(sources: Sources, *, rules: Rules) -> Iterator[Cells]:
-    """What a night knows of banks beside statements and entries, and where pay-outs arrive."""
+    """What a night knows of banks beside statements and entries, and where payouts arrive."""
     source = sources.bank
     if source is None:
         return

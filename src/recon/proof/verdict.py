@@ -132,7 +132,7 @@ def not_covered(
     else:
         batches = texts(lines["batch_id"])
         if without := len({*batches.tolist()} - {*batches[pay_outs(lines)].tolist()}):
-            yield f"T11: {without} settlement batches name no pay-out yet"
+            yield f"T11: {without} settlement batches name no payout yet"
         if days is not None and days.waits_for:
             yield f"settlement due after {days.last}: {days.waits_for} is missing"
         if rules.fee_contract is not None:
@@ -158,7 +158,7 @@ def not_covered(
         for merchant, account in sorted({*accounts}):
             day = sources.books_since[merchant, account]
             yield (
-                f"fees, reserves and pay-outs of {merchant}/{account} settled before {day}: "
+                f"fees, reserves and payouts of {merchant}/{account} settled before {day}: "
                 "its books begin then"
             )
 
@@ -168,7 +168,7 @@ def bank_lacks(result: BankResult | None) -> tuple[str, ...]:
     if result is None:
         return ()
     unserved = (
-        f"pay-outs of {account}: no [bank] of the rules names this account"
+        f"payouts of {account}: no [bank] of the rules names this account"
         for account in result.unserved
     )
     return (*result.judged.problems, *unserved)

@@ -190,7 +190,7 @@ def test_what_waits_and_what_nobody_can_judge_is_what_the_key_says(night: Night)
 
 
 def test_every_flag_of_a_bank_stands_at_its_pay_out(night: Night) -> None:
-    """Joined, exchanged, charged, by amount, repaid: in the list of pay-outs."""
+    """Joined, exchanged, charged, by amount, repaid: in the list of payouts."""
     flags = {row["batch_id"]: row["flags"].split(";") for row in night.rows("paid")}
     keys = {f"{each['batch_id']}": each["flag"] for each in night.key["bank"]["matched_with_flag"]}
     assert {batch: flag for batch, flag in keys.items() if flag not in flags[batch]} == {}

@@ -286,7 +286,7 @@ def _words_of(result: Reconciliation, *, merchant: str = "M") -> list[str]:
 
 
 def _of_a_group(row: Mapping[Any, Any]) -> bool:
-    """Fees, reserves, pay-outs and what is held back have tests of their own (matching/cash)."""
+    """Fees, reserves, payouts and what is held back have tests of their own (matching/cash)."""
     keyless = row["order_no"] == "" and row["transaction_id"] == ""
     if "code" in row:
         return keyless and row["code"] in OF_GROUPS

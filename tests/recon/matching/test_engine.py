@@ -319,7 +319,7 @@ def test_a_missing_file_is_told_as_the_end_of_the_proof(case: Any) -> None:
 
 
 def test_fees_and_payouts_of_the_account_are_in_the_batch_and_of_no_payment(case: Any) -> None:
-    """A monthly fee, a reserve, and a payout of ours are no receipts; the pay-out counts them."""
+    """A monthly fee, a reserve, and a payout of ours are no receipts; the payout counts them."""
     alone = {"order_no": "", "transaction_id": ""}
     case.order().payment().entry().line()
     case.line("fee", gross=0, fee=500, **alone).line("reserve", gross=-1000, **alone)

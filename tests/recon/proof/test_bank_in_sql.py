@@ -72,7 +72,7 @@ def folder(night: Tables, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_totals_of_a_bank_hold(folder: Path) -> None:
-    """From the findings, and from pay-outs and rates: all three are stated."""
+    """From the findings, and from payouts and rates: all three are stated."""
     totals = sql_totals(folder)
     assert {one.id for one in totals} >= NUMBERS
     assert [one for one in totals if not one.passed] == []
@@ -97,7 +97,7 @@ def forgotten_entry(proof: Proof) -> Proof:
 
 
 def by_another_rate(proof: Proof) -> Proof:
-    """A pay-out was exchanged by another rate than that of its day."""
+    """A payout was exchanged by another rate than that of its day."""
     assert proof.bank is not None
     moved = {
         own: replace(found, exchanged=tuple((unit, amount - 1) for unit, amount in found.exchanged))
@@ -167,7 +167,7 @@ CHANGED: list[tuple[str, Change, set[str]]] = [
 def test_a_file_that_is_changed_fails_its_totals(
     night: Tables, folder: Path, tmp_path: Path, name: str, change: Change, expected: set[str]
 ) -> None:
-    """A balance, an entry, a pay-out, a part of the difference: the totals of it tie no more."""
+    """A balance, an entry, a payout, a part of the difference: the totals of it tie no more."""
     own = statements_of(NUMBERS)
     here = changed(folder, to=tmp_path, name=name, table=change(night[name]))
     kept, by_sql = (sql_totals(each, own=own) for each in (folder, here))

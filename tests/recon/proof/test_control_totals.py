@@ -243,7 +243,7 @@ def lost_in_store(proof: Proof) -> Proof:
 
 
 def without_payout(proof: Proof) -> Proof:
-    """A pay-out of a settlement file has no place."""
+    """A payout of a settlement file has no place."""
     return without_places(proof, source="payouts")
 
 
@@ -298,7 +298,7 @@ def not_agreed(proof: Proof) -> Proof:
 
 
 def short_pay_out(proof: Proof) -> Proof:
-    """The pay-out of a batch is one cent short of what is listed beside it."""
+    """The payout of a batch is one cent short of what is listed beside it."""
     return lines_with(proof, "net", of="payout")
 
 

@@ -102,8 +102,8 @@ AMONG: dict[str, Change] = {
     ).order(order_no="Q").payment(order_no="Q", transaction_id="T-Q").entry(
         order_no="Q", transaction_id="T-Q"
     ),
-    "pay-out": lambda c: c.line("payout", order_no="", transaction_id="", gross=0, net=20000),
-    "pay-out under an order": lambda c: c.line(
+    "payout": lambda c: c.line("payout", order_no="", transaction_id="", gross=0, net=20000),
+    "payout under an order": lambda c: c.line(
         "payout", order_no="B", transaction_id="T-B", gross=0, net=20000
     ),
     "another account": lambda c: c.line(order_no="B", transaction_id="T-B", account_id="2"),

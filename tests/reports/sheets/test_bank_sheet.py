@@ -1,4 +1,4 @@
-"""The sheet of the bank: checks of each statement, every pay-out, what is expected next."""
+"""The sheet of the bank: checks of each statement, every payout, what is expected next."""
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -62,10 +62,10 @@ def test_cash_in_transit_is_its_sum_and_its_oldest_day(figures: NightFigures) ->
 
 
 def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path: Path) -> None:
-    """Statement with its check, pay-outs, what is expected."""
+    """Statement with its check, payouts, what is expected."""
     path = write_workbook(figures, tmp_path / "w.xlsx")
     words = [value for row in cells(path) for value in row]
-    for word in ("Bank", "BATCH-01", "Pay-outs (4)", "Bank has another amount", "OK"):
+    for word in ("Bank", "BATCH-01", "Payouts (4)", "Bank has another amount", "OK"):
         assert word in words, word
     assert cells(path)[5][9] == "OK"
     summary = load_workbook(path)["Summary"]
@@ -74,7 +74,7 @@ def test_the_sheet_says_it_and_page_one_names_it(figures: NightFigures, tmp_path
 
 
 def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> None:
-    """A pay-out below 0 goes the other way: it has its own column, and is in no other sum."""
+    """A payout below 0 goes the other way: it has its own column, and is in no other sum."""
     case = Case().paid("BATCH-01", 500, on="2026-11-30").paid("BATCH-02", -300, on="2026-11-27")
     case.paid("BATCH-03", -42, on="2026-11-30")
     figures = figures_of(case)
@@ -87,7 +87,7 @@ def test_what_the_gateway_will_take_is_no_cash_in_transit(tmp_path: Path) -> Non
 
 
 def test_what_is_expected_looks_ahead_by_the_days_of_the_bank(tmp_path: Path) -> None:
-    """Its days are counted as those by which pay-outs are due: holidays count in neither."""
+    """Its days are counted as those by which payouts are due: holidays count in neither."""
     holidays = [date(2026, 12, day) for day in range(1, 19)]
     case = Case(rules={"calendar": {"holidays": holidays}}).paid("BATCH-01", 900, on="2026-11-30")
     rows = cells(write_workbook(figures_of(case), tmp_path / "w.xlsx"))
@@ -124,7 +124,7 @@ def test_what_is_expected_says_how_long_pay_outs_of_its_currency_took(
 
 
 def test_an_exchanged_pay_out_shows_what_stands_on_the_statement(tmp_path: Path) -> None:
-    """In its own currency, once for all pay-outs that came in one sum; no columns without one."""
+    """In its own currency, once for all payouts that came in one sum; no columns without one."""
     case = Case(rules={"rate": {"USD.EUR": {"on": {"2026-11-05": "0.92"}}}})
     case.paid("BATCH-01", 10_000, currency="USD").paid("BATCH-02", 5_000, currency="USD")
     case.came("BATCH-01 BATCH-02", 13_800).paid("BATCH-03", 700).came("BATCH-03", 700)

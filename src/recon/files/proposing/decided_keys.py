@@ -2,7 +2,7 @@
 
 Every way is tried by the night's own readers, so that what fits here is what a night will read; two
 ways that give the same values everywhere are one. Sums prove which way money goes, of a row (net is
-gross less fee) and of a batch that a pay-out ends. What nothing proves is asked.
+gross less fee) and of a batch that a payout ends. What nothing proves is asked.
 """
 
 import re
@@ -495,7 +495,7 @@ def _adds_up(rows: pd.DataFrame) -> "pd.Series[bool]":
 def _contrary(rows: pd.DataFrame, *, kind: str) -> int:
     """The first line of a kind whose net is not as ours, where that may be a mistake; 0: none.
 
-    Refunds and fees are given back now and then; of reserves and pay-outs either way is common.
+    Refunds and fees are given back now and then; of reserves and payouts either way is common.
     """
     wrong = rows["line"][(rows["net"] * _WAYS[kind] < 0).astype(bool)]
     rare = kind not in _EITHER_WAY and len(wrong) * 2 <= len(rows)
@@ -505,7 +505,7 @@ def _contrary(rows: pd.DataFrame, *, kind: str) -> int:
 def _decide_turned(draft: Draft) -> None:
     """The keys `turned` and `turned_rows` of a settlement: signs that are not as ours.
 
-    Gross, fee and net prove which of them differ; the sums of batches that a pay-out ends, which
+    Gross, fee and net prove which of them differ; the sums of batches that a payout ends, which
     rows are the wrong way round as a whole. What neither proves, and is not as ours, is asked.
     """
     has_net = "net" not in draft.keys

@@ -1,1 +1,1 @@
-"""Pay-outs against what arrived at the bank: which statements count, which entries are ours."""
+"""Payouts against what arrived at the bank: which statements count, which entries are ours."""

@@ -1,4 +1,4 @@
-"""What banks came to, as frames: statements, pay-outs, entries in scope, the difference.
+"""What banks came to, as frames: statements, payouts, entries in scope, the difference.
 
 Columns stand in archive.schemas under the same names; amounts are minor units.
 """
@@ -27,7 +27,7 @@ IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, ELSEWHERE = (
 )
 """What the difference between paid out and received is made of, beside the effects shown."""
 WAITING, LISTED = "WAITING", "OPENING"
-"""States beside those of sets: an entry that is not judged yet, a pay-out from before."""
+"""States beside those of sets: an entry that is not judged yet, a payout from before."""
 Row = dict[str, Any]
 _WHOLE = frozenset({"place", "number", "booked", "amount", "bank_amount", "effect", "charges"})
 _BLANK = frozenset({"gross", "fees", "bank_amount", "opening", "closing"})
@@ -122,7 +122,7 @@ def _paid(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterator[Ro
             "flags": ";".join(sorted(found.flags)),
             "result_id": own,
         }
-        # Thousands of pay-outs may share the entries that any of them may mean.
+        # Thousands of payouts may share the entries that any of them may mean.
         entries = id(found.receipts)
         if found.receipts and entries not in newest:
             newest[entries] = max(one.value_on for one in found.receipts)
@@ -132,7 +132,7 @@ def _paid(result: BankResult, *, settlement: pd.DataFrame | None) -> Iterator[Ro
 
 
 def _share(found: Finding, *, of: Payout, on: str) -> Row:
-    """What of a finding is told of one of its pay-outs: the first bears what differs."""
+    """What of a finding is told of one of its payouts: the first bears what differs."""
     bears = of == found.payouts[0]
     came = found.bank_amount - sum(one.paid for one in found.payouts[1:]) if bears else of.paid
     return {

@@ -1,9 +1,9 @@
 """The books' side of the bank: what arrived and is not booked, or booked and not there.
 
 Only where `[ledger] bank = true`, a ledger and statements are given. An entry of type `bank`
-belongs to the pay-out whose batch it names, else to one of its amount, else to all that is left as
-one balance. What the books took in before the first statement, or for a pay-out that was due before
-it, stands apart: no statement says anything of it. A break stands on the break that the pay-out has
+belongs to the payout whose batch it names, else to one of its amount, else to all that is left as
+one balance. What the books took in before the first statement, or for a payout that was due before
+it, stands apart: no statement says anything of it. A break stands on the break that the payout has
 already, as a flag; where it has none it is BANK_NOT_BOOKED.
 """
 
@@ -52,7 +52,7 @@ BANKED_COLUMNS = (
 
 
 class ArrivedGroup(NamedTuple):
-    """One pay-out, those of an account that came as one, or an entry that nobody expects."""
+    """One payout, those of an account that came as one, or an entry that nobody expects."""
 
     place: Place
     key: str
@@ -229,7 +229,7 @@ def _table(rows: Sequence[tuple[object, ...]], *, names: tuple[str, ...]) -> Arr
 
 
 def payouts_by_receipts(bank: BankResult) -> Iterator[tuple[Finding, tuple[Payout, ...]]]:
-    """Each finding of pay-outs once for all that the same entries may mean, with all of these."""
+    """Each finding of payouts once for all that the same entries may mean, with all of these."""
     together: dict[int, list[Finding]] = {}
     for own, found in enumerate(bank.ids.values()):
         if found.payouts:
@@ -241,11 +241,11 @@ def payouts_by_receipts(bank: BankResult) -> Iterator[tuple[Finding, tuple[Payou
 
 
 def _arrived(bank: BankResult) -> Iterator[ArrivedGroup]:
-    """Of each pay-out, of each account of several that came as one, of each unknown entry."""
+    """Of each payout, of each account of several that came as one, of each unknown entry."""
     night = bank.night
     for found, payouts in payouts_by_receipts(bank):
         if any(one.currency != found.currency for one in payouts):
-            continue  # in another currency, and nothing says what of the pay-out it is
+            continue  # in another currency, and nothing says what of the payout it is
         holders: dict[Place, list[Payout]] = {}
         for one in payouts:
             holders.setdefault((one.merchant_id, one.account_id, one.currency), []).append(one)
@@ -266,7 +266,7 @@ def _arrived(bank: BankResult) -> Iterator[ArrivedGroup]:
 def _items(
     found: Finding, *, own: list[Payout], bears: bool, others: int
 ) -> Iterator[tuple[str, int]]:
-    """What arrived of the pay-outs of one account: of the first account what others leave."""
+    """What arrived of the payouts of one account: of the first account what others leave."""
     if found.state is SetState.PENDING or not found.receipts:
         return
     newest = max(one.value_on for one in found.receipts)

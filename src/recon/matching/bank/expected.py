@@ -1,4 +1,4 @@
-"""The pay-outs that banks are asked about: which bank, from which day on, by which day."""
+"""The payouts that banks are asked about: which bank, from which day on, by which day."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,14 +39,14 @@ class Payout:
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:
-        """In which order pay-outs stand."""
+        """In which order payouts stand."""
         return (self.settled_on, self.batch_id, self.merchant_id, self.account_id, self.currency)
 
 
 def expected_payouts(
     paid: pd.DataFrame, *, rules: Rules, covers: Mapping[str, Cover]
 ) -> tuple[tuple[Payout, ...], tuple[str, ...]]:
-    """Every pay-out of an account that a bank serves, and the accounts that none serves.
+    """Every payout of an account that a bank serves, and the accounts that none serves.
 
     Args:
         paid: PAID_OUT_COLUMNS.

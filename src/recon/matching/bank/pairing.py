@@ -1,6 +1,6 @@
-"""Pay-outs against entries, in the order of the contract and never by the order of rows.
+"""Payouts against entries, in the order of the contract and never by the order of rows.
 
-First what names its batch, then one entry for several pay-outs, then equal amounts; what is left
+First what names its batch, then one entry for several payouts, then equal amounts; what is left
 is in transit, missing or unknown.
 """
 
@@ -22,7 +22,7 @@ TWICE = 2
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What became of one pay-out, of several together, or of an entry that nobody expects.
+    """What became of one payout, of several together, or of an entry that nobody expects.
 
     Amounts in minor units of `currency`; the first of `payouts` bears the result.
     """
@@ -53,7 +53,7 @@ class Finding:
 def weigh(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rules) -> Finding:
     """Matched where they come to the same or charges explain it, else a break with its code.
 
-    All entries name all of the pay-outs, which have one currency.
+    All entries name all of the payouts, which have one currency.
     """
     currency = payouts[0].currency
     paid = sum(one.paid for one in payouts)
@@ -87,10 +87,10 @@ def weigh(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, rules: Rule
 
 
 def ambiguous(receipts: Sequence[Receipt], payouts: Sequence[Payout], *, first: bool) -> Finding:
-    """A pay-out that an entry may mean, with what all of them differ by on the first of them."""
+    """A payout that an entry may mean, with what all of them differ by on the first of them."""
     currency = payouts[0].currency
     paid = sum(one.paid for one in payouts)
-    # One tuple for all pay-outs that the same entries may mean: there may be thousands of both.
+    # One tuple for all payouts that the same entries may mean: there may be thousands of both.
     told = tuple(receipts)
     alone = Finding(
         SetState.BREAK,
@@ -130,7 +130,7 @@ def _late(receipts: Sequence[Receipt], payouts: Sequence[Payout]) -> bool:
 
 
 def _code(receipts: Sequence[Receipt], amounts: Sequence[int], *, paid: int) -> BreakCode:
-    """Why entries that name a pay-out come to another amount."""
+    """Why entries that name a payout come to another amount."""
     came: dict[int, str] = {}
     for one, amount in zip(receipts, amounts, strict=True):
         if amount * paid > 0:
@@ -150,7 +150,7 @@ def _by_rate(
 ) -> Finding:
     """In another currency, and the bank does not say what was ordered: by the rate of the day.
 
-    Entries of several days have one rate, or none: nothing says which part of a pay-out was
+    Entries of several days have one rate, or none: nothing says which part of a payout was
     exchanged on which day.
     """
     currency, arrived = payouts[0].currency, receipts[0].currency
@@ -190,9 +190,9 @@ class Named:
 
     receipt: Receipt
     targets: frozenset[int] = frozenset()
-    """Pay-outs that it names, by their number."""
+    """Payouts that it names, by their number."""
     doubtful: frozenset[int] = frozenset()
-    """Pay-outs of which it names one, and nothing says which."""
+    """Payouts of which it names one, and nothing says which."""
     elsewhere: Account | None = None
     """The account of a batch that it names and that is not paid out at this bank, or not yet."""
 
@@ -209,7 +209,7 @@ def named_receipts(
     owners: Mapping[str, Account],
     rules: Rules,
 ) -> list[Named]:
-    """Every entry with the pay-outs that it names.
+    """Every entry with the payouts that it names.
 
     Args:
         receipts: the entries in scope.
@@ -251,7 +251,7 @@ def _named(
 
 
 def _meant(payouts: Sequence[Payout], *, receipt: Receipt) -> list[Payout]:
-    """The one pay-out of an id that an entry can mean; several where nothing says which."""
+    """The one payout of an id that an entry can mean; several where nothing says which."""
     if len(payouts) < 2:  # noqa: PLR2004 - nothing to choose
         return [*payouts]
     equal = [one for one in payouts if receipt.worth(one.currency) == one.paid]
@@ -266,10 +266,10 @@ SEVERAL = 2
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Every pay-out with what became of it, and the entries that nobody expects."""
+    """Every payout with what became of it, and the entries that nobody expects."""
 
     findings: tuple[Finding, ...]
-    """One of each pay-out or group of pay-outs."""
+    """One of each payout or group of payouts."""
     unknown: tuple[Finding, ...]
     opening: tuple[Payout, ...]
     """Due before the first statement, and no entry names them."""
@@ -285,7 +285,7 @@ def pair(
     rules: Rules,
     day: str,
 ) -> Paired:
-    """What became of each pay-out and of each entry in scope.
+    """What became of each payout and of each entry in scope.
 
     Args:
         payouts: in the order of their place.
@@ -315,7 +315,7 @@ def pair(
 
 
 class _Work:
-    """The pay-outs and entries that have found each other so far."""
+    """The payouts and entries that have found each other so far."""
 
     def __init__(
         self, payouts: Sequence[Payout], covers: Mapping[str, Cover], rules: Rules
@@ -324,19 +324,19 @@ class _Work:
         self.covers = covers
         self.rules = rules
         self.results: dict[int, Finding] = {}
-        """Pay-out that bears a result -> the result."""
+        """Payout that bears a result -> the result."""
         self.bearer: dict[int, int] = {}
-        """Pay-out -> the one that bears its result."""
+        """Payout -> the one that bears its result."""
         self.done: set[int] = set()
         self.used: set[Receipt] = set()
 
     @property
     def findings(self) -> list[Finding]:
-        """All results, in the order of their pay-outs."""
+        """All results, in the order of their payouts."""
         return [self.results[number] for number in sorted(self.results)]
 
     def keep(self, finding: Finding) -> None:
-        """Take a result for all of its pay-outs; it takes the place of an earlier one."""
+        """Take a result for all of its payouts; it takes the place of an earlier one."""
         self._keep_alone(finding)
         self.used |= set(finding.receipts)
 
@@ -373,7 +373,7 @@ class _Work:
         self.keep(weigh(told, payouts, rules=self.rules))
 
     def _opened_again(self, payouts: Sequence[Payout]) -> tuple[list[Payout], list[Receipt]]:
-        """These pay-outs and those that share a result with them, without their results."""
+        """These payouts and those that share a result with them, without their results."""
         bearers = {self.bearer[one.number] for one in payouts if one.number in self.bearer}
         before = [self.results.pop(number) for number in sorted(bearers)]
         every = {one.number: one for result in before for one in result.payouts}
@@ -382,7 +382,7 @@ class _Work:
         return [every[number] for number in sorted(every)], receipts
 
     def by_doubtful_names(self, named: Sequence[Named]) -> None:
-        """An entry that may mean several pay-outs of one id."""
+        """An entry that may mean several payouts of one id."""
         groups: dict[frozenset[int], list[Receipt]] = {}
         for one in named:
             open_ones = frozenset(number for number in one.doubtful if number not in self.done)
@@ -391,7 +391,7 @@ class _Work:
             self._doubt([self.payouts[number] for number in sorted(numbers)], receipts)
 
     def by_sum_of_a_day(self, free: Sequence[Receipt]) -> None:
-        """(3): an entry without a name that comes to all open pay-outs of one day."""
+        """(3): an entry without a name that comes to all open payouts of one day."""
         days: dict[tuple[str, str, str], list[Payout]] = {}
         for one in self._open():
             days.setdefault((one.bank, one.currency, one.settled_on), []).append(one)
@@ -415,7 +415,7 @@ class _Work:
         )
 
     def by_amount(self, free: Sequence[Receipt]) -> None:
-        """(4): as many entries as pay-outs of one amount, each in its time."""
+        """(4): as many entries as payouts of one amount, each in its time."""
         left = [one for one in free if one not in self.used]
         for payouts, receipts in _same_amounts(self._open(), left, covers=self.covers):
             pairs = [*zip(payouts, receipts, strict=False)]
@@ -461,7 +461,7 @@ class _Work:
 
 @dataclass(slots=True)
 class _Component:
-    """Pay-outs that entries name together, directly or through one another."""
+    """Payouts that entries name together, directly or through one another."""
 
     payouts: set[int]
     receipts: list[Receipt]
@@ -477,7 +477,7 @@ def _by_target(named: Sequence[Named]) -> dict[int, list[Receipt]]:
 
 
 def _components(named: Sequence[Named], *, settled: set[int]) -> list[_Component]:
-    """The entries and the pay-outs that are still open, in groups that share an entry."""
+    """The entries and the payouts that are still open, in groups that share an entry."""
     bearer: dict[int, _Component] = {}
     beyond = [one for one in named if len(one.targets) > 1 and one.targets <= settled]
     for one in named:
@@ -516,10 +516,10 @@ def _by_worth(receipts: Iterable[Receipt]) -> dict[tuple[str, str, int], list[Re
 def _same_amounts(
     payouts: Sequence[Payout], receipts: Sequence[Receipt], *, covers: Mapping[str, Cover]
 ) -> list[tuple[list[Payout], list[Receipt]]]:
-    """Pay-outs and entries that could be each other's, in groups that share one.
+    """Payouts and entries that could be each other's, in groups that share one.
 
-    What fits a pay-out came between its earliest day and the last covered one of its bank. So what
-    fits a later pay-out fits an earlier one of that amount, too, and all of them share one entry.
+    What fits a payout came between its earliest day and the last covered one of its bank. So what
+    fits a later payout fits an earlier one of that amount, too, and all of them share one entry.
     """
     amounts: dict[tuple[str, str, int], list[Payout]] = {}
     for one in payouts:
@@ -538,7 +538,7 @@ def _same_amounts(
 
 
 def _opened(finding: Finding) -> Finding:
-    """A pay-out from before the first statement that comes back: it had arrived before."""
+    """A payout from before the first statement that comes back: it had arrived before."""
     first = finding.payouts[0]
     before = first.opening and len(finding.payouts) == 1
     if finding.state is SetState.MATCHED or not before or finding.bank_amount * first.paid >= 0:
@@ -571,7 +571,7 @@ def _is_judged(one: Named, *, covers: Mapping[str, Cover]) -> bool:
 
 
 def _unknown(one: Named, *, rules: Rules) -> Finding:
-    """An entry in scope that no pay-out explains."""
+    """An entry in scope that no payout explains."""
     served = rules.bank[one.receipt.bank].served
     merchants = {merchant for merchant, _ in served}
     only = next(iter(served)) if len(served) == 1 else ("", "")

@@ -1,6 +1,6 @@
-"""The bank's part of a reconciliation: pay-outs and entries as rows of the result.
+"""The bank's part of a reconciliation: payouts and entries as rows of the result.
 
-A break of a pay-out has the id that the books give it, so that one pay-out is one break.
+A break of a payout has the id that the books give it, so that one payout is one break.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -103,7 +103,7 @@ LEG = "bank"
 WHOLE_AMOUNT = frozenset(
     {BreakCode.PAYOUT_RETURNED, BreakCode.PAYOUT_NOT_AT_BANK, BreakCode.AMBIGUOUS_MATCH}
 )
-"""Codes that put the whole pay-out at risk, whatever the effect."""
+"""Codes that put the whole payout at risk, whatever the effect."""
 Row = dict[str, Any]
 
 
@@ -116,7 +116,7 @@ class BankResult:
     receipts: tuple[Receipt, ...]
     """All entries in scope that count or wait."""
     unserved: tuple[str, ...]
-    """Accounts with a pay-out that no bank of the rules serves."""
+    """Accounts with a payout that no bank of the rules serves."""
     notes: tuple[str, ...] = ()
     ids: Mapping[str, Finding] = field(default_factory=dict)
     """Break or match id -> what became of it."""
@@ -131,7 +131,7 @@ class BankResult:
 def judge_bank(
     sources: Sources, *, rules: Rules, as_of: datetime, previous: Previous | None
 ) -> BankResult | None:
-    """The pay-outs against the statements; None where no statements were given."""
+    """The payouts against the statements; None where no statements were given."""
     source: BankSource | None = sources.bank
     if source is None:
         return None
@@ -180,7 +180,7 @@ def _owners(several: Sequence[pd.DataFrame]) -> dict[str, tuple[str, str]]:
 
 
 def _known_covers(covers: Mapping[str, Cover], *, night: NightOfBank | None) -> dict[str, Cover]:
-    """Up to which day an entry that names nothing can be judged: all pay-outs must be known."""
+    """Up to which day an entry that names nothing can be judged: all payouts must be known."""
     if night is None:
         return {**covers}
     return {

@@ -428,7 +428,7 @@ def breaks_of(
         cause=filled("", size=len(broken)),
         reason=filled("", size=len(broken)),
         about=filled("", size=len(broken)),
-        # What the bank says of a pay-out stands here only once it was asked.
+        # What the bank says of a payout stands here only once it was asked.
         bank_amount=np.full(len(broken), NO_AMOUNT),
         effect_bank=np.full(len(broken), NO_AMOUNT),
     )

@@ -1,7 +1,7 @@
 """What the gateway holds: batches in the order of time, what each leaves, and reserves by day.
 
-A batch is closed when it has a pay-out. One that comes to less than nothing has none to wait for:
-the gateway takes it off the pay-outs that follow, so it counts at once; so does one that comes to
+A batch is closed when it has a payout. One that comes to less than nothing has none to wait for:
+the gateway takes it off the payouts that follow, so it counts at once; so does one that comes to
 no more than the debts before it.
 
 A batch that pays out less than its lines repays what it owes from before, and leaves an item; one
@@ -29,7 +29,7 @@ from recon.model.words import EntryType, Reject, SourceKind
 OPENING, ITEM, DEBT, BEYOND = "opening", "item", "debt", "beyond"
 NO_PAYOUT, OTHER_CURRENCY, UNSURE, RESERVE = "no_payout", "other_currency", "unsure", "reserve"
 """What a listed amount is: from before the opening, held back, owed to the gateway, paid beyond
-what there was, of a batch that is not paid out, of a batch whose pay-out has another currency, of a
+what there was, of a batch that is not paid out, of a batch whose payout has another currency, of a
 batch of which a line could not be read, kept as a reserve."""
 BatchOf = tuple[str, str, str, str]
 """Merchant, account, currency and batch: as `listed` knows a batch. Of a line that could not be
@@ -62,9 +62,9 @@ class Batch(NamedTuple):
     lines: int
     paid: int
     is_closed: bool
-    """It has a pay-out, or comes to less than nothing."""
+    """It has a payout, or comes to less than nothing."""
     is_foreign: bool
-    """Its pay-out has another currency."""
+    """Its payout has another currency."""
     is_unsure: bool
     """A line of it could not be read."""
 
@@ -116,8 +116,8 @@ def batches_of(sources: Sources) -> Mapping[Place, tuple[Batch, ...]]:
     }
     paid_out = {(*key[:2], key[3]) for key, shut in zip(keys, closed.tolist(), strict=True) if shut}
     unsure = unsure_batches(sources)
-    # A pay-out of another currency that could not be read may be of a batch without one, and lines
-    # of another currency of a pay-out without lines.
+    # A payout of another currency that could not be read may be of a batch without one, and lines
+    # of another currency of a payout without lines.
     in_any = {(*held[:2], held[3]) for held in unsure}
     by_place: dict[Place, list[Batch]] = {}
     for number, (merchant, account, currency, batch) in enumerate(keys):

@@ -1,7 +1,7 @@
 """What stands beside the books in groups, and what each group comes to by its two sides.
 
-Fees, reserves and pay-outs of the gateway leave the sets of their payments, whatever order they
-name. Reserves are compared as a running balance, fees by what `[ledger] fees_per` says, a pay-out
+Fees, reserves and payouts of the gateway leave the sets of their payments, whatever order they
+name. Reserves are compared as a running balance, fees by what `[ledger] fees_per` says, a payout
 with the entries that name its batch, else with one of its amount, else as a running balance. What
 arrived at the bank stands in groups of the same kind (bank/bookings.py). A group whose sides differ
 waits only while what is young on either side may explain it.
@@ -122,7 +122,7 @@ def numbered(
 
 
 def _settled(lines: pd.DataFrame, *, per: str) -> Arrays:
-    """Every fee, reserve and pay-out that lines tell of."""
+    """Every fee, reserve and payout that lines tell of."""
     paid = pay_outs(lines)
     gross, fee, net = (amounts_of(lines[name]) for name in ("gross", "fee", "net"))
     reserve = is_base_type(lines["entry_type"], EntryType.RESERVE) & ~paid & (gross != 0)
@@ -165,7 +165,7 @@ def _months(days: Column) -> Column:
 
 
 def _entries(ledger: pd.DataFrame | None, *, lines: pd.DataFrame, rules: Rules) -> Arrays:
-    """Every entry of a fee, a reserve or a pay-out of the gateway; none of our own payouts."""
+    """Every entry of a fee, a reserve or a payout of the gateway; none of our own payouts."""
     if ledger is None:
         ledger = frame_of([], columns=LEDGER_COLUMNS)
     ours = ledger[JUDGED].to_numpy(dtype=np.bool_) if JUDGED in ledger.columns else None

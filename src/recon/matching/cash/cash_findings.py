@@ -146,7 +146,7 @@ _SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
 def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
     """What each listed amount comes to; reserves and what is from before the opening are none.
 
-    Of a batch that is paid out in another currency than its lines, the pay-out alone is told.
+    Of a batch that is paid out in another currency than its lines, the payout alone is told.
     """
     every = [*listed]
     foreign = {_batch_of(held) for held in every if held.what == OTHER_CURRENCY}
@@ -235,7 +235,7 @@ def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
 def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
     """Groups of which a line could not be read.
 
-    Of pay-outs, and of fees by batch, that of its batch; of all else those of its account and
+    Of payouts, and of fees by batch, that of its batch; of all else those of its account and
     currency. What the books have of a batch that no line tells of stands where they name none.
     """
     groups, lines = books.groups, books.settled
@@ -315,7 +315,7 @@ def _last_day(day: str) -> str:
     return f"{day[:7]}-{calendar.monthrange(year, month)[1]:02d}"
 
 
-_NAMES = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "pay-outs"}
+_NAMES = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
 
 
 def reason_of(row: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from recon.model.words import SetState
 
 @dataclass(frozen=True)
 class CashResult:
-    """Fees, reserves, pay-outs and what the gateway holds, judged."""
+    """Fees, reserves, payouts and what the gateway holds, judged."""
 
     books: BookGroups
     listed: tuple[Listed, ...]
@@ -122,7 +122,7 @@ def placed_cash(
 ) -> list[Arrays]:
     """The items as places.place_items has them, with what their groups came to.
 
-    Pay-outs are counted behind those that we asked for (`payouts`: how many).
+    Payouts are counted behind those that we asked for (`payouts`: how many).
     """
     if result is None:
         return []

@@ -100,11 +100,11 @@ class NightOfBank:
     banks: tuple[str, ...]
     """Those that the account is paid out at."""
     payouts: pd.DataFrame
-    """SETTLEMENT_COLUMNS of the pay-out rows of every account that these banks serve."""
+    """SETTLEMENT_COLUMNS of the payout rows of every account that these banks serve."""
     known_to: Mapping[str, str]
-    """Bank -> the last day up to which the pay-outs of all its other accounts are known."""
+    """Bank -> the last day up to which the payouts of all its other accounts are known."""
     shown_since: str
-    """Pay-outs settled before that are shown only while they are open."""
+    """Payouts settled before that are shown only while they are open."""
 
 
 def together(parts: list[BankSource]) -> BankSource:

@@ -129,7 +129,7 @@ SETTLEMENT_COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(FACTS, TEXT),  # of the payment; only a fee contract asks for them
     **PLACE_COLUMNS,
 }
-"""One row per line of a settlement file; signed, the pay-out row of a batch says its sum."""
+"""One row per line of a settlement file; signed, the payout row of a batch says its sum."""
 
 VOLUME_COLUMNS: Mapping[str, str] = {
     "merchant_id": TEXT,
@@ -174,7 +174,7 @@ class Sources:
     opening_balance: tuple["LeftOut", ...] = ()
     """What was left out as older than the window; none of it is a break."""
     settlement: pd.DataFrame | None = None
-    """None: what was settled, its fees and its pay-outs are not covered."""
+    """None: what was settled, its fees and its payouts are not covered."""
     volumes: pd.DataFrame | None = None
     """VOLUME_COLUMNS, where the fee contract has tiers by a month."""
     bank: BankSource | None = None

@@ -125,7 +125,7 @@ PATTERN: Mapping[str, type] = {
     "charged_by_lines": int,
     "settlement_owed": bool,  # a settlement file of its days exists
     "fee_differs": bool,
-    "payout": int,  # bits of KnownPayout; 0 for what is no pay-out
+    "payout": int,  # bits of KnownPayout; 0 for what is no payout
     "late": int,  # bit n: the n-th of CLOCKS has run out
 }
 """What is known of a set, without its amounts. Signs are -1, 0, 1 after tolerance."""

@@ -235,7 +235,7 @@ class Joined:
     payouts: Arrays
     """See payouts.Payouts.items; `set` counts as in `sets`."""
     settled: Arrays
-    """One row per line of a settlement file that is no pay-out: row, set, currency, amount, net."""
+    """One row per line of a settlement file that is no payout: row, set, currency, amount, net."""
     numbers: Keys
     """The keys and accounts of all rows as numbers."""
 

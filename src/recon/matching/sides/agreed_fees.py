@@ -373,7 +373,7 @@ def month_sums(volumes: Volumes, *, contract: FeeContract) -> Iterator[tuple[str
 
 NOT_ASKED = -2
 """Nothing is charged for such a line, and no line of the contract could hold: a reserve, say, or a
-pay-out, which tells the sums of its batch."""
+payout, which tells the sums of its batch."""
 CREDIT = -3
 """A fee that is given back to a payment: it closes what was charged too much."""
 

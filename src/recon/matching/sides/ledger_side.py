@@ -132,7 +132,7 @@ JUDGED = "payout_judged"
 """Column that the engine adds to the ledger: this payout entry is compared."""
 GROUPED = "in_group"
 """Column that the engine adds to the ledger: this entry stands in a group of fees, reserves or
-pay-outs, and in no set."""
+payouts, and in no set."""
 ADDED = (JUDGED, GROUPED)
 """Columns that no ledger has by itself."""
 _GROUPED_SIGN = {EntryType.FEE: -1, EntryType.RESERVE: -1, EntryType.PAYOUT: -1}

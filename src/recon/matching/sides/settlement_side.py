@@ -137,7 +137,7 @@ def of_payments(lines: pd.DataFrame) -> Bools:
 def as_earlier(lines: pd.DataFrame, *, rows: Bools) -> pd.DataFrame:
     """The lines, some of them told of payments that are not compared here.
 
-    Pay-outs stay what they are, reserves of no payment; all others keep the payment of their fee.
+    Payouts stay what they are, reserves of no payment; all others keep the payment of their fee.
 
     Args:
         lines: SETTLEMENT_COLUMNS.
@@ -288,9 +288,9 @@ PAID_OUT_COLUMNS = (*BATCH, "settled_on", "paid")
 
 
 def paid_out(settlement: pd.DataFrame) -> pd.DataFrame:
-    """One row per batch and currency with a pay-out row (PAID_OUT_COLUMNS), sorted by BATCH.
+    """One row per batch and currency with a payout row (PAID_OUT_COLUMNS), sorted by BATCH.
 
-    `paid` is the sum of its pay-out rows, minor units: more than 0 to the merchant, less than 0
+    `paid` is the sum of its payout rows, minor units: more than 0 to the merchant, less than 0
     collected from it. `settled_on` is the last of their days.
 
     Args:

@@ -27,7 +27,7 @@ sides AS (
         gateway - orders AS net, 0 AS effect FROM nets
     UNION ALL SELECT 'T5B', 'gateway and payouts - ledger = effects', merchant_id, account_id, currency, gateway + payouts - ledger, 0 FROM nets
     UNION ALL SELECT 'T5C', 'orders and payouts - ledger = effects', merchant_id, account_id, currency, orders + payouts - ledger, 0 FROM nets
-    -- Orders know nothing of fees, reserves and pay-outs of the settlement: C goes without.
+    -- Orders know nothing of fees, reserves and payouts of the settlement: C goes without.
     UNION ALL SELECT 'T5C', 'orders and payouts - ledger = effects', merchant_id, account_id, currency, -gap, -effect FROM group_sides
     UNION ALL SELECT 'T5A', 'gateway - orders = effects', merchant_id, account_id, currency, 0, orders FROM effects
     UNION ALL SELECT 'T5B', 'gateway and payouts - ledger = effects', merchant_id, account_id, currency, 0, ledger FROM effects

@@ -1,5 +1,5 @@
--- What batches leave is what is listed of them: opening and lines less pay-outs of all batches but those
--- that wait for their pay-out.
+-- What batches leave is what is listed of them: opening and lines less payouts of all batches but those
+-- that wait for their payout.
 WITH lines AS (
     SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM 'inputs/settlement.parquet'
 ),
@@ -19,7 +19,7 @@ sides AS (
     FROM 'results/held.parquet' h WHERE h.what NOT IN ('no_payout', 'reserve')
 )
 SELECT
-    'T11' AS id, 'opening + lines - pay-outs of closed batches = items - debts - beyond' AS name,
+    'T11' AS id, 'opening + lines - payouts of closed batches = items - debts - beyond' AS name,
     merchant_id, account_id, currency, 'amount' AS measure, sum(owed) AS "left", sum(listed) AS "right"
 FROM sides
 GROUP BY ALL;

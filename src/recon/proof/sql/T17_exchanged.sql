@@ -1,4 +1,4 @@
--- What a pay-out in another currency should come to is its amount by the newest rate up to the day
+-- What a payout in another currency should come to is its amount by the newest rate up to the day
 -- of its value, half to even; what its entries differ by and is no break lies within that rate's bound.
 WITH rates AS (
     SELECT split_part(key, chr(31), 1) AS paid_in, split_part(key, chr(31), 2) AS currency,
@@ -37,7 +37,7 @@ expected AS (
     SELECT *, sign(amount) * (floor + (twice > per OR (twice = per AND floor % 2 = 1))::INT) AS due FROM halved
 )
 SELECT
-    'T17' AS id, bank || ': exchanged at dated rates = pay-outs by the rate of the day' AS name,
+    'T17' AS id, bank || ': exchanged at dated rates = payouts by the rate of the day' AS name,
     '' AS merchant_id, '' AS account_id, currency, 'amount' AS measure,
     sum(shown)::BIGINT AS "left", sum(due)::BIGINT AS "right"
 FROM expected GROUP BY bank, currency

@@ -1,5 +1,5 @@
 -- What the gateway owes and keeps is what is listed, item by item; under a contract each fee of a line
--- stands once on the sheet Fees. A pay-out tells the fees of its batch once more and is no fee.
+-- stands once on the sheet Fees. A payout tells the fees of its batch once more and is no fee.
 WITH lines AS (
     SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM 'inputs/settlement.parquet'
 ),
@@ -19,7 +19,7 @@ sides AS (
 )
 SELECT
     'T18' AS id,
-    CASE what WHEN 'payable' THEN 'payable: opening + lines - pay-outs = listed'
+    CASE what WHEN 'payable' THEN 'payable: opening + lines - payouts = listed'
               ELSE 'reserve: opening + kept - released = listed' END AS name,
     merchant_id, account_id, currency, 'amount' AS measure, sum(owed) AS "left", sum(listed) AS "right"
 FROM sides

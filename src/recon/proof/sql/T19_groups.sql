@@ -1,6 +1,6 @@
--- Fees, reserves and pay-outs of lines and books differ by the effects of their groups.
+-- Fees, reserves and payouts of lines and books differ by the effects of their groups.
 SELECT
-    'T19' AS id, CASE kind WHEN 'payouts' THEN 'pay-outs' ELSE kind END || ': settled - booked = effects' AS name,
+    'T19' AS id, CASE kind WHEN 'payouts' THEN 'payouts' ELSE kind END || ': settled - booked = effects' AS name,
     merchant_id, account_id, currency, 'amount' AS measure, sum(gap) AS "left", sum(effect) AS "right"
 FROM group_sides
 GROUP BY ALL;

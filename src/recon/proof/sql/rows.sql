@@ -172,7 +172,7 @@ QUALIFY is_newest OR 1 <> count_if(is_newest) OVER (
     PARTITION BY merchant_id, account_id, instruction_id);
 
 -- The books --------------------------------------------------------------------------------------
--- Of a pay-out of ours: those that name it, and those that take one of them back.
+-- Of a payout of ours: those that name it, and those that take one of them back.
 CREATE OR REPLACE TEMP TABLE paid AS
 WITH names AS (
     SELECT merchant_id, account_id, unnest([request_id, transaction_id, instruction_id, order_no]) AS name
@@ -217,7 +217,7 @@ SELECT
          THEN k.transaction_currency ELSE k.currency END AS currency,
     k.base, k.is_back, k.in_conflict,
     p.entry_id IS NOT NULL AS is_payout,
-    -- Fees, reserves and pay-outs of the gateway stand in groups, with what writes a group off.
+    -- Fees, reserves and payouts of the gateway stand in groups, with what writes a group off.
     k.base IN ('fee', 'reserve', 'payout') AND NOT is_payout AND NOT k.in_conflict
         AND s.source IS NOT NULL AS is_kept,
     c.entry_id IS NOT NULL AS is_closer,
@@ -241,7 +241,7 @@ LEFT JOIN (
     AND k.base IN ('write_off', 'adjustment')
 LEFT JOIN given s ON s.source = 'settlement';
 
--- Pay-outs, and lines of settlement files that tell of a payment ---------------------------------
+-- Payouts, and lines of settlement files that tell of a payment ---------------------------------
 CREATE OR REPLACE TEMP TABLE counted_payouts AS
 SELECT
     merchant_id, account_id, order_no, transaction_id, '' AS reference_no, instruction_id AS entry_id, currency,
@@ -249,7 +249,7 @@ SELECT
 FROM counted_instructions
 WHERE kind = 'payout' AND state IN ('confirmed', 'resolved_applied', 'in_flight', 'in_doubt', 'needs_human', 'rejected', 'resolved_not_applied');
 
--- What the gateway keeps and pays out, under the key of its group. A pay-out that is compared as part of a
+-- What the gateway keeps and pays out, under the key of its group. A payout that is compared as part of a
 -- running balance has no group of its own.
 CREATE OR REPLACE TEMP TABLE counted_kept AS
 WITH lines AS (
@@ -282,7 +282,7 @@ groups AS (
 begun AS (
     SELECT key AS merchant_id, word AS account_id, number AS since FROM 'compared/terms.parquet' WHERE name = 'books_since'
 ),
--- A pay-out that no entry names stands in the running balance where there is one.
+-- A payout that no entry names stands in the running balance where there is one.
 grouped AS (
     SELECT k.*, CASE WHEN k.source = 'payouts' AND own.set_key IS NULL AND running.set_key IS NOT NULL
             THEN k.balance_key ELSE k.own_key END AS group_key,

@@ -1,7 +1,7 @@
-"""The merchant's banks: what arrived of every pay-out, what is planted into it, and the statements.
+"""The merchant's banks: what arrived of every payout, what is planted into it, and the statements.
 
 First what the gateway paid out, then what each bank booked of it, one to three business days later,
-so that every planted discrepancy (`stories.toml`) is known. A pay-out goes to the bank of its
+so that every planted discrepancy (`stories.toml`) is known. A payout goes to the bank of its
 currency; without one to the first, which exchanges it. Statements are written as banks write them
 (camt.053, MT940, CSV) and as they go wrong on the way; MT940 has no field for charges and for what
 was ordered in another currency: what needs one of them is told by the other two only.
@@ -37,7 +37,7 @@ STRANGERS = (
 )
 """Other people on the same accounts; nothing of them but the amount may be kept."""
 LEAST_PLANTED = 1_000
-"""Minor units below which nothing is planted into a pay-out."""
+"""Minor units below which nothing is planted into a payout."""
 UNKNOWN_AMOUNT = 7_710
 RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
 """What the first bank gives for a unit of a currency that no bank here has, in its own."""
@@ -48,7 +48,7 @@ DATED_RATES: Mapping[str, Mapping[str, str]] = {
 BELOW_THE_RATE = 73
 """Minor units by which an exchange without a word is worse than the rate of its day."""
 EXCHANGED_AFTER = 2
-"""Business days until a pay-out arrives that the bank exchanges."""
+"""Business days until a payout arrives that the bank exchanges."""
 OTHER_RATE = "0.9"
 """The same of every currency that only people pay in, beside the sandbox's own payments."""
 
@@ -122,7 +122,7 @@ class OnItsWay:
 
 @dataclass(slots=True)
 class BankMonth:
-    """What every bank has, and what was planted into pay-outs: breaks, and matches with a flag."""
+    """What every bank has, and what was planted into payouts: breaks, and matches with a flag."""
 
     statements: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
     """Name of the bank -> its statements, one a business day."""
@@ -149,7 +149,7 @@ def bank_month(
     """The statements of every bank up to a business date.
 
     Args:
-        payouts: the pay-out rows of all batches, by day and currency.
+        payouts: the payout rows of all batches, by day and currency.
         day: the business date; its statements have come.
         seed: of the sandbox.
         since: the business date of the last statements, from which the next ones go on; without
@@ -185,7 +185,7 @@ def bank_month(
 
 
 class _Credit(NamedTuple):
-    """What arrives of a pay-out, or goes back."""
+    """What arrives of a payout, or goes back."""
 
     after: int = 1
     """Business days after the batch was settled."""
@@ -196,13 +196,13 @@ class _Credit(NamedTuple):
 
 
 class _Story(NamedTuple):
-    """What a bank does with so many pay-outs in a row, and what must be found of it."""
+    """What a bank does with so many payouts in a row, and what must be found of it."""
 
     finding: str = ""
     why: str = ""
     credits: Sequence[Mapping[str, Any]] = ({},)
     of_net: int = 0
-    """The effect: so many times the pay-out, and so much more."""
+    """The effect: so many times the payout, and so much more."""
     more: int = 0
     days: int = 1
     """Business days after the last of them by which all of it stands on a statement."""
@@ -244,7 +244,7 @@ class _BankBook:
             self.month.arrived.append(each.arrival)
 
     def play(self, lines: Sequence[SettlementLine], *, stories: Sequence[_Story]) -> None:
-        """Each story once, on the first pay-outs that it fits; the last one to all others."""
+        """Each story once, on the first payouts that it fits; the last one to all others."""
         left, (*once, rest) = list(lines), stories
         while left:
             story = next((each for each in once if self._fits(each, left[: each.takes])), rest)
@@ -275,13 +275,13 @@ class _BankBook:
         )
 
     def joined(self, lines: Sequence[SettlementLine]) -> None:
-        """Two pay-outs in one credit."""
+        """Two payouts in one credit."""
         first, last = lines
         text = f"Settlements {first.batch_id} and {last.batch_id}"
         self.came(last, first.net + last.net, text=text)
 
     def exchanged(self, lines: Sequence[SettlementLine]) -> None:
-        """A pay-out in another currency, and the bank says what was ordered."""
+        """A payout in another currency, and the bank says what was ordered."""
         (line,) = lines
         ordered = (line.currency, line.net)
         self.came(line, _in_euros(line), after=EXCHANGED_AFTER, ordered=ordered)

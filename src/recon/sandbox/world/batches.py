@@ -3,7 +3,7 @@
 First what was settled, then what the file says of it, so that every planted discrepancy is known.
 The fee is the sandbox's own choice. Earlier batches are true but for what is planted: one is paid
 out less a part that is held back, and of the first batches in some currencies a reserve is kept.
-Every pay-out, fee and reserve of a batch and every arrival is booked, but for what is planted
+Every payout, fee and reserve of a batch and every arrival is booked, but for what is planted
 (`stories.toml`), each once and only where the gateway had the time to be booked.
 """
 
@@ -61,7 +61,7 @@ class PlantedDiscrepancy:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """The lines of the file, its pay-out rows last, and what was planted into them."""
+    """The lines of the file, its payout rows last, and what was planted into them."""
 
     lines: tuple[SettlementLine, ...]
     true: tuple[SettlementLine, ...]
@@ -120,7 +120,7 @@ def _line(effect: Effect, *, day: date) -> SettlementLine:
 
 
 def of_one_currency(effect: Effect, *, day: date) -> SettlementLine:
-    """The line in a batch of its currency alone: a bank that names it names one pay-out."""
+    """The line in a batch of its currency alone: a bank that names it names one payout."""
     line = _line(effect, day=day)
     return replace(line, batch_id=f"{line.batch_id}-{line.currency}")
 
@@ -194,7 +194,7 @@ def paid_batches(
             much no query shows, stays as unknown as it was.
 
     Returns:
-        Settlement lines, each day's pay-out rows behind its lines.
+        Settlement lines, each day's payout rows behind its lines.
     """
     calendar, first = BusinessCalendar.of(), day - timedelta(days=DAYS_BEFORE)
     mine = [
@@ -235,7 +235,7 @@ BOOKED_AT = time(9, tzinfo=UTC)
 ARRIVAL_BOOKED_AT = time(17, tzinfo=UTC)
 """When the books have what arrived, on its day."""
 NEVER_PAID, NEVER_PAID_MINOR_UNITS = "CHF", 45_000
-"""A pay-out that only the books have."""
+"""A payout that only the books have."""
 UNASSIGNED = "unassigned"
 """What the books name no batch of."""
 _FEE, _RESERVE, _BANK = EntryType.FEE.value, EntryType.RESERVE.value, EntryType.BANK.value
@@ -251,7 +251,7 @@ def books_of(
     """What the books have of batches before a business date, and what is planted into them.
 
     Args:
-        lines: the settlement lines of these batches with their pay-out rows.
+        lines: the settlement lines of these batches with their payout rows.
         month: what arrived at the banks.
         charges: entries of fees that name no batch.
         day: the business date.
@@ -291,7 +291,7 @@ def books_of(
         effect = missing if kind == _BANK else -missing
         about = (_key(chosen), chosen.currency)
         planted.append(Planted(BreakCode(plant["finding"]), plant["why"], *about, effect))
-    # A pay-out in a currency that no batch has: in another one it stands with what is young. It is
+    # A payout in a currency that no batch has: in another one it stands with what is young. It is
     # booked with the newest that is late: what is booked in the first days of a settlement may be
     # of a batch from before.
     payouts = (
@@ -303,7 +303,7 @@ def books_of(
     if late and NEVER_PAID not in {line.currency for line in lines}:
         never = max(late, key=attrgetter("booked_at"))
         entries.append(replace(never, entry_id=f"LPO-{NEVER_PAID}"))
-        why, key = "a pay-out was booked that the gateway never made", f"payout:{NEVER_PAID}"
+        why, key = "a payout was booked that the gateway never made", f"payout:{NEVER_PAID}"
         code = BreakCode.LEDGER_PAYOUT_ONLY
         planted.append(Planted(code, why, key, NEVER_PAID, NEVER_PAID_MINOR_UNITS))
     return entries, planted
@@ -332,9 +332,9 @@ def plain_books(
     """What the books have of some batches and arrivals, each under a number of its own.
 
     Args:
-        lines: settlement lines with their pay-out rows, to be booked now.
+        lines: settlement lines with their payout rows, to be booked now.
         arrived: what came to the bank, to be booked now.
-        paid: the pay-out rows of what arrived.
+        paid: the payout rows of what arrived.
     """
     for entry in (*_of_batches(lines), *_of_arrivals(arrived, lines=paid)):
         day = f"{entry.booked_at:%y%m%d}"
@@ -342,7 +342,7 @@ def plain_books(
 
 
 def _of_batches(lines: Iterable[SettlementLine]) -> Iterator[LedgerLine]:
-    """An entry for each pay-out and each reserve, and one for the fees of each batch."""
+    """An entry for each payout and each reserve, and one for the fees of each batch."""
     for line in lines:
         if line.entry_type == _RESERVE:
             yield _entry(line, _RESERVE, -line.gross)
@@ -372,7 +372,7 @@ def _entry(line: SettlementLine, kind: str, amount: int) -> LedgerLine:
 def _of_arrivals(
     arrivals: Iterable[Arrival], *, lines: Sequence[SettlementLine]
 ) -> Iterator[LedgerLine]:
-    """An entry for each arrival of these batches, in the currency of the pay-out."""
+    """An entry for each arrival of these batches, in the currency of the payout."""
     rows = [line for line in lines if line.entry_type == PAYOUT]
     of_batch = {(line.batch_id, line.currency): line for line in rows}
     for number, arrival in enumerate(arrivals, start=1):

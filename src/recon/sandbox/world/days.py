@@ -61,9 +61,9 @@ class ToldSoFar:
     last: banks.LastStatements
     coming: Sequence[banks.OnItsWay]
     unbooked: Sequence[SettlementLine]
-    """Lines and pay-out rows of the last date: the books have them a day later."""
+    """Lines and payout rows of the last date: the books have them a day later."""
     paid: Sequence[SettlementLine]
-    """Pay-out rows of which something may arrive."""
+    """Payout rows of which something may arrive."""
     booked: Sequence[tuple[str, str]]
     """Order and type of what the books had of payments before."""
 

@@ -102,7 +102,7 @@ class SettlementLine:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What must be found of a batch, a pay-out, or a group of the books."""
+    """What must be found of a batch, a payout, or a group of the books."""
 
     finding: BreakCode | Flag
     """A break, or the flag of what matches."""

@@ -129,7 +129,7 @@ class EarlierRun:
             instructions=None,
         )
     )
-    """Settlement lines as the files told them; of the books fees, reserves, pay-outs and what
+    """Settlement lines as the files told them; of the books fees, reserves, payouts and what
     closes their groups; rejected lines that no file brought again; of banks every statement, with
     the entries in scope. No order and no payment."""
     files: Mapping[SourceKind, SourceFile] = field(default_factory=dict)
@@ -527,7 +527,7 @@ def _by_batch(refused: Iterable[Reject], *, lines: pd.DataFrame) -> Iterator[Rej
 
 
 def _cash_of(sources: Sources, *, lines: pd.DataFrame, rules: Rules) -> pd.DataFrame:
-    """The entries of fees, reserves and pay-outs, and those that close a group by its name."""
+    """The entries of fees, reserves and payouts, and those that close a group by its name."""
     ledger = sources.ledger
     if ledger is None:
         return frame_of((), columns=LEDGER_COLUMNS)

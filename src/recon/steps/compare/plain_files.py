@@ -217,7 +217,7 @@ class PlainFilesRequest:
     instructions: tuple[Path, ...] = ()
     """Empty: nothing about instructions is judged."""
     settlement: tuple[Path, ...] = ()
-    """Empty: settlement, fees and pay-outs are not covered."""
+    """Empty: settlement, fees and payouts are not covered."""
     bank: tuple[Path, ...] = ()
     rules_file: Path | None = None
     fees_file: Path | None = None

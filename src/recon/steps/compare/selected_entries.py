@@ -52,7 +52,7 @@ _OF_PAYOUTS = (
     *(*_NAMED, "order_no", "transaction_id", "entry_type", "booked_at"),
     *("reference_no", "reverses_entry_id", "currency", "amount"),
 )
-"""What says of a pay-out of the books whether it is told here."""
+"""What says of a payout of the books whether it is told here."""
 _IN_MONEY = (*_PLACE, "order_no", "transaction_id", "entry_type", "currency", "amount")
 
 
@@ -64,7 +64,7 @@ def chosen_entries(
     asked: "pd.Series[str]",
     rules: Rules,
 ) -> Rows:
-    """Those of the window, and pay-outs that are told here."""
+    """Those of the window, and payouts that are told here."""
     days, since = sources.settled, ledger_start(books.run, rules=rules)
     begins = None
     if days is not None:
@@ -93,7 +93,7 @@ def _with_payouts(
     begins: datetime,
     rules: Rules,
 ) -> Rows:
-    """The entries with the pay-outs that are told here, and without those of batches before."""
+    """The entries with the payouts that are told here, and without those of batches before."""
     payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in read(columns=_OF_PAYOUTS)]
     if not any(map(len, payouts)):
         return kept
@@ -283,14 +283,14 @@ def with_payouts(
     """The entries of the window, with those that booked a payout which is told here.
 
     Older entries that name a payout of ours or a batch join. Those that name none, come to no
-    pay-out and are booked while a batch from before may be, are of such a batch. What comes to one
+    payout and are booked while a batch from before may be, are of such a batch. What comes to one
     joins, though it was booked before the window, if that was not longer before than a booking may
     wait for its line.
 
     Args:
         recent: the entries of the window (see `in_window`).
         entries: all entries of the account.
-        settlement: what was settled; None where no file tells of pay-outs.
+        settlement: what was settled; None where no file tells of payouts.
         instructions: those of the account.
         since: where the window begins.
         rules: calendar, and how long the books may be without an entry.
@@ -322,7 +322,7 @@ def _payout_names(settlement: pd.DataFrame | None, *, instructions: pd.DataFrame
 
 
 def _unnamed(settlement: pd.DataFrame, *, known: pd.DataFrame) -> dict[tuple[str, int], list[date]]:
-    """Currency and pay-out -> the days of the batches that no entry names, the oldest first."""
+    """Currency and payout -> the days of the batches that no entry names, the oldest first."""
     named = {*known["reference_no"], *known["order_no"]}
     rows = settlement[settlement["entry_type"].eq(EntryType.PAYOUT.value)]
     sums: dict[tuple[str, str], tuple[str, int]] = {}
@@ -340,10 +340,10 @@ def _unnamed(settlement: pd.DataFrame, *, known: pd.DataFrame) -> dict[tuple[str
 def _of_no_batch(
     loose: pd.DataFrame, *, paid: dict[tuple[str, int], list[date]], since: datetime, rules: Rules
 ) -> set[str]:
-    """Those of these entries that are early, and book no pay-out of a day before or soon after.
+    """Those of these entries that are early, and book no payout of a day before or soon after.
 
-    What was booked behind its pay-out comes first: an entry of a batch from before must not take
-    the pay-out of another one of its amount.
+    What was booked behind its payout comes first: an entry of a batch from before must not take
+    the payout of another one of its amount.
     """
     calendar, grace = rules.business_calendar, Grace.parse(rules.grace.gateway_to_ledger)
     until = calendar.due_at(since, grace=grace)

@@ -321,7 +321,7 @@ class RunReading:
     def _bank(self) -> BankSource | None:
         """Statements of the banks that the account is paid out at; None where none ever came.
 
-        Pay-outs are those of every account that these banks serve: an entry may be of another one.
+        Payouts are those of every account that these banks serve: an entry may be of another one.
         """
         run, until, rules = self.run, self.inputs.last_file, self._rules
         account = (run.merchant_id, run.account_id)

@@ -79,7 +79,7 @@ def in_window(
 ) -> pd.DataFrame:
     """The entries booked since an instant, and older ones of keys that are asked about.
 
-    Fees, reserves and pay-outs are compared with all that was ever settled: since its first day
+    Fees, reserves and payouts are compared with all that was ever settled: since its first day
     began (`settled_from`, None without a settlement) all of them are there, and none from before.
     What arrived at the bank is compared with every statement since the opening, and never leaves;
     nor does what closes a group of these by its name, and is of no payment.
@@ -155,7 +155,7 @@ class BeforeOpening:
         """Entries of the books without those of these orders.
 
         What the gateway settled stays (see `lines`), and with it what the books say of that: the
-        fees, as of no payment on both sides, the reserves and the pay-outs.
+        fees, as of no payment on both sides, the reserves and the payouts.
         """
         if not self.order_nos:
             return ledger

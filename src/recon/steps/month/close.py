@@ -275,7 +275,7 @@ def _of_bank(stated: StatedMonth) -> Iterator[Blocker]:
     if stated.bank_to is not None and stated.bank_to < last:
         known = f"to {stated.bank_to}" if stated.bank_to else "by no statement"
         yield Blocker(
-            f"the bank is covered {known}, not to {last}: pay-outs after that cannot be proven",
+            f"the bank is covered {known}, not to {last}: payouts after that cannot be proven",
             "",
             "put the missing statements into the inbox, then run the next night",
         )
@@ -311,7 +311,7 @@ def _of_breaks(
     """Grave breaks of the newest night without an owner or a comment.
 
     Of those that it saw first after the close only the ones about the month's own facts: of an
-    order by its facts, of pay-outs, fees and entries of a bank by the age of what differs.
+    order by its facts, of payouts, fees and entries of a bank by the age of what differs.
     """
     with environment.store.reading() as connection:
         breaks = KeptResult(connection, stated.newest_run, environment).open_breaks()

@@ -108,7 +108,7 @@ class StatedMonth:
     def notes(self) -> list[str]:
         """What the figures do not cover, each as a sentence."""
         first = "No night ran before: what was open then is what this month's nights still show."
-        bare = "No settlement file was given: fees, reserves and pay-outs are not covered."
+        bare = "No settlement file was given: fees, reserves and payouts are not covered."
         return [first] * self.is_first + [bare] * (not self.statement.is_settled)
 
     @property
@@ -175,7 +175,7 @@ def _lacking(live: Mapping[date, Run], *, month: BusinessMonth) -> Run | None:
 
 
 def _bank_to(night: SealedNight, *, account: tuple[str, str]) -> str | None:
-    """Up to which day statements that prove each other cover every bank of the pay-outs."""
+    """Up to which day statements that prove each other cover every bank of the payouts."""
     if not night.has("counted"):
         return None
     terms, counted = night.frame("terms"), night.frame("counted")
@@ -294,7 +294,7 @@ def _night(
 def _books_since(run: Run, *, night: SealedNight) -> tuple[datetime, datetime] | None:
     """Since when the books of a night are whole (`MonthNight.books_since`).
 
-    In the first days that were ever settled pay-outs may be of batches from before: none is missed.
+    In the first days that were ever settled payouts may be of batches from before: none is missed.
     """
     terms, rejects = night.frame("terms"), night.frame("rejects")
     given = terms["name"].eq("given") & terms["key"].eq("ledger")

@@ -35,7 +35,7 @@ def days_around(
 
 OPENING, MOVED, CLOSING = "opening", "moved", "closing"
 """When a figure is of: the close of the day before the month, the month, its last close."""
-OPEN, WAITS, GROUPS = "open", ("not_in_batch", "not_booked"), ("fees", "pay-outs")
+OPEN, WAITS, GROUPS = "open", ("not_in_batch", "not_booked"), ("fees", "payouts")
 """Why books and gateway differ: open by now, an adjustment that waits for its other half, a sum of
 many entries."""
 LATE, VANISHED = "late", "entry_vanished"
@@ -59,7 +59,7 @@ class MonthNight:
     predecessor: str = ""
     """The run whose open breaks it carries forward; "" for none."""
     books_since: tuple[datetime, datetime] | None = None
-    """Since when its books are whole: entries of orders, and those of fees, reserves and pay-outs;
+    """Since when its books are whole: entries of orders, and those of fees, reserves and payouts;
     None where it has none, or where rows of them were refused."""
 
 
@@ -175,7 +175,7 @@ class MonthStatement:
     """finding, currency, amount, batch_id, since, state, code of what is in transit at the last
     close; None: no bank is covered."""
     before_bank: Mapping[str, int]
-    """Currency -> pay-outs from before the bank's first statement: it is not asked for them."""
+    """Currency -> payouts from before the bank's first statement: it is not asked for them."""
     books: pd.DataFrame | None
     """what, currency, key, amount, shown: why books and gateway differ at the last close, and what
     the nights show of it (grain: key and reason); None without a ledger."""
@@ -267,7 +267,7 @@ MOVEMENTS: Mapping[str, str] = {
     "fee_on_others": "Other fees",
     "adjustment": "Adjustments",
     "payee": "Paid to payees for us",
-    "pay_out": "Pay-outs",
+    "pay_out": "Payouts",
 }
 """Kinds of movements in the order of a statement."""
 ITEMS: Mapping[str, str] = {
@@ -292,7 +292,7 @@ DIFFERENCES: Mapping[str, str] = {
     "booked_earlier": "Booked by then, took place later",
     "open": "Open: see the breaks and what waits",
     "fees": "Fees charged by then, less those booked",
-    "pay-outs": "Paid out by then, less what is booked of it",
+    "payouts": "Paid out by then, less what is booked of it",
     "not_in_batch": "Adjustments booked, in no batch of the gateway yet",
     "not_booked": "Adjustments of the gateway, not booked yet",
 }

@@ -173,7 +173,7 @@ def payouts_of(
     storages: StorageOf,
     until: int | None,
 ) -> pd.DataFrame:
-    """SETTLEMENT_COLUMNS of the pay-out rows of these accounts, in the newest of their files.
+    """SETTLEMENT_COLUMNS of the payout rows of these accounts, in the newest of their files.
 
     Raises:
         ArchiveError: a file cannot be read, or is not the one whose hash the database has.

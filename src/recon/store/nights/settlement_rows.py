@@ -81,7 +81,7 @@ class SettledTotals(NamedTuple):
     charged_back: pa.Table
     """Transaction, currency and amount: what the shopper's bank took back."""
     paid_out: pa.Table
-    """Pay-out lines as PLAIN has them, with their files and rows."""
+    """Payout lines as PLAIN has them, with their files and rows."""
 
 
 NOTHING = SettledTotals(
@@ -428,7 +428,7 @@ def _older(sql: SqlSession, *, since: str, asked: AskedFor) -> pa.Table:
     texts = _texts(wanted)
     if texts.num_rows:
         _fill(sql, "wanted", rows=texts)
-        # Of older pay-outs nobody asks: what booked them lies outside the window, too.
+        # Of older payouts nobody asks: what booked them lies outside the window, too.
         one_by_one = "WHERE settled_on < $since AND entry_type <> $paid"
         named = sql.table(
             f"FROM naming() {one_by_one} {_AS_TOLD}", {"since": since, "paid": PAY_OUT}

@@ -45,7 +45,7 @@ SELECT transaction_id, currency, -sum(gross)::BIGINT AS amount
 FROM counted() WHERE entry_type IN ('chargeback', 'chargeback_reversal')
 GROUP BY ALL;
 
--- What the gateway paid out to the merchant; a pay-out that the merchant asked for has a reference of its own.
+-- What the gateway paid out to the merchant; a payout that the merchant asked for has a reference of its own.
 CREATE TEMP MACRO paid_out() AS TABLE
 FROM counted() WHERE entry_type = 'payout' AND own_reference = '';
 
@@ -56,7 +56,7 @@ WHERE order_no IN (SELECT text FROM wanted WHERE key = 'order_no')
     OR transaction_id IN (SELECT text FROM wanted WHERE key = 'transaction_id')
     OR own_reference IN (SELECT text FROM wanted WHERE key = 'own_reference');
 
--- All other lines settled before a day, a few of each batch: what the gateway owes is of all days. Pay-outs and reserves
+-- All other lines settled before a day, a few of each batch: what the gateway owes is of all days. Payouts and reserves
 -- stay what they are. Fees are summed up by payment where contracts are checked payment by payment.
 CREATE TEMP MACRO older(since, by_payment) AS TABLE
 WITH kinds AS (

@@ -50,7 +50,7 @@ def test_a_reference_that_a_full_line_cuts_is_whole_again() -> None:
 
 def test_umlauts_of_old_files_are_read() -> None:
     """Banks write UTF-8, or one byte for each character."""
-    text = MT940.replace("Pay-out", "Auszüge für")
+    text = MT940.replace("Payout", "Auszüge für")
     for encoding in ("utf-8", "latin-1"):
         assert "Auszüge für" in read(text, encoding=encoding)[0].entries[0].text
 
@@ -124,7 +124,7 @@ def test_a_line_that_no_bank_writes_is_refused() -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_letters_are_read_in_both_encodings(encoding: str) -> None:
     """UTF-8 where it is, else one byte for each."""
-    (statement,) = read(MT940.replace("Pay-out", "Auszüge für"), encoding=encoding)
+    (statement,) = read(MT940.replace("Payout", "Auszüge für"), encoding=encoding)
     assert "Auszüge für" in statement.entries[0].text
 
 

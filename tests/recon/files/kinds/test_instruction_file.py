@@ -127,7 +127,7 @@ def test_every_kind_of_a_file_becomes_an_action(tmp_path: Path) -> None:
 
 
 def test_no_layout_leaves_an_instruction_out(tmp_path: Path) -> None:
-    """Each row asks for money, and a pay-out has the details of its own row."""
+    """Each row asks for money, and a payout has the details of its own row."""
     path, flags = tmp_path / "instructions-1.csv", frozenset({"1"})
     _write(path, [{**REFUND, "order_no": ""}, PAYOUT])
     layout = FileLayout.model_validate({"skip": [{"column": "reason", "words": ["late"]}]})

@@ -61,7 +61,7 @@ class Shape(BaseModel):
     days_alone: bool = False
     """Moments are written as days."""
     payouts: str = ""
-    """Batches end with a pay-out: of their sum (`tied`), or of another one (`untied`)."""
+    """Batches end with a payout: of their sum (`tied`), or of another one (`untied`)."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _truth(shape: Shape, *, chance: Random) -> tuple[Row, ...]:
             "to_date": date(2026, 12, 31),
             "entry_no": str(number + 1),
             "counterparty": "Acquirer",
-            "text": f"pay-out {number}",
+            "text": f"payout {number}",
         }
         if shape.kind == "settlement":
             if row["word"] in {"payout", "reserve"}:

@@ -330,7 +330,7 @@ def amounts_of(path: Path, answers: Mapping[str, str]) -> list[list[int]] | set[
             {"turned_rows.refund": "gross"},
             [[5500, 100, 5400], [-1000, 34, -1034]],
         ),
-        # The pay-out of its batch proves that refunds are the other way round.
+        # The payout of its batch proves that refunds are the other way round.
         (
             "gross,fee",
             ["capture|55.00,1.00", "refund|10.00,0.34", "capture|20.00,0.50", "payout|63.84,0.00"],

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tests.recon.matching.bank.truth import Scene, Truth, id_of, unknown_id
 
 NOT_COMPARED = frozenset({"exchanged", "at the rate"})
-"""It arrived in another currency, and the bank does not say what of the pay-out it is."""
+"""It arrived in another currency, and the bank does not say what of the payout it is."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Books:
 
 
 def currency_of(scene: Scene) -> str:
-    """Of what arrived, in the words of the pay-out."""
+    """Of what arrived, in the words of the payout."""
     return "USD" if scene.story == "abroad" else "EUR"
 
 

@@ -31,7 +31,7 @@ AS_OF = datetime(2026, 12, 1, tzinfo=UTC)
 
 @dataclass
 class Case:
-    """Pay-outs of one merchant, and what its bank says."""
+    """Payouts of one merchant, and what its bank says."""
 
     lines: list[dict[str, Any]] = field(default_factory=list)
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Case:
     covered: bool = True
     """Whether a statement is given at all."""
     misbooked: int = 0
-    """What the books have too little of each pay-out."""
+    """What the books have too little of each payout."""
     night: NightOfBank | None = None
     at_bank: list[dict[str, Any]] = field(default_factory=list)
     """What the books have of the bank, see `took`."""
@@ -118,7 +118,7 @@ class Case:
 
 
 def booked(lines: list[dict[str, Any]], *, less: int = 0) -> list[dict[str, Any]]:
-    """Entries of every pay-out among some lines: the books have what the gateway says, or less."""
+    """Entries of every payout among some lines: the books have what the gateway says, or less."""
     return [
         {
             **{name: line[name] for name in ("merchant_id", "account_id", "currency")},

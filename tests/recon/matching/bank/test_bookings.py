@@ -123,7 +123,7 @@ CASES: list[tuple[str, Callable[[Case], object], list[tuple[str, str, int]]]] = 
         [("BANK_NOT_BOOKED", "booked_differs", 10)],
     ),
     (
-        "two pay-outs in one entry, booked as one",
+        "two payouts in one entry, booked as one",
         lambda c: c.paid("BATCH-02", 300).came("BATCH-01 BATCH-02", 800).took("BATCH-02", 800),
         [],
     ),
@@ -222,7 +222,7 @@ CASES: list[tuple[str, Callable[[Case], object], list[tuple[str, str, int]]]] = 
 def test_each_rule(
     play: Callable[[Case], object], expected: list[tuple[str, str, int]] | None
 ) -> None:
-    """A pay-out of 500 that is booked as a pay-out, and this of the bank: no other break."""
+    """A payout of 500 that is booked as a payout, and this of the bank: no other break."""
     one = case().paid("BATCH-01", 500)
     play(one)
     assert found(one.come_to()) == (expected or [])

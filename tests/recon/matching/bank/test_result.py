@@ -1,4 +1,4 @@
-"""What banks say of pay-outs, as rows of the result."""
+"""What banks say of payouts, as rows of the result."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from tests.recon.matching.bank.cases import Case, of_bank, t17
 PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str]] = [
     (
         "named and whole",
-        lambda c: c.paid("BATCH-01", 10_000).came("pay-out BATCH-01 thanks", 10_000),
+        lambda c: c.paid("BATCH-01", 10_000).came("payout BATCH-01 thanks", 10_000),
         [],
         "",
     ),
@@ -95,7 +95,7 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         lambda c: c.came("greetings", 700, counterparty="The Gateway Ltd"),
         [("BANK_RECEIPT_UNKNOWN", 700, 700)],
         (
-            "The bank main has 7.00 EUR on 2026-11-12 (entry E1 of statement 1), and no pay-out "
+            "The bank main has 7.00 EUR on 2026-11-12 (entry E1 of statement 1), and no payout "
             "explains it."
         ),
     ),
@@ -109,7 +109,7 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         [("AMBIGUOUS_MATCH", 0, -10_000), ("AMBIGUOUS_MATCH", 10_000, 0)],
         (
             "Batch BATCH-02 of 100.00 EUR, settled on 2026-11-10: the bank has 100.00 EUR on "
-            "2026-11-12, which may be of this or of another pay-out."
+            "2026-11-12, which may be of this or of another payout."
         ),
     ),
 ]
@@ -346,7 +346,7 @@ def flags_of(result: Reconciliation) -> list[str]:
 
 
 def test_an_entry_behind_the_due_day_is_no_sum_of_a_day() -> None:
-    """Two pay-outs together are only looked for up to the day by which they are due."""
+    """Two payouts together are only looked for up to the day by which they are due."""
     case = Case().paid("BATCH-01", 500).paid("BATCH-02", 700)
     result = case.came("", 1_200, on="2026-11-20", counterparty=GATEWAY).come_to()
     assert [code for code, *_ in of_bank(result)] == [
@@ -367,7 +367,7 @@ def test_an_entry_from_before_the_pay_out_is_not_it() -> None:
 
 
 def test_two_entries_of_one_sum_decide_nothing() -> None:
-    """Exactly one entry may stand for the pay-outs of a day."""
+    """Exactly one entry may stand for the payouts of a day."""
     case = Case().paid("BATCH-01", 500).paid("BATCH-02", 700)
     case.came("", 1_200, counterparty=GATEWAY).came("", 1_200, counterparty=GATEWAY)
     codes = [code for code, *_ in of_bank(case.come_to())]
@@ -434,7 +434,7 @@ def test_an_entry_of_several_batches_that_differs_is_one_break_on_the_first() ->
 
 
 def test_what_never_came_and_what_is_unclear_is_at_risk_as_a_whole() -> None:
-    """The pay-out itself, however little the two entries differ by together."""
+    """The payout itself, however little the two entries differ by together."""
     case = Case().paid("BATCH-01", 500).paid("BATCH-02", 500)
     case.paid("BATCH-03", 800).came("", 500, counterparty=GATEWAY)
     breaks = case.come_to().breaks
@@ -447,7 +447,7 @@ def test_what_never_came_and_what_is_unclear_is_at_risk_as_a_whole() -> None:
 
 
 def test_what_is_not_booked_at_the_bank_yet_is_shown_and_never_counted() -> None:
-    """A pending entry neither brings a pay-out nor is a receipt that nobody expects."""
+    """A pending entry neither brings a payout nor is a receipt that nobody expects."""
     case = Case().paid("BATCH-01", 500).came("BATCH-01", 500, status="pending", part=1)
     result = case.come_to()
     assert [code for code, *_ in of_bank(result)] == ["PAYOUT_NOT_AT_BANK"]
@@ -473,7 +473,7 @@ def both(known_to: str = "") -> dict[str, Case]:
 
 
 def test_each_night_shows_what_is_of_its_account() -> None:
-    """No pay-out of B is a break of A; what nobody expects is told by the first account alone."""
+    """No payout of B is a break of A; what nobody expects is told by the first account alone."""
     results = {account: case.come_to() for account, case in both().items()}
     assert of_bank(results["A"]) == [
         ("BANK_AMOUNT_DIFFERS", 450, -50),

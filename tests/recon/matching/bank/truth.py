@@ -1,4 +1,4 @@
-"""A month of pay-outs and statements made from the truth, with the answer key beside them.
+"""A month of payouts and statements made from the truth, with the answer key beside them.
 
 Shares nothing with the engine: it knows what happened, writes it down as banks do, and says what
 must be found. Every amount is another one, so that nothing fits by chance.
@@ -95,7 +95,7 @@ def _amounts(chance: random.Random) -> Iterator[int]:
 
 @dataclass
 class Scene:
-    """One pay-out, or two, and what the bank has of it."""
+    """One payout, or two, and what the bank has of it."""
 
     truth: Truth
     number: int
@@ -103,7 +103,7 @@ class Scene:
     day: date
     amount: int
     more: int
-    """Of a second pay-out."""
+    """Of a second payout."""
     part: int
     """Less than the amount."""
     arrives: date
@@ -278,7 +278,7 @@ def _scene(truth: Truth, number: int, *, chance: random.Random, amounts: Iterato
     batch = f"BATCH-{number:03}{chance.randrange(1000):03}"
     day = _bank_day(chance, before=LAST - timedelta(10))
     amount = next(amounts)
-    texts = (f"Pay-out {batch}", f"{batch.lower()} thank you very much indeed", f"ref:{batch}.")
+    texts = (f"Payout {batch}", f"{batch.lower()} thank you very much indeed", f"ref:{batch}.")
     return Scene(
         truth=truth,
         number=number,

@@ -1,4 +1,4 @@
-"""A second judge of what the gateway holds and of fees, reserves and pay-outs of the books.
+"""A second judge of what the gateway holds and of fees, reserves and payouts of the books.
 
 The contract (settlement, order of time, groups) read aloud, row by row, in plain Python. It shares
 nothing with the engine but the words of codes and of what is listed. Money is whole minor units,
@@ -29,7 +29,7 @@ class Finding:
     state: str
     settled: int
     booked: int
-    """Fees, reserves, pay-outs: the two sums; what is held: the amount, and nothing."""
+    """Fees, reserves, payouts: the two sums; what is held: the amount, and nothing."""
     flags: str = ""
 
 
@@ -79,7 +79,7 @@ def due(since: datetime, *, days: int) -> datetime:
 
 
 def signed(entry: Row) -> int:
-    """A fee, a reserve or a pay-out takes from the merchant; its reversal gives."""
+    """A fee, a reserve or a payout takes from the merchant; its reversal gives."""
     return int(entry["amount"]) * (1 if entry["entry_type"].endswith("_reversal") else -1)
 
 
@@ -198,7 +198,7 @@ class CashJudge:
         return any(holder[2] in self._currencies(line) for line in lost)
 
     def _is_mixed(self, holder: Holder, name: str) -> bool:
-        """Lines without a pay-out in one currency, a pay-out without lines in another."""
+        """Lines without a payout in one currency, a payout without lines in another."""
         kinds = [
             {row["entry_type"] == "payout" for row in rows if row["batch_id"] == name}
             for other, rows in self.lines.items()
@@ -360,7 +360,7 @@ def _batches(lines: Iterable[Row]) -> list[tuple[str, list[Row]]]:
 
 
 def _paid(rows: Iterable[Row]) -> int:
-    """What pay-out rows come to, as the books sign it."""
+    """What payout rows come to, as the books sign it."""
     return -sum(int(row["net"]) for row in rows)
 
 

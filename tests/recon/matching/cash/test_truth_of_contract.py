@@ -64,7 +64,7 @@ def judged(truth: Truth) -> tuple[Reconciliation, ChargedFees]:
 def test_every_wrong_fee_is_a_break_of_its_size_and_no_right_one_is(name: str) -> None:
     """A fee beyond the contract is FEE_VARIANCE with what is left of it; a credit closes it.
 
-    By contract + outside = all fees of the settlement; what pay-outs repeat is in neither.
+    By contract + outside = all fees of the settlement; what payouts repeat is in neither.
     """
     for seed in range(SEEDS):
         truth = truth_of(name, seed=seed)

@@ -138,7 +138,7 @@ class Month:
         self.settled(batch, entry_type="payout", **sums, currency=currency)
 
     def paid(self, batch: Batch, amount: int, *, booked: int | None = None, ours: str = "") -> None:
-        """The pay-out of a batch, and what the books have of it (None: the same)."""
+        """The payout of a batch, and what the books have of it (None: the same)."""
         currency = ours or self.currency
         self.pay_out(batch, amount, currency=currency)
         self.book(

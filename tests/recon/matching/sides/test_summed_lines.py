@@ -118,7 +118,7 @@ def test_several_pay_out_rows_of_a_batch_are_added_up(new_case: Callable[[], Any
 def test_a_pay_out_that_we_asked_for_is_no_pay_out_of_the_batch(
     new_case: Callable[[], Any],
 ) -> None:
-    """A pay-out row under our own reference is a line of the batch, not what it comes to."""
+    """A payout row under our own reference is a line of the batch, not what it comes to."""
     case = new_case()
     _payout(case, "B1", -500, own_reference="P1")
     lines = case.sources().settlement

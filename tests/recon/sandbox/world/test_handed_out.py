@@ -184,7 +184,7 @@ def test_every_movement_is_settled_paid_out_and_booked_once(
 
 
 def test_what_was_on_its_way_arrives(carried: dict[date, Texts]) -> None:
-    """Pay-outs of the first date and of each later one but the last stand on a statement."""
+    """Payouts of the first date and of each later one but the last stand on a statement."""
     texts = " ".join(
         row["text"] for bank in ("main", "usd") for row in statements_of(carried, bank)
     )

@@ -200,7 +200,7 @@ def test_exports_that_overlap_are_the_one_export_of_all_their_lines(
 
 
 def month(number: int, *, books: bool = True) -> Files:
-    """A month of one payment a day, each with a fee of 1.00, booked the next day, and a pay-out."""
+    """A month of one payment a day, each with a fee of 1.00, booked the next day, and a payout."""
     rows: Files = {kind: [] for kind in KINDS}
     for day in (5, 6, 7, 8):
         on, name = f"2026-{number:02}-{day:02}", f"{number}{day}"
@@ -244,14 +244,14 @@ def test_books_that_begin_later_than_the_lines_show_no_false_break(
         "fees:EUR:before_books": -400,
         "payout:EUR:before_books": -4 * 4900,
     }
-    told = "fees, reserves and pay-outs of M/1 settled before 2026-11-05: its books begin then"
+    told = "fees, reserves and payouts of M/1 settled before 2026-11-05: its books begin then"
     assert told in result.not_covered
     assert result.gateway_holds is not None
     assert [(fees.charged, fees.booked) for fees in result.gateway_holds.fees] == [(400, 400)]
 
 
 def test_since_when_the_books_are_there_is_handed_on(tmp_path: Path) -> None:
-    """Fees and pay-outs that nobody booked since then stay breaks, though no entry of it comes."""
+    """Fees and payouts that nobody booked since then stay breaks, though no entry of it comes."""
     early = month(10)
     early["ledger"] = [row for row in early["ledger"] if row["entry_type"] == "capture"]
     run(tmp_path / "first", early, as_of="2026-10-31")

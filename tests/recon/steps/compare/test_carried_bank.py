@@ -72,7 +72,7 @@ def statement(
 
 
 def came(day: str, *, on: str, number: int = 10) -> dict[str, str]:
-    """The pay-out of a day of `month` at the bank."""
+    """The payout of a day of `month` at the bank."""
     return entry(4900, f"B{number}{int(day)}", on=on)
 
 
@@ -97,7 +97,7 @@ def statements_of(out: Path) -> BankSource:
 
 
 def two_statements(folder: Path, *, lacks: str = "", canary: str = "") -> list[Path]:
-    """The month in two statements, one pay-out left out; entries of other people among them."""
+    """The month in two statements, one payout left out; entries of other people among them."""
     folder.mkdir(parents=True, exist_ok=True)
     early = [came(day, on=f"2026-10-{day}") for day in DAYS[:2] if day != lacks]
     late = [came(day, on=f"2026-10-{day}") for day in DAYS[2:] if day != lacks]

@@ -95,7 +95,7 @@ def test_nights_with_a_settlement_in_parts_are_the_nights_as_a_whole(
 ) -> None:
     """Lines of orders, of older batches, of no order; batches that are short; prices by the month.
 
-    Groups of fees, reserves and pay-outs count what was judged in parts as so many lines.
+    Groups of fees, reserves and payouts count what was judged in parts as so many lines.
     """
     arrived(merchant)
     reserve = {"entry_type": "reserve", "order_no": "", "transaction_id": ""}

@@ -56,7 +56,7 @@ def statement(amount: str, *, inner: str, more: str = "") -> str:
 
 
 def states(merchant: Any) -> list[tuple[str, str]]:
-    """Batch and state of every pay-out of the newest night."""
+    """Batch and state of every payout of the newest night."""
     return [(one["batch_id"], one["state"]) for one in sealed(merchant)["paid"]]
 
 
@@ -163,7 +163,7 @@ def test_nothing_of_other_people_rests_anywhere(
 
 
 def test_one_bank_serves_several_accounts(banking: Any) -> None:
-    """One statement has pay-outs of both: each night shows its own, T17 holds for the bank."""
+    """One statement has payouts of both: each night shows its own, T17 holds for the bank."""
     other = "100042002"
     config = banking.folder / "config"
     rules = config / "rules.toml"

@@ -347,7 +347,7 @@ def test_a_payout_is_held_against_its_entry_however_old_that_is() -> None:
 
 
 def test_a_pay_out_booked_early_in_the_window_may_be_of_a_batch_before_it() -> None:
-    """Where files tell of pay-outs: only later entries that name none are somebody's error."""
+    """Where files tell of payouts: only later entries that name none are somebody's error."""
     paid = [{"batch_id": "B1", "entry_type": "payout", "gross": 1, "fee": 0, "net": 1, "line": 2}]
     assert kept(frame_of(paid, columns=SETTLEMENT_COLUMNS)) == [
         "batch of the window",
@@ -396,7 +396,7 @@ def test_an_entry_without_a_batch_is_of_one_from_before_unless_a_pay_out_has_its
 ) -> None:
     """Only while such a batch may still be booked: two business days by the rules.
 
-    So long before its day a pay-out may be booked, too.
+    So long before its day a payout may be booked, too.
     """
     rows = [
         entry(

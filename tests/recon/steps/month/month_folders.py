@@ -278,7 +278,7 @@ class NightFolders:
         groups: dict[tuple[str, str], int] = defaultdict(int)
         for line in self.truth.known_lines(night):
             groups["fees", line.currency] += -line.fee if line.kind != "payout" else 0
-            groups["pay-outs", line.currency] += -line.net if line.kind == "payout" else 0
+            groups["payouts", line.currency] += -line.net if line.kind == "payout" else 0
             if line.kind == "refund":
                 refunds[line.payment] -= line.gross
         for sale in (*asked, *self._booked_early(night)):
@@ -306,7 +306,7 @@ class NightFolders:
                 tables["effects"].append({**row, "leg": "ledger", "amount": effect})
         for (key, currency), amount in groups.items():
             if effect := amount - booked[key, currency]:
-                entry_id = {"fees": f"fees:{currency}", "pay-outs": f"payout:{currency}"}[key]
+                entry_id = {"fees": f"fees:{currency}", "payouts": f"payout:{currency}"}[key]
                 tables["pending"].append(
                     {**_KEY, "entry_id": entry_id, "currency": currency, "effect_ledger": effect}
                 )

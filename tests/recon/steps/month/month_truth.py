@@ -403,7 +403,7 @@ class MonthTruth:
                         abs(line.net),
                         line.day + late(),
                         reference=line.batch,
-                        key="pay-outs",
+                        key="payouts",
                     )
                 )
             elif line.kind == "adjustment":

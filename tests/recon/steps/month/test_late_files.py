@@ -181,7 +181,7 @@ def test_the_second_month_is_true_after_a_close(
 def test_cash_in_transit_opens_with_what_the_month_before_was_closed_with(
     played: tuple[MonthTruth, list[MonthNight]], closed: MonthStatement, after_close: MonthStatement
 ) -> None:
-    """A pay-out that is told after the close is paid out in the open month, as the gateway has it.
+    """A payout that is told after the close is paid out in the open month, as the gateway has it.
 
     What came of it to the bank before keeps its day: the bank told of it by then.
     """

@@ -137,7 +137,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
 ) -> None:
     """An order that is not booked and no break yet is an open item; one of a break is one once.
 
-    So are pay-outs that are not booked; fees that are not are accrued.
+    So are payouts that are not booked; fees that are not are accrued.
     """
     statement = closed(ended).stated.statement
     rows = [
@@ -145,7 +145,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
         ("open", "EUR", "WEB-2", -100, -100),
         ("open", "EUR", "TX-9", -300, -300),
         ("fees", "EUR", "fees", 2_561, 2_561),
-        ("pay-outs", "JPY", "pay-outs", 8_869, 8_869),
+        ("payouts", "JPY", "payouts", 8_869, 8_869),
         ("booked_later", "EUR", "WEB-3", -5, 0),
     ]
     books = pd.DataFrame(rows, columns=["what", "currency", "key", "amount", "shown"])
@@ -158,7 +158,7 @@ def test_what_waits_in_the_books_keeps_a_month_from_ready(
     items = {(each.what, each.currency): each for each in close.open_items if each.sheet == "Books"}
     assert {place: (each.count, each.amount) for place, each in items.items()} == {
         ("Differs in the books, and no break shows it yet", "EUR"): (1, -2_246),
-        (DIFFERENCES["pay-outs"], "JPY"): (1, 8_869),
+        (DIFFERENCES["payouts"], "JPY"): (1, 8_869),
     }
     assert close.prepared_verdict is CloseVerdict.WITH_OPEN_ITEMS
 
@@ -267,7 +267,7 @@ def test_a_grave_break_that_nobody_looks_after_blocks(
     *,
     is_blocked: bool,
 ) -> None:
-    """Of the month, of an order of its facts, or of a pay-out, batch or entry that is so old.
+    """Of the month, of an order of its facts, or of a payout, batch or entry that is so old.
 
     With the money at risk that its night shows.
     """

@@ -439,7 +439,7 @@ def test_why_the_books_differ_at_a_close_is_true(
 ) -> None:
     """An order is listed by what differed there, as what later entries and later events answer.
 
-    Fees and pay-outs are listed as what differed, and of nothing that was even is anything said.
+    Fees and payouts are listed as what differed, and of nothing that was even is anything said.
     """
     truth, statement = played
     assert statement.books is not None
@@ -457,7 +457,7 @@ def test_why_the_books_differ_at_a_close_is_true(
         place: gap for place, gap in gaps.items() if gap
     }
     for place, whats in listed.items():
-        if place[1] in {"fees", "pay-outs"}:
+        if place[1] in {"fees", "payouts"}:
             assert {*whats} == {place[1]}
             continue
         since = {
@@ -497,7 +497,7 @@ def moved_by_key(truth: MonthTruth) -> Amounts:
         if kind.startswith("fee_"):
             sums[currency, "fees"].append((day, amount))
         elif kind == "pay_out":
-            sums[currency, "pay-outs"].append((day, amount))
+            sums[currency, "payouts"].append((day, amount))
     return sums
 
 
@@ -614,7 +614,7 @@ def test_what_moved_in_the_month_is_booked_on_its_last_day(
 
 
 def of_pay_outs(age: int, *, beyond: int = 0) -> Bent:
-    """What is not booked of pay-outs is a break, and its journal books it, or more."""
+    """What is not booked of payouts is a break, and its journal books it, or more."""
 
     def bent(month: SmallMonth, folder: Path) -> list[MonthNight]:
         currency, gap = not_booked(month.statement)
@@ -663,11 +663,11 @@ def of_reserves(*, is_due: bool, beyond: int = 0) -> Bent:
 JULY = date(2026, 7, 1)
 """Days off follow right after it."""
 DATED: dict[str, tuple[date, Bent, bool]] = {
-    "a pay-out as old as the month": (SMALL.first, of_pay_outs(4), True),
+    "a payout as old as the month": (SMALL.first, of_pay_outs(4), True),
     "a reserve that was due": (SMALL.first, of_reserves(is_due=True), True),
-    "a pay-out as old as the day after": (SMALL.first, of_pay_outs(3), False),
-    "a pay-out as old as a day off after the month": (JULY, of_pay_outs(3), False),
-    "a pay-out older than days off": (JULY, of_pay_outs(4), True),
+    "a payout as old as the day after": (SMALL.first, of_pay_outs(3), False),
+    "a payout as old as a day off after the month": (JULY, of_pay_outs(3), False),
+    "a payout older than days off": (JULY, of_pay_outs(4), True),
     "more than differed at the close": (SMALL.first, of_pay_outs(9, beyond=1), False),
     "what the books made even later": (SMALL.first, of_what_was_booked_later, False),
     "a reserve that was not due": (SMALL.first, of_reserves(is_due=False), False),
@@ -675,7 +675,7 @@ DATED: dict[str, tuple[date, Bent, bool]] = {
     "at the bank in the month": (SMALL.first, of_the_bank(4), True),
     "at the bank after it": (SMALL.first, of_the_bank(3), False),
 }
-SLOW = {"a pay-out as old as a day off after the month", "a pay-out older than days off"}
+SLOW = {"a payout as old as a day off after the month", "a payout older than days off"}
 """Of a month of their own: `make test-truths` plays them."""
 
 
@@ -696,9 +696,9 @@ def test_a_journal_is_of_the_month_where_it_books_what_differed_at_its_close(
 
 
 def not_booked(statement: MonthStatement) -> tuple[str, int]:
-    """A currency whose pay-outs are not all booked at the close, and by how much."""
+    """A currency whose payouts are not all booked at the close, and by how much."""
     assert statement.books is not None
-    rows = statement.books[statement.books["key"].eq("pay-outs")]
+    rows = statement.books[statement.books["key"].eq("payouts")]
     return str(rows["currency"].iloc[0]), int(rows["amount"].iloc[0])
 
 

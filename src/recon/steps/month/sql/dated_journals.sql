@@ -1,6 +1,6 @@
 -- What the newest night proposes, by the day on which it is booked: by as much as was open at the close of an order and
 -- account (and was made even by nothing that was booked or took place since), on the month's last day, the rest on its
--- own. Fees are accrued; pay-outs and what arrived at the bank go whole, by the age of their break.
+-- own. Fees are accrued; payouts and what arrived at the bank go whole, by the age of their break.
 CREATE OR REPLACE TEMP TABLE dated_journals AS
 WITH keyed AS (
     SELECT b.break_id, b.code, b.age_days >= booking.age_of_month AS is_old,
@@ -8,7 +8,7 @@ WITH keyed AS (
              WHEN b.order_no <> '' THEN b.order_no
              WHEN p.order_no IS NOT NULL THEN p.order_no
              WHEN b.transaction_id <> '' THEN b.transaction_id
-             WHEN b.code LIKE 'PAYOUT_%' OR b.code LIKE 'LEDGER_PAYOUT%' THEN 'pay-outs' ELSE '' END AS key
+             WHEN b.code LIKE 'PAYOUT_%' OR b.code LIKE 'LEDGER_PAYOUT%' THEN 'payouts' ELSE '' END AS key
     FROM newest_breaks b LEFT JOIN payments_of p ON p.payment = nullif(b.transaction_id, ''), booking
 ),
 written AS (
@@ -22,7 +22,7 @@ later AS (
     FROM written w JOIN keyed k USING (break_id), booking WHERE w.is_later
 ),
 sides AS (
-    SELECT f.currency, CASE WHEN f.kind IN ('pay_out', 'payee') THEN 'pay-outs' WHEN f.kind = 'reserve' THEN 'reserves'
+    SELECT f.currency, CASE WHEN f.kind IN ('pay_out', 'payee') THEN 'payouts' WHEN f.kind = 'reserve' THEN 'reserves'
             WHEN f.order_no <> '' THEN f.order_no ELSE f.payment END AS key,
         f.kind, f.event_on AS day, CASE WHEN f.kind = 'reserve' THEN -f.amount ELSE f.amount END AS moved, 0 AS booked
     FROM facts f
@@ -33,7 +33,7 @@ sides AS (
 ),
 still_open AS (
     SELECT currency, key, account, still,
-        sign(gap) * greatest(0, abs(gap) - CASE WHEN key = 'pay-outs' THEN 0
+        sign(gap) * greatest(0, abs(gap) - CASE WHEN key = 'payouts' THEN 0
             -- Of a balance nobody knows which booking answers which movement: they count against each other.
             WHEN key = 'reserves' THEN greatest(0, -sign(gap) * (booked_later - moved_later))
             ELSE greatest(0, -sign(gap) * booked_later) + greatest(0, sign(gap) * moved_later) END) AS open
@@ -47,7 +47,7 @@ still_open AS (
 counter AS (
     SELECT l.*, sum(amount) OVER p AS total,
         CASE WHEN l.key = 'reserves' AND s.still <> -sum(amount) OVER p THEN 0 ELSE coalesce(s.open, 0) END AS open
-    FROM (FROM later WHERE is_counter AND (key <> 'pay-outs' OR is_old)) l
+    FROM (FROM later WHERE is_counter AND (key <> 'payouts' OR is_old)) l
     LEFT JOIN still_open s USING (currency, key, account)
     WHERE EXISTS (FROM books_given)
     WINDOW p AS (PARTITION BY l.currency, l.key, l.account)
@@ -55,7 +55,7 @@ counter AS (
 shared AS (
     SELECT *, CASE
         WHEN sign(total) = -sign(open) AND total <> 0 AND abs(total) <= abs(open) THEN size
-        WHEN key = 'pay-outs' THEN 0
+        WHEN key = 'payouts' THEN 0
         ELSE least(own, greatest(0, abs(open) - (sum(own) OVER (
             PARTITION BY currency, key, account ORDER BY journal_id, size, place ROWS UNBOUNDED PRECEDING) - own))) END AS share
     FROM (SELECT *, CASE WHEN sign(amount) = -sign(open) THEN size ELSE 0 END AS own FROM counter)

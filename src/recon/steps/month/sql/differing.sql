@@ -79,7 +79,7 @@ keyed AS (
              WHEN p.order_no IS NOT NULL THEN p.order_no
              WHEN r.transaction_id <> '' THEN r.transaction_id
              WHEN r.named LIKE 'FEE_%' OR r.named LIKE 'fees:%' THEN 'fees'
-             WHEN r.named LIKE 'PAYOUT_%' OR r.named LIKE 'LEDGER_PAYOUT%' OR r.named LIKE 'payout:%' THEN 'pay-outs'
+             WHEN r.named LIKE 'PAYOUT_%' OR r.named LIKE 'LEDGER_PAYOUT%' OR r.named LIKE 'payout:%' THEN 'payouts'
              WHEN r.named LIKE 'RESERVE_%' OR r.named LIKE 'reserves:%' THEN ''
              ELSE 'entry ' || r.named END AS key
     FROM rows_shown r LEFT JOIN payments_of p ON p.payment = nullif(r.transaction_id, '')
@@ -88,13 +88,13 @@ keyed AS (
 asked AS (
     SELECT key FROM keyed WHERE effect <> 0
     UNION SELECT order_no FROM unverified
-    UNION SELECT unnest(['fees', 'pay-outs', 'adjustments'])
+    UNION SELECT unnest(['fees', 'payouts', 'adjustments'])
 ),
 seen AS (
     SELECT number, order_no AS key FROM orders WHERE order_no IN (FROM asked)
     UNION ALL SELECT number, order_no FROM answers WHERE order_no IN (FROM asked)
     UNION ALL SELECT number, order_no FROM ledger WHERE order_no IN (FROM asked)
-    UNION ALL SELECT number, unnest(['fees', 'pay-outs', 'adjustments']) FROM nights
+    UNION ALL SELECT number, unnest(['fees', 'payouts', 'adjustments']) FROM nights
 ),
 last_seen AS (SELECT key, max(number) AS number FROM seen GROUP BY key),
 last_shown AS (SELECT key, max(number) AS number FROM keyed WHERE key <> '' GROUP BY key),
@@ -122,7 +122,7 @@ sums AS (
         sum(CASE WHEN day <= before THEN booked ELSE 0 END) AS booked_before, sum(CASE WHEN day <= last THEN booked ELSE 0 END) AS booked_by
     FROM (
         SELECT currency, key, day, amount AS moved, 0 AS booked, 0 AS effect,
-            CASE WHEN key IN ('fees', 'pay-outs', 'adjustments') OR key IN (SELECT key FROM waiting) THEN 0 ELSE amount END AS unseen
+            CASE WHEN key IN ('fees', 'payouts', 'adjustments') OR key IN (SELECT key FROM waiting) THEN 0 ELSE amount END AS unseen
         FROM fact_keys
         UNION ALL SELECT currency, key, day, 0, amount, 0, 0 FROM entries
         UNION ALL SELECT currency, key, '', 0, 0, effect, 0 FROM newest
@@ -143,12 +143,12 @@ SELECT side, currency, key, moved_by, booked_by, booked_by - moved_by AS gap,
 FROM at_closes;
 
 -- As a statement lists it: what differs of an order at a close is answered by what was booked since, else by what took place
--- since; the rest is open. Fees and pay-outs are sums of many entries, of which nobody knows which one answers which.
+-- since; the rest is open. Fees and payouts are sums of many entries, of which nobody knows which one answers which.
 -- What the nights show otherwise than it is stays to be seen, whatever else answers the rest.
 CREATE OR REPLACE TEMP TABLE listed_differences AS
 WITH classed AS (
-    SELECT *, abs(gap) AS size, sign(gap)::BIGINT AS way, key IN ('fees', 'pay-outs') AS is_group,
-        CASE WHEN key IN ('fees', 'pay-outs') THEN key WHEN key IN (SELECT key FROM waiting WHERE is_entry) THEN 'not_in_batch'
+    SELECT *, abs(gap) AS size, sign(gap)::BIGINT AS way, key IN ('fees', 'payouts') AS is_group,
+        CASE WHEN key IN ('fees', 'payouts') THEN key WHEN key IN (SELECT key FROM waiting WHERE is_entry) THEN 'not_in_batch'
              WHEN key IN (SELECT key FROM waiting) THEN 'not_booked' ELSE 'open' END AS what
     FROM differing
 ),

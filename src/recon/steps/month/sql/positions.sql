@@ -28,9 +28,9 @@ SELECT c.side, l.currency, l.settled_on, -sum(l.gross)::BIGINT AS amount
 FROM lines l, closes c WHERE l.base = 'reserve' AND l.counts_on <= c.day
 GROUP BY c.side, l.currency, l.settled_on;
 
--- What was paid out and is not at the bank, by the newest night; pay-outs of one entry are one finding.
+-- What was paid out and is not at the bank, by the newest night; payouts of one entry are one finding.
 CREATE OR REPLACE TEMP TABLE transit_moves AS
--- A pay-out counts by the day of its line: told after the close of its month it is no move of that month.
+-- A payout counts by the day of its line: told after the close of its month it is no move of that month.
 WITH late AS (
     SELECT batch_id, currency, settled_on, min(counts_on) AS counts_on FROM lines
     WHERE is_pay_out AND counts_on <> settled_on GROUP BY ALL
@@ -77,7 +77,7 @@ CREATE OR REPLACE TEMP TABLE payments_of AS SELECT payment, max(order_no) AS ord
 CREATE OR REPLACE TEMP TABLE fact_keys AS
 SELECT currency, event_on AS day, amount, batch_id,
     CASE WHEN kind IN ('capture', 'refund', 'chargeback', 'won_back') THEN CASE WHEN order_no <> '' THEN order_no ELSE payment END
-         WHEN kind IN ('pay_out', 'payee') THEN 'pay-outs' WHEN kind = 'adjustment' THEN 'adjustments' ELSE 'fees' END AS key
+         WHEN kind IN ('pay_out', 'payee') THEN 'payouts' WHEN kind = 'adjustment' THEN 'adjustments' ELSE 'fees' END AS key
 FROM facts WHERE kind <> 'reserve';
 
 CREATE OR REPLACE TEMP VIEW booked_rows AS
@@ -121,7 +121,7 @@ named AS (
         CASE WHEN n.transaction_amount IS NOT NULL AND n.transaction_currency <> ''
              THEN n.transaction_currency ELSE n.currency END AS currency,
         coalesce(n.transaction_amount, n.amount) AS amount,
-        CASE base WHEN 'fee' THEN 'fees' WHEN 'payout' THEN 'pay-outs'
+        CASE base WHEN 'fee' THEN 'fees' WHEN 'payout' THEN 'payouts'
             ELSE CASE WHEN n.order_no <> '' THEN n.order_no WHEN base = 'adjustment' THEN 'adjustments'
                       ELSE coalesce(p.order_no, nullif(n.transaction_id, ''), 'entry ' || n.entry_id) END END AS key
     FROM counted n LEFT JOIN payments_of p ON p.payment = nullif(n.transaction_id, '')
