@@ -19,7 +19,7 @@ export UV_SYSTEM_CERTS := true
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
 
-.PHONY: help demo scenario test test-nights test-truths campaign conformance bench check fix golden golden-freeze serve stop sandbox pictures installed release container audit lock sizes clean
+.PHONY: help demo scenario test test-nights test-truths campaign conformance bench check fix golden golden-freeze serve stop sandbox pictures site installed release container audit lock sizes clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -105,6 +105,9 @@ else
 	@set -a; . out/demo/env; set +a; $(BIN)/recon close 2026-11 >/dev/null 2>&1; test $$? -eq 4
 	@$(BIN)/python -m tests.reports.document_pictures demo
 endif
+
+site: $(READY) ## the pages of docs as one site that needs no network, in out/site
+	@$(BIN)/zensical build --strict
 
 installed: $(READY) ## the product as operators get it: stock pip, the locked set, the wheel, its demo; the list of parts and licences in out/installed
 	@PYTHON=$(PYTHON) .ci/installed
