@@ -35,7 +35,7 @@ READ_WHOLE = {
     "docs/MONTH.md": ("\n## Which month", 1_200),
 }
 """What one person reads whole, over a coffee: the page, where that ends, its words at most."""
-ALL_WORDS_MAX = 19_900
+ALL_WORDS_MAX = 19_830
 """Of all pages together; a new thing is said once, and something else goes."""
 SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     FeeContract,
