@@ -230,19 +230,6 @@ def test_the_word_of_who_left_is_no_half(environment: Environment, merchant: Any
         assert [word.by.by for word in waiting_words(later)] == ["Ben Roy"]
 
 
-def test_two_different_people_agree(environment: Environment, merchant: Any) -> None:
-    """The first word waits, the second completes it, and the history has both."""
-    assert say("anna", environment) == ""
-    assert [(one.by.by, one.reason) for one in waiting_words(environment)] == [("Anna Berg", WHY)]
-    assert say("ben", environment) == "Anna Berg and Ben Roy"
-    assert waiting_words(environment) == []
-    with closing(sqlite3.connect(merchant.sqlite_path)) as connection:
-        found = connection.execute(
-            "SELECT event FROM history WHERE entity = 'agreement' ORDER BY sequence"
-        ).fetchall()
-    assert found == [("first",), ("complete",)]
-
-
 def test_the_second_word_is_about_the_same_thing(environment: Environment) -> None:
     """A word about something else is a first word of its own."""
     assert [say("anna", environment), say("ben", environment, subject="two")] == ["", ""]

@@ -95,32 +95,6 @@ def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run)
         assert history.verify(connection)[1] == ""
 
 
-@pytest.mark.parametrize(
-    ("state", "said", "told"),
-    [
-        (InstructionState.CONFIRMED, "", "has an open case"),
-        (InstructionState.CONFIRMED, "applied", ""),
-        (InstructionState.CONFIRMED, "not_applied", "was in truth not_applied"),
-        (InstructionState.RESOLVED_NOT_APPLIED, "not_applied", ""),
-        (InstructionState.RESOLVED_NOT_APPLIED, "applied", "was in truth applied"),
-    ],
-)
-def test_a_payment_is_closed_while_a_case_is_open_or_the_journal_was_wrong(
-    store: Store, run: Run, state: InstructionState, said: str, told: str
-) -> None:
-    """Only two people who confirm what the journal has open the payment again."""
-    item = _item(run, state=state)
-    _keep(store, run, item)
-    with store.writing() as connection:
-        case_rows.open_case(connection, item, reason="it shows otherwise", at=AT)
-        if said:
-            case_rows.close_case(connection, "i1", verdict=said, reason="two people", at=AT)
-        closed = case_rows.closed_payments(connection, run)
-
-    assert told in closed.get("T1", "")
-    assert bool(closed) == bool(told)
-
-
 def _save(store: Store, run: Run) -> None:
     refund = replace(INSTRUCTION, kind=InstructionKind.REFUND, file_id=None, transaction_id="")
     items = (

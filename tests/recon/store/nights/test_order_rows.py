@@ -107,25 +107,6 @@ def test_lost_rows_that_several_files_brought_are_told_once(shop: Shop, tmp_path
     assert len([*facts_problems(both, storages=shop.storages)]) == 1
 
 
-def test_a_known_file_is_recognised_by_content(shop: Shop) -> None:
-    sha256 = shop.load(ORDER)
-    ((file, _),) = shop.files()
-
-    assert (shop.known(sha256=sha256), shop.known(name="b.csv", sha256=sha256)) == (file, file)
-    assert shop.known(sha256="other") is None
-
-
-def test_content_that_came_back_is_a_new_version(shop: Shop) -> None:
-    """After A and B, A again is not known but version 3, and its rows stand again."""
-    first, _ = (shop.load({**ORDER, "amount": amount}) for amount in (10_000, 9_000))
-    assert shop.known(sha256=first) is None
-    assert shop.known(name="b.csv", sha256=first) is None
-    shop.load(ORDER)
-
-    assert shop.current() == [("A-1", 10_000, "orders.csv")]
-    assert shop.known(sha256=first) is not None
-
-
 def test_known_content_under_a_new_name_is_an_arrival_of_no_row(shop: Shop) -> None:
     """It is a file of the night, and its rows stand once the other file is corrected."""
     sha256 = shop.load(ORDER)
@@ -142,17 +123,6 @@ def test_known_content_under_a_new_name_is_an_arrival_of_no_row(shop: Shop) -> N
     shop.load({**ORDER, "amount": 9_000})
     assert shop.known(name="b.csv", sha256=sha256) == copy
     assert sorted(shop.current()) == [("A-1", 9_000, "orders.csv"), ("A-1", 10_000, "b.csv")]
-
-
-def test_rejects_of_the_newest_version_count(shop: Shop) -> None:
-    bad = Reject(SourceKind.ORDERS, "orders.csv", 2, "amount", "not an amount", "x", "m", "a", "k")
-    told = []
-    for rows, rejects in (((), (bad,)), ((ORDER,), ())):
-        shop.load(*rows, rejects=rejects)
-        with shop.store.reading() as connection:
-            told.append(order_rows.rejects_of_night(connection, shop.run))
-
-    assert told == [[bad], []]
 
 
 def test_a_file_of_the_same_name_in_another_inbox_corrects_nothing(shop: Shop) -> None:

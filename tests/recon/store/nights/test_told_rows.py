@@ -11,7 +11,6 @@ from recon.store.database.engine import Store, Turn
 from recon.store.nights import notification_rows, order_rows
 from recon.store.nights.notification_rows import (
     GatewayMessage,
-    Kept,
     counts,
     evidence_of,
     keep,
@@ -152,19 +151,6 @@ def test_a_failure_is_no_evidence_of_an_effect(store: Store) -> None:
         found = evidence_of(connection, PLACE, transaction_ids=wanted)
 
     assert [one.transaction_id for one in found] == ["t4"]
-
-
-def test_a_message_is_kept_once_and_beside_what_says_otherwise(store: Store) -> None:
-    """The same again counts up; another content of one identity is kept too, and told."""
-    with store.writing() as connection:
-        answers = [
-            keep(connection, PLACE, message=one)
-            for one in (told(1), told(1), told(1, sha256="y", amount=9), told(1))
-        ]
-        found = evidence_of(connection, PLACE, transaction_ids=["t1"])
-
-    assert answers == [Kept.ALONE, Kept.ALONE, Kept.BESIDE_OTHERS, Kept.BESIDE_OTHERS]
-    assert [one.amount for one in found] == [5, 9]
 
 
 def test_orders_told_lately_are_asked_for(store: Store) -> None:
