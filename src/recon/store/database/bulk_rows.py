@@ -6,12 +6,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
-import pyarrow as pa
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
-    String,
     Table,
     any_,
     bindparam,
@@ -22,15 +20,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from recon.matching.frames.sources import INSTANT, MINOR_UNITS_OR_BLANK, TEXT, frame_of
-from recon.store.schema.columns import Instant
+from recon.matching.frames.sources import frame_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 Kept = TypeVar("Kept", bound="DataclassInstance")
-INSTANT_FORMAT = "YYYY-MM-DD HH24:MI:SS.US"
-"""How PostgreSQL's to_char writes an instant as SQLite keeps it."""
 
 
 def replace_rows(
@@ -83,49 +78,8 @@ def frame_of_select(
     connection: Connection, query: Select[Any], *, columns: Mapping[str, str]
 ) -> pd.DataFrame:
     """The rows of a query as a typed frame of exactly these columns."""
-    asked = [*query.selected_columns]
-    # As texts they become a column at once; an object of Python for each costs more than the rest.
-    instants = {each.name for each in asked if isinstance(each.type, Instant)}
-    cheap = (
-        _instant_text(connection, each).label(each.name) if each.name in instants else each
-        for each in asked
-    )
-    records = connection.execute(query.with_only_columns(*cheap, maintain_column_froms=True)).all()
-    if not records:
-        return frame_of([], columns=columns)
-    cells = dict(zip((each.name for each in asked), zip(*records, strict=True), strict=True))
-    return pd.DataFrame(
-        {
-            # As `_instant_text` gives them, None where there is none.
-            name: pd.DatetimeIndex(
-                pa.array(cells[name], pa.string())
-                .cast(pa.timestamp("us"))
-                .to_numpy(zero_copy_only=False),
-                tz="UTC",
-            ).array
-            if name in instants
-            else _cells(list(cells.get(name, ())), kind, rows=len(records))
-            for name, kind in columns.items()
-        }
-    )
-
-
-def _instant_text(connection: Connection, column: ColumnElement[Any]) -> ColumnElement[Any]:
-    if connection.dialect.name == "sqlite":
-        return func.coalesce(column, None, type_=String)
-    return func.to_char(func.timezone("UTC", column), INSTANT_FORMAT, type_=String)
-
-
-def _cells(values: list[Any], kind: Any, *, rows: int) -> Any:
-    filled = values or [None] * rows
-    if kind == TEXT:
-        filled = ["" if value is None else value for value in filled]
-    elif kind == INSTANT:
-        filled = [pd.NaT if value is None else value for value in filled]
-    elif kind == MINOR_UNITS_OR_BLANK:
-        filled = [pd.NA if value is None else value for value in filled]
-    # An array costs a third of a series, of which a frame takes nothing more.
-    return pd.array(filled, dtype=kind)
+    rows = connection.execute(query).mappings()
+    return frame_of((dict(row) for row in rows), columns=columns)
 
 
 def _values(series: "pd.Series[Any]") -> list[Any]:
