@@ -111,3 +111,19 @@ def test_without_a_desk_nothing_is_changed(tmp_path: Path) -> None:
     """And the sentence says what to start."""
     with pytest.raises(UsageError, match="recon desk"):
         ask_desk(tmp_path / "none.sock", "approve", body={})
+
+
+def test_bodies_that_come_slowly_or_are_large_keep_nobody_away(echo: Path) -> None:
+    """They are bounded in size, time, and in how many are in memory at once."""
+    head = b"POST /approve HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    with ExitStack() as stack:
+        large = [
+            connected(stack, echo, words=head % (60 * 1024 * 1024) + b" " * 2_000_000)
+            for _ in range(2)
+        ]
+        slow = connected(stack, echo, words=head % 10 + b"{")
+        assert post(echo, "approve", b"{}").status_code == 200
+        assert b"took too long" in end_of(slow)
+        assert [b"400" in end_of(one) for one in large] == [True, True]
+    assert post(echo, "approve", b"{" + b" " * 65 * 1024 * 1024).status_code == 400
+    assert post(echo, "approve", b"{}").status_code == 200

@@ -12,9 +12,10 @@ from recon.notifications.receiver import (
     MessageRefusal,
     VerifiedMessage,
     form_pairs,
+    kept_fields,
     read_message,
 )
-from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, REFUND, signed
+from tests.recon.notifications.told import ACCOUNT, MERCHANT, PAYMENT, PERSONAL, REFUND, signed
 
 INTERFACE = GatewayInterface.of(
     **{name: load_tables(name, config_dir=None) for name in GATEWAY_FILES}
@@ -128,3 +129,14 @@ def test_anything_else_is_refused_without_its_words(body: bytes) -> None:
 
     assert "4111" not in str(refused.value)
     assert len(str(refused.value)) < 100
+
+
+def test_nothing_personal_is_kept() -> None:
+    """Names outside the list, and a card number inside a listed field, are dropped."""
+    hidden = {"order_no": "4111111111111111"}
+
+    kept = kept_fields({**PAYMENT, **PERSONAL, **hidden})
+
+    assert set(kept) & set(PERSONAL) == set()
+    assert "4111111111111111" not in str(kept)
+    assert kept["result_code"] == "0000"

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from recon.model.errors import UsageError
+from recon.model.errors import ConfigurationError, UsageError
+from recon.signer.configured import signer_settings
 from recon.signer.judging import asked_of
-from recon.signer.server import AskedLog, Turnstile, shown
+from recon.signer.server import AskedLog, Turnstile, listening, shown
+from tests.recon.signer.conftest import Desk, write_rules
 
 CARD = "4929780164523877"
 
@@ -50,3 +52,15 @@ def test_the_turnstile_lets_a_pace_pass() -> None:
     assert [turnstile.lets_pass() for _ in range(5)] == [True, True, True, True, False]
     now[0] = 0.5
     assert [turnstile.lets_pass() for _ in range(2)] == [True, False]
+
+
+def test_the_socket_is_for_its_owner_or_a_group(short_folder: Path) -> None:
+    """Nobody else connects, whatever the umask; a group must exist."""
+    for group, mode in (("", 0o600), ('group = "root"', 0o660)):
+        given = signer_settings(write_rules(short_folder, desk=Desk(), head=group)).file
+        with closing(listening(given)):
+            assert stat.S_IMODE(given.socket.stat().st_mode) == mode
+        given.socket.unlink()
+    given = signer_settings(write_rules(short_folder, desk=Desk(), head='group = "no-such"')).file
+    with pytest.raises(ConfigurationError, match="no group no-such"):
+        listening(given)
