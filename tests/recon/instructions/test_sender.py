@@ -263,6 +263,14 @@ PASSES: dict[str, Pass] = {
     ),
     # A batch without a reply is sent exactly once.
     "silence": Pass((ONE,), "claim b1; send capture i1; doubt b1", (silence(),), rows=1),
+    # Two in a row: whatever is wrong, a third would be in doubt as well.
+    "silence again": Pass(
+        EACH_KIND,
+        "claim b1; send capture i1; doubt b1; claim b2; send cancel i2; doubt b2",
+        (silence(), silence()),
+        rows=2,
+        stop="2 batches in a row ended in doubt (silence)",
+    ),
     # After a reply that must not be trusted, the next batch is not sent.
     "a reply that says stop": Pass(
         (ONE, REFUND),
