@@ -81,6 +81,16 @@ def test_a_payment_that_is_not_made_leads_back_and_has_no_effect(
     assert target.pay(hosted_payment()).outcome is ReplyOutcome.PENDING
 
 
+def test_a_mistyped_card_is_asked_for_again(sandbox: Any, target: Any) -> None:
+    """The page says what is wrong and shows no digit; with another card the payment is made."""
+    page = card_page(sandbox, target.pay(hosted_payment()))
+    again = sandbox.http.post(page, data=CARD | {"card": "4242424242424243"}).text
+    assert "The card number is not valid" in again
+    assert ("42424243" in again, sandbox.effects()) == (False, [])
+    sandbox.http.post(page, data=CARD)
+    assert status(target) == "2000"
+
+
 def test_a_wrong_key_is_refused(sandbox: Any, target: Any) -> None:
     """Rejected by its code, and nothing more may be sent."""
     reply = target.signing_with("not the key").pay(hosted_payment())
