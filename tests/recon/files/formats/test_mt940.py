@@ -2,11 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from recon.config.rules import Rules
 from recon.files.formats.bank_records import STATEMENTS_MAX, RawStatement
 from recon.files.formats.mt940 import LINE_CHARACTERS_MAX, mt940_statements
 from recon.files.formats.named_bytes import FileBytes
-from recon.files.kinds.bank_file import BATCH_ROWS, bank_file_of
 from recon.model.errors import SourceUnreadableError
 from tests.recon.files.bank_documents import MT940
 
@@ -14,17 +12,6 @@ from tests.recon.files.bank_documents import MT940
 def read(text: str, *, encoding: str = "utf-8") -> list[RawStatement]:
     """The statements of a file."""
     return mt940_statements(FileBytes(Path("bank.sta"), text.encode(encoding), ""))
-
-
-def test_a_statement_is_read() -> None:
-    """Account, number, balances, and what the fields of :86: say."""
-    (statement,) = read(MT940)
-    (found,) = statement.entries
-    assert (statement.account, statement.number, statement.page) == ("37040044/532013000", "7", 1)
-    assert (statement.opening.amount, statement.closing.amount) == ("100.00", "350.5")  # type: ignore[union-attr] # both are there
-    assert (found.amount, found.booked_on, found.entry_no) == ("250.50", "2026-11-20", "E1")
-    assert found.end_to_end_id == "BATCH-2026-11"
-    assert found.counterparty == "Gateway Ltd GB29NWBK60161331926819"
 
 
 @pytest.mark.parametrize(
@@ -99,33 +86,10 @@ def test_what_no_tag_explains_refuses_the_file(old: str, new: str, why: str) -> 
         read(MT940.replace(old, new, 1))
 
 
-def test_many_entries_stand_in_their_order() -> None:
-    """As many as are written together, and a few more behind them, each with its own words."""
-    size = BATCH_ROWS + 3
-    lines = "".join(
-        f":61:2611201120C{at},00NTRFNONREF//N{at}\n:86:Invoice {at}\n" for at in range(size)
-    )
-    head, tail = MT940[: MT940.index(":61:")], MT940[MT940.index(":62F:") :]
-    text = head + lines + tail.replace("350,5", f"{100 + size * (size - 1) // 2},")
-    entries = bank_file_of(
-        FileBytes(Path("b.sta"), text.encode(), ""), rules=Rules()
-    ).source.entries
-    assert entries["entry_no"].tolist() == [f"N{at}" for at in range(size)]
-    assert entries["amount"].tolist() == [100 * at for at in range(size)]
-    assert entries["text"].tolist() == [f"Invoice {at}" for at in range(size)]
-
-
 def test_a_line_that_no_bank_writes_is_refused() -> None:
     """Of a file that is one line, too."""
     with pytest.raises(SourceUnreadableError, match=r"line 1 has 1800 characters"):
         read("x" * 1_800)
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_letters_are_read_in_both_encodings(encoding: str) -> None:
-    """UTF-8 where it is, else one byte for each."""
-    (statement,) = read(MT940.replace("Payout", "Auszüge für"), encoding=encoding)
-    assert "Auszüge für" in statement.entries[0].text
 
 
 EMPTY_DAY = ":20:X\n:25:12345678/1\n:28C:1\n:60F:C261119EUR1,00\n:62F:C261119EUR1,00\n-\n"
@@ -148,16 +112,6 @@ def test_a_line_up_to_the_limit_is_read_and_a_longer_one_is_told_with_its_length
         read(whole.replace(":20:", ":20:X"))
 
 
-@pytest.mark.parametrize(
-    "header", ["ABNANL2A\n940\nABNANL2A\n", "0000 01INGBNL2AXXXX00001\n940 00\n", ":940:\n"]
-)
-def test_lines_of_the_banks_own_stand_before_each_statement(header: str) -> None:
-    """Codes without a tag begin a file or a message; none of them is part of a statement."""
-    statements = read(f"{header}{MT940.rstrip()}\n-\n{header}{MT940}")
-
-    assert [one.closing.amount for one in statements] == ["350.5"] * 2  # type: ignore[union-attr] # both are there
-
-
 @pytest.mark.parametrize("header", ["ABNANL2A\n:61:", "ABNANL2A\n" * 11 + ":20:"])
 def test_a_header_before_anything_else_is_refused(header: str) -> None:
     """It falls away only where a statement begins behind it, and no more of it than banks write."""
@@ -175,10 +129,3 @@ def test_interest_of_thirty_days_a_month_ends_on_the_last_of_february(value: str
     assert [(one.value_on, one.booked_on[5:]) for one in statement.entries] == [(day, "03-02")]
     with pytest.raises(SourceUnreadableError, match="no date"):
         read(MT940.replace(":61:2611201120", ":61:2602310302"))
-
-
-def test_blanks_for_the_day_of_booking_are_none() -> None:
-    """Such an entry is booked on its value date."""
-    (statement,) = read(MT940.replace(":61:2611201120", ":61:261120    "))
-
-    assert [one.booked_on for one in statement.entries] == ["2026-11-20"]

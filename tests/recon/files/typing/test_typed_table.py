@@ -199,19 +199,6 @@ def test_only_adjustments_are_signed(tmp_path: Path) -> None:
     ]
 
 
-def test_a_second_currency_needs_its_amount(tmp_path: Path) -> None:
-    """transaction_currency and transaction_amount come together, in the decimals of that one."""
-    head = f"{LEDGER_HEADER},transaction_currency,transaction_amount\n"
-    table = ledger(
-        tmp_path / "l.csv",
-        head + "E1,1,2,A-1,capture,EUR,1.00,2026-01-05,JPY,160\n"
-        "E2,1,2,A-1,capture,EUR,1.00,2026-01-05,JPY,\n"
-        "E3,1,2,A-1,capture,EUR,1.00,2026-01-05,,160\n",
-    )
-    assert table.frame["transaction_amount"].tolist() == [160]
-    assert [reject.column for reject in table.rejects] == ["transaction_amount"] * 2
-
-
 def test_instructions_name_a_payment_unless_their_kind_has_none(tmp_path: Path) -> None:
     """A payout has no order; a refund without one is a reject; kinds and states are words."""
     path = tmp_path / "i.csv"

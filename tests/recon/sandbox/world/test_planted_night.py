@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from recon.model.words import BreakCode
+from recon.model.words import BreakCode, Flag
 from recon.sandbox.options import CLOCK_START, SandboxOptions
 from recon.sandbox.population import populate
 from recon.sandbox.terms import load_terms
+from recon.sandbox.world.banks import bank_month
 from recon.sandbox.world.night import (
     NOT_SHOWN,
     ORDER_HEADER,
@@ -21,7 +22,13 @@ from recon.sandbox.world.night import (
     order_rows,
     sample_night,
 )
-from recon.sandbox.world.records import LedgerLine, TruePayment, file_text, payments_of
+from recon.sandbox.world.records import (
+    LedgerLine,
+    SettlementLine,
+    TruePayment,
+    file_text,
+    payments_of,
+)
 
 Payments = tuple[TruePayment, ...]
 ACCOUNT = Account("100042", "100042001", "100042002")
@@ -90,3 +97,20 @@ def test_the_ledger_behind_sql_has_each_entry_once(night: SampleNight, tmp_path:
 
     assert add_to_ledger_table(ledger, path=path) == ledger
     assert add_to_ledger_table(ledger, path=path) == ledger
+
+
+@pytest.mark.parametrize("currency", ["CHF", "ISK", "BHD", "XAF"])
+def test_a_currency_without_a_bank_is_exchanged(currency: str) -> None:
+    """Whatever the sandbox was paid in: two of them, one with what was ordered, one silently."""
+    lines = [
+        SettlementLine(
+            f"SET-{number}",
+            *("100042", "100042001", "2026-11-16", "payout", "", "", ""),
+            *(currency, 5_000_000, 0, 5_000_000),
+        )
+        for number in range(4)
+    ]
+    month = bank_month(lines, day=date(2026, 11, 20), seed=1)
+
+    of_payouts = {each.finding for each in month.planted if each.about.startswith("SET-")}
+    assert of_payouts >= {Flag.EXCHANGED, BreakCode.BANK_FX_DIFFERENCE}
