@@ -1,15 +1,18 @@
 """What people declare in the files of `config/`, checked: one way for all of them."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, field_validator
 
 from recon.model.business_date import zone_of
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import exponent
 from recon.privacy.shown_text import SHOWN_CHARACTERS_MAX, printable
+from recon.privacy.this_machine import is_loopback
 
 UNKNOWN_KEY = "unknown table or key"
 
@@ -134,6 +137,11 @@ class DeclaredTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+_ENDPOINT = re.compile(
+    r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?/?"
+)
+
+
 class S3Access(DeclaredTable):
     """How a storage that speaks S3 is reached; its keys are only named here."""
 
@@ -146,6 +154,25 @@ class S3Access(DeclaredTable):
     """S3: the variable that holds the secret key."""
     secret_key_file: Path | None = None
     """S3: or the file, mode 0600."""
+
+    @field_validator("endpoint")
+    @classmethod
+    def _storage(cls, endpoint: str) -> str:
+        if not endpoint:
+            return endpoint
+        if _ENDPOINT.fullmatch(endpoint) is None:
+            msg = "is no address of a storage such as https://s3.example.com:9000"
+            raise ValueError(msg)
+        parts = urlsplit(endpoint)
+        try:
+            host, _ = parts.hostname or "", parts.port
+        except ValueError:
+            msg = "has a port that does not exist"
+            raise ValueError(msg) from None
+        if parts.scheme == "http" and not is_loopback(host):
+            msg = "must be https: over http everybody on the way reads the files and the key's id"
+            raise ValueError(msg)
+        return endpoint
 
     @property
     def names_its_keys(self) -> bool:

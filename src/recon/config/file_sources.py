@@ -15,15 +15,11 @@ from recon.config.file_layouts import FileLayout
 from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
 from recon.privacy.shown_text import printable
-from recon.privacy.this_machine import is_loopback
 
 SFTP = "sftp"
 S3 = "s3"
 
 _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
-_ENDPOINT = re.compile(
-    r"https?://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?/?"
-)
 _FILE_NAME = re.compile(r"(?!\.)[^/\\*?\x00-\x1f\x7f]+")
 """One file of a folder, not hidden; its name leads nowhere else."""
 _PLACEHOLDER = re.compile(r"\{[^}]*\}")
@@ -64,25 +60,6 @@ class RemoteSource(S3Access):
             msg = "leads upwards by .."
             raise ValueError(msg)
         return url
-
-    @field_validator("endpoint")
-    @classmethod
-    def _storage(cls, endpoint: str) -> str:
-        if not endpoint:
-            return endpoint
-        if _ENDPOINT.fullmatch(endpoint) is None:
-            msg = "is no address of a storage such as https://s3.example.com:9000"
-            raise ValueError(msg)
-        parts = urlsplit(endpoint)
-        try:
-            host, _ = parts.hostname or "", parts.port
-        except ValueError:
-            msg = "has a port that does not exist"
-            raise ValueError(msg) from None
-        if parts.scheme == "http" and not is_loopback(host):
-            msg = "must be https: over http everybody on the way reads the files and the key's id"
-            raise ValueError(msg)
-        return endpoint
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

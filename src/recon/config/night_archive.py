@@ -4,12 +4,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
 from recon.config.declared import DeclaredTable, S3Access, declared
-from recon.privacy.this_machine import is_loopback
 
 BESIDE = "archive"
 """Name of the folder where none is named: beside the database, or in the reports of an account."""
@@ -50,14 +48,6 @@ class ArchiveSettings(S3Access):
             raise ValueError(msg)
         if not self.names_its_keys:
             msg = "access_key_env and one of secret_key_env and secret_key_file are needed"
-            raise ValueError(msg)
-        return self
-
-    @model_validator(mode="after")
-    def _closed_to_the_way(self) -> Self:
-        parts = urlsplit(self.endpoint)
-        if self.endpoint and parts.scheme != "https" and not is_loopback(parts.hostname or ""):
-            msg = "endpoint: must be https: over http everybody on the way reads the files"
             raise ValueError(msg)
         return self
 

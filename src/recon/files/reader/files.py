@@ -116,10 +116,15 @@ class TableRead(NamedTuple):
 
 
 def plain_table(
-    path: Path, *, schema: TableSchema, rules: Rules, layout: FileLayout = STANDARD
+    path: Path,
+    *,
+    schema: TableSchema,
+    rules: Rules,
+    layout: FileLayout = STANDARD,
+    keep: bool = False,
 ) -> TableRead:
-    """A file as a table of the contract."""
-    how = {"schema": schema, "rules": rules, "layout": layout}
+    """A file as a table of the contract; `keep`: it may be archived."""
+    how = {"schema": schema, "rules": rules, "layout": layout, "keep": keep}
     with file_reader().read(path, table, path=path, **how) as read:
         return TableRead(read_frame(read.rows), read.facts)
 
@@ -128,9 +133,8 @@ def settlement_file(
     path: Path, *, rules: Rules, layout: FileLayout, keep: bool = False
 ) -> TableRead:
     """A settlement file, SETTLEMENT_COLUMNS."""
-    how = {"schema": SETTLEMENT_FILE, "rules": rules, "layout": layout, "keep": keep}
-    with file_reader().read(path, table, path=path, **how) as read:
-        return TableRead(read_frame(read.rows)[list(SETTLEMENT_COLUMNS)], read.facts)
+    found = plain_table(path, schema=SETTLEMENT_FILE, rules=rules, layout=layout, keep=keep)
+    return found._replace(frame=found.frame[list(SETTLEMENT_COLUMNS)])
 
 
 class SpooledRows(NamedTuple):

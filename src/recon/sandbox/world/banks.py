@@ -3,8 +3,8 @@
 First what the gateway paid out, then what each bank booked of it, one to three business days later,
 so that every planted discrepancy (`stories.toml`) is known. A payout goes to the bank of its
 currency; without one to the first, which exchanges it. Statements are written as banks write them
-(camt.053, MT940, CSV) and as they go wrong on the way; MT940 has no field for charges and for what
-was ordered in another currency: what needs one of them is told by the other two only.
+(camt.053, MT940, CSV); MT940 has no field for charges and for what was ordered in another currency:
+what needs one of them is told by the other two only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -359,8 +359,6 @@ def bank_key(month: BankMonth) -> dict[str, Any]:
 
 FIELD_CHARACTERS = 27
 """Of one field of text in MT940."""
-LATE_ENTRY_MINOR_UNITS = 333
-"""What the first version of a corrected statement had too much."""
 CSV_HEADER = (
     *("iban", "statement_no", "from_date", "to_date", "opening", "closing", "entry_no"),
     *("booked_on", "value_on", "currency", "amount", "counterparty", "text", "charges"),
@@ -413,20 +411,6 @@ def _rows(bank: SandboxBank, statements: Statements) -> Iterator[list[str]]:
             ]
 
 
-def _corrected(statements: Statements) -> Statements:
-    """The last one comes with an entry too much, and then as it is (camt: only it has a time)."""
-    last, amount = statements[-1], LATE_ENTRY_MINOR_UNITS
-    # By the gateway's own name, so that who takes the first version finds a receipt too much.
-    extra = BankEntry(last.day, amount, PAYER, "booked by mistake", f"{last.day:%y%m%d}9999")
-    first = replace(
-        last,
-        entries=(*last.entries, extra),
-        closing=last.closing + amount,
-        created=f"{last.day}T20:00:00",
-    )
-    return [*statements[:-1], first, last]
-
-
 def statement_files(month: BankMonth, *, day: date) -> dict[str, str]:
     """Name -> text of everything that the banks can send of their statements; of none nothing."""
     files: dict[str, str] = {}
@@ -440,8 +424,4 @@ def statement_files(month: BankMonth, *, day: date) -> dict[str, str]:
         if not any(entry.charges or entry.ordered for entry in entries):
             files[f"{stem}.sta"] = _mt940(bank, statements)
         files[f"{stem}.csv"] = csv_text(CSV_HEADER, _rows(bank, statements))
-        # The second one never arrives: the bank is covered to the first. Or it comes twice.
-        files[f"{stem}-lost.xml"] = _camt(bank, [*statements[:1], *statements[2:]])
-        files[f"{stem}-repeated.xml"] = _camt(bank, [*statements[:2], *statements[1:]])
-        files[f"{stem}-corrected.xml"] = _camt(bank, _corrected(statements))
     return files
