@@ -106,6 +106,7 @@ def test_who_is_killed_between_bytes_and_commit_left_nothing_that_counts(
     assert asked(settling, LINES) == [(3,)]
 
 
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_bytes(b"PAR1")])
 def test_lines_that_were_changed_in_the_archive_stop_the_night_before_money(
     settling: Merchant, change: Callable[[Path], object]
 ) -> None:
