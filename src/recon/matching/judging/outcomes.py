@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import combinations, starmap
+from itertools import starmap
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -346,12 +346,7 @@ _LIVE_ORDERS = [
 _LIVE_PAYMENTS = [
     NUMBER[w] for w in ("paid", "partially_refunded", "refunded", "authorised", "chargeback")
 ]
-_LOOKED_AT = (
-    *("merchant_id", "account_id", "order_no", "currency", "order_state", "order_captured"),
-    *("gateway_state", "gateway_amount_shown", "ledger_capture"),
-)
 NO_HOST = -1
-ALL_SIDES = ("order", "gateway", "ledger")
 
 
 class MovedSets(NamedTuple):
@@ -365,14 +360,6 @@ class MovedSets(NamedTuple):
     """Sets with several candidates."""
 
 
-class _Part(NamedTuple):
-    number: int
-    account: str
-    sides: frozenset[str]
-    currency: str
-    amount: int
-
-
 def wrong_accounts(sets: Arrays, *, judged: Bools) -> MovedSets:
     """Pair up one-sided sets over the accounts of a merchant; `judged` sets may take part."""
     size = len(sets)
@@ -384,17 +371,43 @@ def wrong_accounts(sets: Arrays, *, judged: Bools) -> MovedSets:
     _, first = np.unique(sets["account"], return_index=True)
     if len({*sets["merchant_id"][first].tolist()}) == len(first):
         return moved
-    partial = np.flatnonzero(_one_sided(sets) & judged & (sets["order_no"] != ""))
-    rows = sets.take(partial).assign(number=partial)
-    names = (*_LOOKED_AT, "number")
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for order_key, cells in zip(
-        rows.rows("merchant_id", "order_no"), rows.rows(*names), strict=True
-    ):
-        groups.setdefault(order_key, []).append(dict(zip(names, cells, strict=True)))
-    for group in groups.values():
-        if len(group) > 1:
-            _pair(_parts(group), moved=moved)
+    sides = {
+        "order": (np.isin(sets["order_state"], _LIVE_ORDERS), sets["order_captured"]),
+        "gateway": (np.isin(sets["gateway_state"], _LIVE_PAYMENTS), sets["gateway_amount_shown"]),
+        "ledger": (sets["ledger_capture"] != 0, sets["ledger_capture"]),
+    }
+    has = {side: there for side, (there, _) in sides.items()}
+    of_one = np.select([*has.values()], [amount for _, amount in sides.values()], default=0)
+    agree = [~there | (amount == of_one) for there, amount in sides.values()]
+    count = np.sum([*has.values()], axis=0)
+    strays = (sets["gateway_state"] != NUMBER["none"]) & ~has["gateway"]
+    partial = (count > 0) & (count < len(sides)) & ~strays & np.logical_and.reduce(agree) & judged
+    partial = np.asarray(partial & (sets["order_no"] != ""), dtype=np.bool_)
+    by = ["merchant_id", "order_no", "currency"]
+    rows = pd.DataFrame(
+        {name: sets[name][partial] for name in (*by, "account_id")}
+        | {side: there[partial] for side, there in has.items()}
+        | {"amount": of_one[partial], "set": np.flatnonzero(partial)}
+    )
+    rows = rows[rows.duplicated(["merchant_id", "order_no"], keep=False)]
+    pairs = rows.merge(rows, on=[*by, "amount"], suffixes=("", "_other"))
+    fits = pairs["account_id"] != pairs["account_id_other"]
+    fits &= pairs["gateway"] | pairs["gateway_other"]
+    for side in sides:
+        fits &= ~(pairs[side] & pairs[f"{side}_other"])
+    pairs = pairs[fits]
+    pairs["times"] = pairs.groupby("set")["set"].transform("size")
+    pairs["times_other"] = pairs.groupby("set_other")["set_other"].transform("size")
+    single = pairs["times"].eq(1) & pairs["times_other"].eq(1)
+    # The order's account stands for the break; without an order the gateway's.
+    stands = pairs["account_id"] < pairs["account_id_other"]
+    for side in ("gateway", "order"):
+        stands = stands.where(pairs[side] == pairs[f"{side}_other"], pairs[side])
+    own, others = pairs["set"].to_numpy(), pairs["set_other"].to_numpy()
+    moved.wrong[own[single & stands]] = True
+    moved.host[own[single & ~stands]] = others[single & ~stands]
+    unclear = ~single & (pairs["order"] | pairs["times"].gt(1))
+    moved.ambiguous[own[unclear]] = True
     return moved
 
 
@@ -439,67 +452,6 @@ def _joined(name: str, column: Column, other: Column) -> Column:
     if name in _ONE_OF_BOTH or name.endswith(_LATEST):
         return np.maximum(column, other)
     return column + other
-
-
-def _one_sided(sets: Arrays) -> Bools:
-    order = np.isin(sets["order_state"], _LIVE_ORDERS)
-    payment = np.isin(sets["gateway_state"], _LIVE_PAYMENTS)
-    booked = sets["ledger_capture"] != 0
-    sides = order.astype(int) + payment + booked
-    return np.asarray((sides > 0) & (sides < len(ALL_SIDES)))
-
-
-def _parts(group: list[dict[str, Any]]) -> list[_Part]:
-    parts = []
-    for row in group:
-        amounts = {
-            "order": row["order_captured"] if row["order_state"] in _LIVE_ORDERS else None,
-            "gateway": row["gateway_amount_shown"]
-            if row["gateway_state"] in _LIVE_PAYMENTS
-            else None,
-            "ledger": row["ledger_capture"] or None,
-        }
-        given = {side: amount for side, amount in amounts.items() if amount is not None}
-        first = next(iter(given.values()))
-        strays = row["gateway_state"] != NUMBER["none"] and "gateway" not in given
-        if not strays and len({*given.values()}) == 1:
-            parts.append(
-                _Part(
-                    int(row["number"]), row["account_id"], frozenset(given), row["currency"], first
-                )
-            )
-    return sorted(parts)
-
-
-def _pair(parts: list[_Part], *, moved: MovedSets) -> None:
-    candidates: dict[int, list[_Part]] = {part.number: [] for part in parts}
-    for side, other in combinations(parts, 2):
-        if _completes(side, other):
-            candidates[side.number].append(other)
-            candidates[other.number].append(side)
-    for part in parts:
-        fitting = candidates[part.number]
-        if len(fitting) == 1 and len(candidates[fitting[0].number]) == 1:
-            host = min((part, fitting[0]), key=_host_rank)
-            moved.wrong[host.number] = True
-            if host is not part:
-                moved.host[part.number] = host.number
-        elif fitting and ("order" in part.sides or len(fitting) > 1):
-            moved.ambiguous[part.number] = True
-
-
-def _host_rank(part: _Part) -> tuple[bool, bool, str]:
-    """The order's account stands for the break; without an order the gateway's."""
-    return ("order" not in part.sides, "gateway" not in part.sides, part.account)
-
-
-def _completes(part: _Part, other: _Part) -> bool:
-    return (
-        part.account != other.account
-        and not part.sides & other.sides
-        and "gateway" in part.sides | other.sides
-        and (part.currency, part.amount) == (other.currency, other.amount)
-    )
 
 
 REFUND_STATES = (GatewayState.PARTIALLY_REFUNDED, GatewayState.REFUNDED)

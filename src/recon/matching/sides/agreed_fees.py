@@ -24,8 +24,8 @@ from recon.config.fee_contract import (
     Rounding,
 )
 from recon.config.rules import Rules
-from recon.matching.frames.arrays import texts
-from recon.matching.frames.coding import coded, is_word, sums_of
+from recon.matching.frames.arrays import text_column, texts
+from recon.matching.frames.coding import by_word, is_word, placed, sums_of
 from recon.matching.frames.grouping import Bools, Ints, Rows
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
 from recon.matching.frames.tolerance import BASIS
@@ -35,8 +35,6 @@ from recon.model.words import EntryType
 NOT_COVERED = -1
 """What the line should cost is not known; `why` says why."""
 NOT_LACKING = -1
-_TABLE_MAX = 1 << 20
-"""Combinations of words that are looked up in one table; more are numbered anew."""
 
 
 class LookedUp(NamedTuple):
@@ -51,91 +49,31 @@ class LookedUp(NamedTuple):
     """The line of the contract that might hold, if the settlement told more; else NOT_LACKING."""
 
 
-class WordNumbers(NamedTuple):
-    """One column as few numbers."""
-
-    codes: Rows
-    words: Sequence[str]
-
-
 def looked_up(lines: pd.DataFrame, *, contract: FeeContract) -> LookedUp:
     """The line of the contract that holds for each row, by its words alone."""
-    periods = _Periods(contract)
-    columns = {
-        "type": words_as_numbers(lines["entry_type"]),
-        "currency": words_as_numbers(lines["currency"]),
-    }
-    columns["period"] = periods.of(lines["settled_on"])
+    # Within a period no line of the contract begins or ends.
+    begins = {date.min, *(line.first for line in contract.lines)}
+    untils = (line.until for line in contract.lines if line.until is not None)
+    days = sorted(begins | {last + timedelta(days=1) for last in untils if last < date.max})
+    columns = {"type": lines["entry_type"], "currency": lines["currency"]}
+    period = by_word(
+        lines["settled_on"], of=lambda day: bisect_right(days, date.fromisoformat(day)) - 1
+    )
+    columns["period"] = text_column(np.array([*map(str, range(len(days)))], dtype=object)[period])
     if any(line.accounts for line in contract.lines):
-        columns["merchant"] = words_as_numbers(lines["merchant_id"])
-        columns["account"] = words_as_numbers(lines["account_id"])
+        columns |= {"merchant": lines["merchant_id"], "account": lines["account_id"]}
     for fact in FACTS:
         if any(line.words_of(fact) for line in contract.lines):
-            columns[fact] = words_as_numbers(lines[fact])
-    rows, places = combined(columns)
+            columns[fact] = lines[fact]
+    rows, places = placed(columns, by=[*columns])
     reasons: dict[str, int] = {}
     held, why, lacks = (np.zeros(len(places), np.intp) for _ in range(3))
     for number, words in enumerate(places):
         cells = dict(zip(columns, words, strict=True))
-        holding = _holding(cells, contract=contract, day=periods.first(cells))
+        holding = _holding(cells, contract=contract, day=days[int(cells["period"])])
         held[number], lacks[number], reason = holding
         why[number] = reasons.setdefault(reason, len(reasons))
     return LookedUp(held[rows], why[rows], tuple(reasons), lacks[rows])
-
-
-def words_as_numbers(column: "pd.Series[str]") -> WordNumbers:
-    """A column of few words as numbers."""
-    (codes,), words = coded([column])
-    return WordNumbers(codes.astype(np.intp), words.to_pylist())
-
-
-def combined(columns: Mapping[str, WordNumbers]) -> tuple[Rows, list[tuple[str, ...]]]:
-    """The number of each row's combination of words, and those combinations."""
-    rows = np.zeros(len(next(iter(columns.values())).codes), dtype=np.intp)
-    size, known = 1, np.zeros(1, dtype=np.intp)
-    shape: list[int] = []
-    for codes, words in columns.values():
-        rows = rows * max(len(words), 1) + codes
-        size *= max(len(words), 1)
-        shape.append(max(len(words), 1))
-    if size > _TABLE_MAX:
-        known, rows = np.unique(rows, return_inverse=True)
-    else:
-        known = np.flatnonzero(np.bincount(rows, minlength=size))
-        numbers = np.zeros(size, dtype=np.intp)
-        numbers[known] = np.arange(len(known))
-        rows = numbers[rows]
-    cells = np.unravel_index(known, tuple(shape)) if len(known) else ()
-    lists = [
-        [words[code] for code in part.tolist()]
-        for part, (_, words) in zip(cells, columns.values(), strict=False)
-    ]
-    return rows, [*zip(*lists, strict=True)]
-
-
-class _Periods:
-    """Days between which no line of a contract begins or ends."""
-
-    def __init__(self, contract: FeeContract) -> None:
-        begins = {line.first for line in contract.lines}
-        ends = {
-            line.until + timedelta(days=1)
-            for line in contract.lines
-            if line.until is not None and line.until < date.max
-        }
-        self._days = [date.min, *sorted(begins | ends)]
-
-    def of(self, days: "pd.Series[str]") -> WordNumbers:
-        """The period of each day, a word for each."""
-        codes, words = words_as_numbers(days)
-        number = [bisect_right(self._days, date.fromisoformat(day)) - 1 for day in words]
-        return WordNumbers(
-            np.array(number or [0], dtype=np.intp)[codes], [*map(str, range(len(self._days)))]
-        )
-
-    def first(self, cells: Mapping[str, str]) -> date:
-        """The first day of a period."""
-        return self._days[int(cells["period"])]
 
 
 def _holding(cells: Mapping[str, str], *, contract: FeeContract, day: date) -> tuple[int, int, str]:
@@ -218,14 +156,13 @@ def volumes_of_lines(lines: pd.DataFrame, *, late: Bools) -> pd.DataFrame:
     """
     chosen = is_word(lines["entry_type"], *PRICED)
     mine = lines[chosen]
-    columns = {name: words_as_numbers(mine[name]) for name in _KEY}
-    number, places = combined(columns)
+    number, places = placed(mine, by=_KEY)
     is_late = late[chosen].astype(np.intp)
     group, size = 2 * number + is_late, 2 * len(places)
     base = sums_of(np.abs(mine["gross"].to_numpy(dtype=np.int64)), groups=group, size=size)
     count = np.bincount(group, minlength=size)
     rows = [
-        {**dict(zip(columns, places[at // 2], strict=True)), "late": at % 2}
+        {**dict(zip(_KEY, places[at // 2], strict=True)), "late": at % 2}
         | {"lines": int(count[at]), "base": int(base[at])}
         for at in np.flatnonzero(count).tolist()
     ]
@@ -487,8 +424,7 @@ def _month_tiers(
         if line.tiers_by == "line":
             continue
         names = ("merchant_id", "account_id", "settled_on")
-        columns = {name: words_as_numbers(lines[name].iloc[rows]) for name in names}
-        codes, places = combined(columns)
+        codes, places = placed(lines.iloc[rows], by=names)
         if volumes is None or of_volumes is None:
             known = [(NOT_REACHED, f"{line.name} needs what its months came to: {NOT_KEPT}")]
             codes = np.zeros(len(rows), dtype=np.intp)
