@@ -155,7 +155,7 @@ def walk(names: Sequence[str], run_id: str, /, *, artifacts: Artifacts) -> list[
 
 def index(request: NightRequest) -> None:
     """One workbook over all accounts, beside the night's own; without it the night stands."""
-    from recon.steps.night.lookout import index_after
+    from recon.steps.night.monitor import index_after
     from reports.reading.index_workbook import write_index
 
     with opened_environment() as environment:

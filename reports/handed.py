@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from recon.steps.care.verify import Reading
     from recon.steps.compare.sheets_proven import SheetTotals
     from recon.steps.compare.what_if import WhatIf
-    from recon.steps.night.lookout import IndexLine
+    from recon.steps.night.monitor import IndexLine
     from recon.steps.night.report import Workbooks
     from recon.steps.people.returned_answers import Form
 

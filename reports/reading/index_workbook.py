@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from recon.model.errors import OutputError
 from recon.model.words import Verdict
-from recon.steps.night.lookout import IndexLine
+from recon.steps.night.monitor import IndexLine
 from reports.drawing.blocks import Column, Listing, Sheet, Workbook, put_in_place
 from reports.drawing.look import CellLink, Tone
 

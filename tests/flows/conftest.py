@@ -159,7 +159,7 @@ class PlayedNight:
     def index_after(
         self, request: NightRequest, *, environment: object, write: object, say: object
     ) -> None:
-        """Stands for recon.steps.night.lookout.index_after."""
+        """Stands for recon.steps.night.monitor.index_after."""
         assert (environment, write, callable(say)) == (self, "index writer", True)
         self.indexed.append(request)
 
@@ -238,7 +238,7 @@ def night(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlayedNight:
     put("recon.steps.night.report", report=report, Workbooks=dict)
     for module, name in SIMPLE_STEPS.items():
         put(f"recon.steps.{module}", **{name: simple(name)})
-    put("recon.steps.night.lookout", index_after=played.index_after)
+    put("recon.steps.night.monitor", index_after=played.index_after)
     put("reports.reading.index_workbook", write_index="index writer")
     put("reports.workbook", write_workbook="writer")
     put("reports.reading.workbook_check", sheet_totals="reader")

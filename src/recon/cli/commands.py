@@ -28,7 +28,7 @@ from recon.cli import (
     upkeep,
 )
 from recon.cli.people_commands import ActGroup, act
-from recon.cli.speaking import complain, say, speak_any_name
+from recon.cli.speaking import echo_error, say, speak_any_name
 from recon.model.errors import ReconError
 from recon.model.uptime import collect_seldom, pool_of
 from recon.privacy.card_numbers import holds_card
@@ -223,10 +223,10 @@ def main(words: Sequence[str] | None = None) -> int:
         night_commands.tell_missed(words[0] if words else "")
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the last place that can speak
         ending = ending_of(error, debug=debug)
-        complain(ending.sentence)
+        echo_error(ending.sentence)
         return ending.exit_code
     if code == INTERRUPTED.exit_code:
-        complain(INTERRUPTED.sentence)
+        echo_error(INTERRUPTED.sentence)
     return code
 
 

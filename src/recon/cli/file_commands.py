@@ -10,7 +10,7 @@ import typer
 
 from recon.cli.night_choices import OneAccount, OneMerchant, date_of, opened
 from recon.cli.people_commands import NAME_HELP, Code, speak
-from recon.cli.speaking import complain, say
+from recon.cli.speaking import echo_error, say
 from recon.model.errors import SourceUnreadableError
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ def _check(
     try:
         checked = check_as(file, account=declared, settings=settings)
     except SourceUnreadableError as error:
-        complain(f"{error}\n{WHOLE_FILE_REFUSED}")
+        echo_error(f"{error}\n{WHOLE_FILE_REFUSED}")
         raise typer.Exit(REFUSED_EXIT_CODE) from None
     _tell(checked)
     left = _left(file, layouts=_layouts(declared, settlement=settlement))
     if checked.rejects:
-        complain(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
+        echo_error(SETTLEMENT_ROWS_REFUSED if settlement else ROWS_REFUSED)
     if checked.refused_actions:
-        complain(INSTRUCTIONS_REFUSED)
+        echo_error(INSTRUCTIONS_REFUSED)
     say("Nothing was stored.")
     if checked.rejects or checked.refused_actions or left:
         raise typer.Exit(REFUSED_EXIT_CODE)
@@ -91,7 +91,7 @@ def _left(file: Path, *, layouts: tuple["FileLayout", ...]) -> str:
 
     why = not_taken(file, layouts=layouts)
     if why:
-        complain(f"A night does not take {file.name} as it lies here: {why}.")
+        echo_error(f"A night does not take {file.name} as it lies here: {why}.")
     return "" if why.startswith(WAITS_FOR) else why
 
 
@@ -126,15 +126,15 @@ def _tell(checked: "CheckedFile") -> None:
         say(f"Not read, because recon does not know them: {', '.join(checked.ignored_columns)}")
     for reject in checked.rejects[:SHOWN_REJECTS_MAX]:
         shown = f" ({reject.value!r})" if reject.value else ""
-        complain(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
+        echo_error(f"line {reject.line}, {reject.column}: {reject.reason}{shown}")
     more = len(checked.rejects) - SHOWN_REJECTS_MAX
     if more > 0:
-        complain(f"and {more} more; `recon file --check FILE --mend` writes them all")
+        echo_error(f"and {more} more; `recon file --check FILE --mend` writes them all")
     for line, against in checked.refused_actions[:SHOWN_REJECTS_MAX]:
-        complain(f"line {line}, action: refused, {against}")
+        echo_error(f"line {line}, action: refused, {against}")
     more = len(checked.refused_actions) - SHOWN_REJECTS_MAX
     if more > 0:
-        complain(f"and {more} more refused instructions")
+        echo_error(f"and {more} more refused instructions")
 
 
 def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) -> None:
@@ -154,7 +154,7 @@ def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) 
         days = f"{cover.first_day} to {cover.to_day}" if cover.to_day else "no day"
         say(f"{name}: covered {days}.")
     for problem in checked.judged.problems:
-        complain(problem)
+        echo_error(problem)
     say("Nothing was stored.")
     if checked.judged.problems:
         raise typer.Exit(REFUSED_EXIT_CODE)
@@ -164,7 +164,7 @@ def _told_of(statement: "BankStatement") -> str:
     """A statement in a line, its account cut to its ends."""
     from recon.matching.bank.statements import named
     from recon.model.money import format_minor_units
-    from recon.privacy.shown_text import scrubbed
+    from recon.privacy.shown_text import redacted
 
     def shown(amount: int) -> str:
         return f"{format_minor_units(amount, currency=statement.currency)} {statement.currency}"
@@ -178,7 +178,7 @@ def _told_of(statement: "BankStatement") -> str:
         if statement.from_date == statement.to_date
         else f"{statement.from_date} to {statement.to_date}"
     )
-    return f"{named(statement)} of {scrubbed(statement.iban)}, {days}: {proof}."
+    return f"{named(statement)} of {redacted(statement.iban)}, {days}: {proof}."
 
 
 def file(

@@ -11,10 +11,10 @@ import typer
 
 from recon.cli.night_choices import Account, Merchant
 from recon.cli.reconcile_commands import AsOf, reconcile
-from recon.cli.speaking import complain, say, show
+from recon.cli.speaking import echo_error, say, show
 from recon.model.errors import SourceUnreadableError
 from recon.privacy.own_files import OWNER, for_owner, make_folder
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 if TYPE_CHECKING:
     from recon.steps.files.proposed_layouts import Checked, Proposed
@@ -90,8 +90,8 @@ class _Answers:
         """End with what nobody answered, each by its key."""
         if self.open:
             for key, question in self.open.items():
-                complain(f"{key}: {question}")
-            complain(f"{len(self.open)} asked: --answer KEY=TEXT, once for each.")
+                echo_error(f"{key}: {question}")
+            echo_error(f"{len(self.open)} asked: --answer KEY=TEXT, once for each.")
             raise typer.Exit(UNANSWERED_EXIT_CODE)
 
 
@@ -156,7 +156,7 @@ def init(
         if (group := _understood(some, kind=kind, account=(merchant, account), answers=answers))
     ]
     for group in [each for each in groups if each.kind == "ledger"][1:]:
-        complain(f"{group.paths[0].name} is left out: a night reads one ledger")
+        echo_error(f"{group.paths[0].name} is left out: a night reads one ledger")
         groups.remove(group)
     if not answers.open and not any(each.kind == "orders" for each in groups):
         answers.open["orders"] = f"no file of {folder} is one of orders: name one and its kind"
@@ -272,7 +272,7 @@ def _told_kind(
         fitting, why = kinds_of(paths, account=account)
         if not fitting:
             if checked(paths[0], STANDARD, Rules(), schema=BANK).source is None:
-                complain(f"{name} is left out: {why}")
+                echo_error(f"{name} is left out: {why}")
                 return ""
             fitting = ("bank",)  # messages of a bank have no layout
         decided = fitting[0]
@@ -308,7 +308,7 @@ def _proposed(
             found = tuple(checked(path, STANDARD, rules, schema=schema) for path in paths)
             if kind == "bank" and all(each.source for each in found):  # messages have no layout
                 return Proposed("", Proposal({}, {}, (), ()), STANDARD, found)
-            complain(str(error))
+            echo_error(str(error))
             return None
         if not proposed.proposal.questions:
             return proposed
@@ -327,23 +327,23 @@ def _shown(row: Mapping[Hashable, object]) -> dict[str, str]:
     return {
         str(name): format_minor_units(int(str(value)), currency=code)
         if name in AMOUNTS
-        else scrubbed(str(value))
+        else redacted(str(value))
         for name, value in row.items()
     }
 
 
 def _tell(path: Path, checked: "Checked") -> None:
     if checked.source is None:
-        complain(f"A night would refuse it whole: {checked.refusal}")
+        echo_error(f"A night would refuse it whole: {checked.refusal}")
         return
     by = checked.source.skipped_by
     skipped = f", {checked.source.rows_skipped} skipped ({by})" if by else ""
-    complain(
+    echo_error(
         f"{path.name}: {checked.source.rows_read} rows, {checked.source.rows_accepted} would be "
         f"accepted, {checked.source.rows_rejected} refused{skipped}."
     )
     for reject in checked.rejects[:SHOWN_REJECTS_MAX]:
-        complain(f"line {reject.line}, {reject.column}: {reject.reason}")
+        echo_error(f"line {reject.line}, {reject.column}: {reject.reason}")
 
 
 def _merchants_and_rules(
@@ -413,7 +413,7 @@ def _iban(account: str, *, name: str, answers: _Answers) -> str:
     try:
         BankRules(iban=account, currency="EUR", accounts=("1/1",))
     except ValidationError:
-        ask = f"its account is {scrubbed(account)}: which IBAN is that?"
+        ask = f"its account is {redacted(account)}: which IBAN is that?"
         return answers.ask("iban", ask, name=name) or account
     return account
 

@@ -12,7 +12,7 @@ import typer
 
 from recon.cli.night_choices import Night, OneAccount, OneMerchant, opened, run_of
 from recon.cli.people_commands import NAME_HELP, Code, refuse_typed, speak
-from recon.cli.speaking import AsJson, complain, say, show_json
+from recon.cli.speaking import AsJson, echo_error, say, show_json
 
 if TYPE_CHECKING:
     from recon.model.business_date import BusinessMonth
@@ -130,7 +130,7 @@ def _show(
         if is_closed:
             say(f"To open it again: recon close {wanted.name} --reopen WHY --as NAME, two people")
     for line in chain.from_iterable(each.blocked for each in shown):
-        complain(line)
+        echo_error(line)
     for page in () if as_json else pages:
         say(page)
     raise typer.Exit(max(each.exit_code for each in shown))
@@ -150,7 +150,7 @@ def _to_sign(wanted: "BusinessMonth", which: tuple[str, str], *, environment: "E
     digest, verdict = seen_close(prepared).digest, prepared.verdict.value
     if prepared.blockers:
         for line in blocked(prepared):
-            complain(line)
+            echo_error(line)
         msg = (
             f"{wanted.name} is {verdict}, so nobody was asked and nothing was signed: "
             f"`recon close {wanted.name}` says it again, and writes the workbook"

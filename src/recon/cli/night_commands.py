@@ -22,7 +22,7 @@ from recon.cli.night_choices import (
     opened,
     run_of,
 )
-from recon.cli.speaking import AsJson, Tell, complain, say, show, show_json, telling
+from recon.cli.speaking import AsJson, Tell, echo_error, say, show, show_json, telling
 from recon.model.nights import Mode, NightRequest, Part
 from recon.model.words import Verdict
 
@@ -80,7 +80,7 @@ def nights(
     if runs:
         _list_runs(runs, as_json=as_json)
         return
-    from recon.steps.night.lookout import watched
+    from recon.steps.night.monitor import watched
     from recon.steps.people.sign_off import nights as nights_of
 
     days = days_of(first, last)
@@ -169,13 +169,13 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def tell_missed(command: str, *, tell: Callable[[str], None] = complain) -> None:
+def tell_missed(command: str, *, tell: Callable[[str], None] = echo_error) -> None:
     """After a command: say which nights never ran, so that cron's mail of the next one says it."""
     if command not in TOLD_BY:
         return
     from recon.config.cluster import IN_PROCESS
     from recon.model.errors import ReconError
-    from recon.steps.night.lookout import missed_told, watched
+    from recon.steps.night.monitor import missed_told, watched
 
     try:
         with opened(workers=IN_PROCESS) as environment:
@@ -194,7 +194,7 @@ def _check() -> None:
     """
     from recon.config.cluster import IN_PROCESS
     from recon.model.errors import ReconError
-    from recon.steps.night.lookout import counted, watched
+    from recon.steps.night.monitor import counted, watched
 
     try:
         with opened(workers=IN_PROCESS) as environment:
@@ -288,7 +288,7 @@ def played(
     """
     from recon.model.uptime import look_past_loaded
     from recon.steps.ground.environment import environment_of, system_clock
-    from recon.steps.night.lookout import index_after
+    from recon.steps.night.monitor import index_after
     from recon.steps.night.whole_night import run as whole_night
     from reports.handed import index, workbooks
 
@@ -300,7 +300,7 @@ def played(
             environment=environment,
             workbooks=workbooks(),
             progress=_progress(figures, tell=tell),
-            complain=complain,
+            echo_error=echo_error,
         )
         index_after(request, environment=environment, write=index, say=say)
     return figures
@@ -380,7 +380,7 @@ def status(
 def _standings() -> _Standings:
     from recon.steps.ground.identity import waiting_words
     from recon.steps.money.gate import sending_stopped
-    from recon.steps.night import lookout
+    from recon.steps.night import monitor
     from recon.steps.night.notices import untold
     from recon.steps.people import people
     from recon.steps.people.sign_off import nights
@@ -390,11 +390,11 @@ def _standings() -> _Standings:
             (run, people.standing_of(run, environment=environment), attention)
             for run, attention in people.status(environment)
         ]
-        watched = lookout.watched(environment)
+        watched = monitor.watched(environment)
         return _Standings(
             accounts=accounts,
             breaks={
-                run.run_id: lookout.breaks_of(run, environment=environment)
+                run.run_id: monitor.breaks_of(run, environment=environment)
                 for run, _, _ in accounts
             },
             signed={
@@ -405,8 +405,8 @@ def _standings() -> _Standings:
             not_told={run.run_id: untold(run, environment=environment) for run, _, _ in accounts},
             stopped=str(sending_stopped(environment) or ""),
             words=waiting_words(environment),
-            missed=list(lookout.missed_told(watched)),
-            exit_code=int(lookout.worst(watched)),
+            missed=list(monitor.missed_told(watched)),
+            exit_code=int(monitor.worst(watched)),
             at=environment.clock(),
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recon.cli.night_choices import First, Last, Night, days_of, named_night, opened
-from recon.cli.speaking import AsJson, complain, say, show, show_json
+from recon.cli.speaking import AsJson, echo_error, say, show, show_json
 from recon.model.money import format_minor_units
 from recon.model.words import DIGITS_READ
 
@@ -160,11 +160,11 @@ def sql(
         show(shown, columns=answered.rows.column_names)
         say(f"{len(rows)} rows.")
     for sentence in answered.let_go[:LET_GO_SHOWN_MAX]:
-        complain(f"Of this night only breaks, totals and decisions answer: {sentence}")
+        echo_error(f"Of this night only breaks, totals and decisions answer: {sentence}")
     if len(answered.let_go) > LET_GO_SHOWN_MAX:
-        complain(f"… and {len(answered.let_go) - LET_GO_SHOWN_MAX} more nights like it.")
+        echo_error(f"… and {len(answered.let_go) - LET_GO_SHOWN_MAX} more nights like it.")
     if not answered.is_whole:
-        complain(f"These are the first {len(rows)} rows; ask for fewer, or read the files.")
+        echo_error(f"These are the first {len(rows)} rows; ask for fewer, or read the files.")
 
 
 FAULTS_SHOWN_MAX = 20
@@ -197,9 +197,9 @@ def copy_evidence(out: Path, *, first: str, last: str, account: str) -> None:
     say(f"History up to {index.head.sequence}:{index.head.hash}")
     say(f"manifest.json: {written.manifest}")
     for fault in index.faults[:FAULTS_SHOWN_MAX]:
-        complain(fault)
+        echo_error(fault)
     if index.faults:
-        complain(f"{len(index.faults)} fault(s); all of them stand in index.xlsx.")
+        echo_error(f"{len(index.faults)} fault(s); all of them stand in index.xlsx.")
         raise typer.Exit(1)
 
 

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from recon.cli.night_choices import Night, named_night, opened, run_of
-from recon.cli.speaking import complain, say
+from recon.cli.speaking import echo_error, say
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -215,7 +215,7 @@ def speak(model: "type[Act]", fields: Mapping[str, Any], *, name: str, code: str
         word = acts.act_of(model, fields)
         done = acts.speak(word, name=name, code=asked, place=place, show=say)
     for warning in done.warnings[:WARNINGS_SHOWN_MAX]:
-        complain(warning)
+        echo_error(warning)
     if done.exit_code:
         raise typer.Exit(done.exit_code)
     return done

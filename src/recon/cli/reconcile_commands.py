@@ -19,7 +19,7 @@ from recon.cli.night_choices import (
     run_of,
 )
 from recon.cli.past_nights import copy_evidence
-from recon.cli.speaking import complain, say, telling
+from recon.cli.speaking import echo_error, say, telling
 
 Paths = list[Path]
 AsOf = Annotated[
@@ -186,7 +186,7 @@ def workbook(
 
 def _write_index(folder: Path, *, business_date: str) -> None:
     """One workbook over all accounts of a night, each linked to its own workbook."""
-    from recon.steps.night.lookout import index_of
+    from recon.steps.night.monitor import index_of
     from reports.handed import index as write
 
     day = closed_day(business_date)
@@ -263,9 +263,9 @@ def verify(
     if len(checked.let_go) > LET_GO_SHOWN_MAX:
         say(f"… and {len(checked.let_go) - LET_GO_SHOWN_MAX} more folders that were let go.")
     for problem in checked.problems:
-        complain(problem)
+        echo_error(problem)
     if checked.problems:
-        complain(f"{len(checked.problems)} problem(s) found; nothing was changed.")
+        echo_error(f"{len(checked.problems)} problem(s) found; nothing was changed.")
         raise typer.Exit(1)
     say(f"All agree: {checked.checked_runs} finished run(s), history up to {checked.history_head}.")
 
@@ -286,7 +286,7 @@ def _compare_again(night: str, *, out: Path | None) -> None:
         say(f"The same result as that night: {again.digest_then}")
         return
     versions = f"recon {again.version_then} compared then, recon {__version__} now"
-    complain(
+    echo_error(
         f"NOT the result of that night: {again.result.digest}, it was {again.digest_then}. Its "
         f"inputs are all there; {versions}. Its workbook and the files of --out show what differs."
     )

@@ -40,7 +40,7 @@ def say(sentence: str) -> None:
     typer.echo("\n".join(map(printable, sentence.split("\n"))))
 
 
-def complain(sentence: str) -> None:
+def echo_error(sentence: str) -> None:
     """Why a command could not do its work, or a step of long work, as a line."""
     typer.echo(for_people(sentence), err=True)
 
@@ -143,7 +143,7 @@ def _tell_or_lose(sentence: str, *, lost: list[str]) -> None:
         lost.append(sentence)
         return
     try:
-        complain(sentence)
+        echo_error(sentence)
     except (OSError, ValueError):
         lost.append(sentence)
         # What waits in its buffer would fail once more at the end and change the exit code.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recon.cli.night_choices import opened
-from recon.cli.speaking import AsJson, complain, say, show_json
+from recon.cli.speaking import AsJson, echo_error, say, show_json
 
 if TYPE_CHECKING:
     from recon.steps.care.doctor import Check
@@ -127,7 +127,7 @@ def housekeeping(
         for note in () if delete else kind.notes:
             say(f"  {note}")
     for sentence in stayed:
-        complain(sentence)
+        echo_error(sentence)
     if stayed:
         raise typer.Exit(1)
 

@@ -40,7 +40,7 @@ from recon.gateway_client.replies import (
     foreign_row,
 )
 from recon.gateway_client.transport import RawReply
-from recon.privacy.foreign_text import code_and_text, scrubbed
+from recon.privacy.foreign_text import code_and_text, redacted
 
 FOREIGN_ROWS_MAX = 1
 """With more rows that nobody asked for, the reply is not ours: sending stops."""
@@ -166,7 +166,7 @@ def _by_status(raw: RawReply, *, refusals: Refusals, has_rows: bool = False) -> 
 def _by_message(raw: RawReply, *, message: _Message, refusals: Refusals) -> _Whole | None:
     """What decides for all rows at once; None where each row decides for itself."""
     envelope = message.envelope
-    words = f"return_status {scrubbed(envelope.return_status) or 'missing'}"
+    words = f"return_status {redacted(envelope.return_status) or 'missing'}"
     sentence = f"{words}, {envelope.code_and_text or 'no text'}"
     by_status = None
     if raw.meaning != "read":

@@ -35,7 +35,7 @@ from recon.gateway_client.messages import (
     wire_value,
 )
 from recon.gateway_client.payouts import PayoutRow, payout_problems
-from recon.privacy.foreign_text import masked_values, scrubbed, without_values
+from recon.privacy.foreign_text import masked_values, redacted, without_values
 
 PATTERNS_KEPT_MAX = 64
 _SEQUENCE = re.compile(r"[0-9]{2}", re.ASCII)
@@ -288,7 +288,7 @@ class PreparedCall:
         """Foreign text that is safe to keep and show, with every private value masked too."""
         given = without_values(text.encode(errors="replace"), values=self.account.private)
         masked = masked_values(given, values=self.private, word_min=MESSAGE_WORD_MIN)
-        return scrubbed(masked.decode(errors="replace"))
+        return redacted(masked.decode(errors="replace"))
 
     def kept_id(self, text: str) -> str:
         """An id of the gateway as it stands, though its digits may look like a card's."""

@@ -62,7 +62,7 @@ from recon.privacy.foreign_text import (
     NOT_KEPT,
     is_private,
     masked_card,
-    scrubbed,
+    redacted,
 )
 
 OPERATION = "optimise"
@@ -148,7 +148,7 @@ def read_methods_reply(prepared: PreparedCall, raw: RawReply) -> MethodsAnswer:
         method.get(described.name_field) if isinstance(method, dict) else method
         for method in listed[:METHODS_MAX]
     )
-    shown = (scrubbed(text_of(name) or "") for name in names)
+    shown = (redacted(text_of(name) or "") for name in names)
     return MethodsAnswer(tuple(name for name in shown if name), "")
 
 
@@ -198,7 +198,7 @@ _KNOWN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaymentRecord:
-    """What a trusted reply says of a payment (2.6, 2.7), scrubbed of card numbers."""
+    """What a trusted reply says of a payment (2.6, 2.7), redacted of card numbers."""
 
     transaction_id: str = ""
     card: str = ""

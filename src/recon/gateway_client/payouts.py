@@ -229,7 +229,7 @@ class PayoutRecord:
     malformed: tuple[str, ...] = ()
     """Fields that were given but cannot be read."""
     extra: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Fields that the API document does not list, scrubbed of card numbers."""
+    """Fields that the API document does not list, redacted of card numbers."""
 
 
 _TEXT_FIELDS = ("status", "failure_type", "failure_reason", "fee_currency")

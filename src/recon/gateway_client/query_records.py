@@ -39,7 +39,7 @@ from recon.gateway_client.replies import (
     risk_facts,
 )
 from recon.gateway_client.transport import RawReply
-from recon.privacy.foreign_text import are_harmless, scrubbed, without_private
+from recon.privacy.foreign_text import are_harmless, redacted, without_private
 
 QUERY, REFUND_QUERY = "retrievalTrans", "retrievalRefund"
 DROPPED_FIELDS = frozenset({"card", "security_code", "cavv", "encryption_data"})
@@ -89,7 +89,7 @@ class OrderRecord(NamedTuple):
     """`transaction_date` in the gateway's configured zone."""
     queried_at: datetime
     extra: Mapping[str, str] = _NOTHING
-    """Fields of the row that the API document does not list, scrubbed of card numbers."""
+    """Fields of the row that the API document does not list, redacted of card numbers."""
     reply_extra: Mapping[str, str] = _NOTHING
     """The same of the whole reply (antifraud_provider, fraud_check_result, is3ds ...)."""
     risk: RiskFacts = RiskFacts()
@@ -124,7 +124,7 @@ class RefundRecord:
     """None while the refund is accepted but not yet paid back."""
     queried_at: datetime
     extra: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Fields that are not listed above, scrubbed of card numbers."""
+    """Fields that are not listed above, redacted of card numbers."""
 
 
 Record = TypeVar("Record", OrderRecord, RefundRecord)
@@ -196,7 +196,7 @@ def read_group(
 
 def _refused(envelope: Envelope, *, word: QueryRefusal | None) -> GroupAnswer[Any]:
     words = envelope.text or envelope.code or "no text"
-    reason = f"return_status {scrubbed(envelope.return_status) or 'missing'}, {words}"
+    reason = f"return_status {redacted(envelope.return_status) or 'missing'}, {words}"
     if word is None:
         finding = ReplyFinding(FindingKind.UNMAPPED_CODE, f"the query was refused: {reason}")
         return GroupAnswer("system", reason, may_repeat=True, findings=[finding])
@@ -257,10 +257,10 @@ class _Rows:
         for at, (key, row) in enumerate(self._asked):
             code = text_of(row.get("query_result"))
             meaning = "record" if code is None else meanings.get(code)
-            entries.append(f"query_result {scrubbed(code or '')}" if meaning == "failed" else None)
+            entries.append(f"query_result {redacted(code or '')}" if meaning == "failed" else None)
             if meaning is None:
                 message = (
-                    f"query_result {scrubbed(code or '') or 'missing'} is not in the status map"
+                    f"query_result {redacted(code or '') or 'missing'} is not in the status map"
                 )
                 order_no = key if kind is KeyKind.ORDER_NO else ""
                 finding = ReplyFinding(FindingKind.UNMAPPED_CODE, message, order_no=order_no)
@@ -306,7 +306,7 @@ class _Rows:
         fits = [is_refund_number(text, transaction_id=transaction) for text, transaction in pairs]
         self._refuse(fits, problems=problems, reason=reason)
         asked = [
-            scrubbed(text, keep={key})
+            redacted(text, keep={key})
             for text, (key, _) in zip(cells["refund_reference"], self._asked, strict=True)
         ]
         records = zip(
@@ -430,7 +430,7 @@ def _amounts(column: Sequence[str], *, problems: Sequence[str]) -> list[Decimal]
 
 
 def _shown(column: list[str], *, keep: bool = False) -> list[str]:
-    """A column as it may be kept and shown; each distinct text is scrubbed once.
+    """A column as it may be kept and shown; each distinct text is redacted once.
 
     Args:
         column: Texts without padding.
@@ -438,16 +438,16 @@ def _shown(column: list[str], *, keep: bool = False) -> list[str]:
     """
     if are_harmless(column):
         return column
-    known = {text: scrubbed(text, keep={text} if keep else ()) for text in set(column)}
+    known = {text: redacted(text, keep={text} if keep else ()) for text in set(column)}
     return [known[text] for text in column]
 
 
 def _extra(fields: Mapping[str, Any], *, listed: Iterable[str]) -> Mapping[str, str]:
-    """Fields that are not listed, scrubbed; of private ones only the names."""
+    """Fields that are not listed, redacted; of private ones only the names."""
     known = DROPPED_FIELDS.union(listed)
     names = [name for name in fields if name not in known][:EXTRA_FIELDS_MAX]
     kept = without_private({name: fields[name] for name in names})
-    return {scrubbed(name): scrubbed(_as_text(value)) for name, value in kept.items()}
+    return {redacted(name): redacted(_as_text(value)) for name, value in kept.items()}
 
 
 def _as_text(value: object) -> str:

@@ -14,7 +14,7 @@ from recon.gateway_client.documents import rows_of, text_of, texts_of
 from recon.gateway_client.errors import UnsignedError
 from recon.gateway_client.interface import OurAccount, SignatureState, same_signature
 from recon.gateway_client.payouts import PayoutRecord
-from recon.privacy.foreign_text import code_and_text, scrubbed
+from recon.privacy.foreign_text import code_and_text, redacted
 
 IDS_SHOWN_CHARACTERS_MAX = 64
 CHECKS_MAX = 50
@@ -59,7 +59,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplyFinding:
-    """One oddity of a reply, in words, scrubbed of card numbers."""
+    """One oddity of a reply, in words, redacted of card numbers."""
 
     kind: FindingKind
     message: str
@@ -118,7 +118,7 @@ class ReplyContext:
     signature: str
     """Of the request, hexadecimal; most replies repeat it."""
     account: OurAccount
-    masked: Callable[[str], str] = scrubbed
+    masked: Callable[[str], str] = redacted
     """How foreign text is made safe to store and to show."""
     message_fields: tuple[str, ...] = ("return_message", "message")
     """Where the reply's own words stand, the first that is filled."""
@@ -222,7 +222,7 @@ def _signature(fields: Mapping[str, Any], *, context: ReplyContext) -> Signature
     return SignatureState.VALID if is_right else SignatureState.WRONG
 
 
-def foreign_row(row: Mapping[str, Any], *, masked: Callable[[str], str] = scrubbed) -> ReplyFinding:
+def foreign_row(row: Mapping[str, Any], *, masked: Callable[[str], str] = redacted) -> ReplyFinding:
     """A row that no request of ours asked for; its ids tell to which other batch it belongs."""
     return ReplyFinding(
         FindingKind.FOREIGN_ROW,
@@ -250,7 +250,7 @@ class FraudCheck:
 
 @dataclass(frozen=True, slots=True)
 class RiskFacts:
-    """Everything is text as given, scrubbed of card numbers; "" where nothing was said."""
+    """Everything is text as given, redacted of card numbers; "" where nothing was said."""
 
     antifraud_provider: str = ""
     fraud_checks: tuple[FraudCheck, ...] = ()
@@ -277,12 +277,12 @@ def risk_facts(row: Mapping[str, Any], *, reply: Mapping[str, Any]) -> RiskFacts
     """
 
     def text_under(name: str) -> str:
-        return scrubbed(text_of(row.get(name)) or text_of(reply.get(name)) or "")
+        return redacted(text_of(row.get(name)) or text_of(reply.get(name)) or "")
 
     def pairs(name: str, *, key: str) -> list[tuple[str, str]]:
         rows = rows_of(row, field=name)[0] or rows_of(reply, field=name)[0]
         texts = ((text_of(row.get(key)), text_of(row.get("status"))) for row in rows[:CHECKS_MAX])
-        return [(scrubbed(name or ""), scrubbed(status or "")) for name, status in texts]
+        return [(redacted(name or ""), redacted(status or "")) for name, status in texts]
 
     return RiskFacts(
         antifraud_provider=text_under("antifraud_provider"),

@@ -19,7 +19,7 @@ from recon.gateway_client.errors import AddressError, InterfaceError, UnsignedEr
 from recon.gateway_client.interface import GatewayInterface, Wanted
 from recon.model.errors import ConfigurationError
 from recon.model.words import Clock
-from recon.privacy.foreign_text import scrubbed
+from recon.privacy.foreign_text import redacted
 from recon.privacy.own_servers import SocketConnection
 
 SIGN_PATH = "/sign"
@@ -136,10 +136,10 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refusal(reply: Mapping[str, Any], *, status: int) -> UnsignedError:
-    reason = scrubbed(str(reply.get("told") or f"HTTP {status}"))
+    reason = redacted(str(reply.get("told") or f"HTTP {status}"))
     refused = reply.get("refused")
     rows = refused if isinstance(refused, dict) else {}
-    by_row = {int(row): scrubbed(str(why)) for row, why in rows.items() if row.isdecimal()}
+    by_row = {int(row): redacted(str(why)) for row, why in rows.items() if row.isdecimal()}
     msg = f"the signer refused: {reason}; nothing was sent"
     return UnsignedError(msg, refused=by_row, final=True)
 

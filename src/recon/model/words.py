@@ -309,7 +309,7 @@ class Reject:
     column: str
     reason: str
     value: str
-    """The offending text, scrubbed of card numbers."""
+    """The offending text, redacted of card numbers."""
     merchant_id: str = ""
     account_id: str = ""
     order_no: str = ""

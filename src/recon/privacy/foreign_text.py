@@ -27,7 +27,7 @@ _CODE = re.compile(
 )
 
 
-def scrubbed(text: str, *, keep: Container[str] = ()) -> str:
+def redacted(text: str, *, keep: Container[str] = ()) -> str:
     """The text masked (cards, their codes, IBANs), on one line, at most MESSAGE_CHARACTERS_MAX."""
     if are_harmless([text]):
         return text.strip()
@@ -49,7 +49,7 @@ def are_harmless(texts: Sequence[str]) -> bool:
 
 def masked_card(text: str) -> str:
     """A field that holds a card: whole numbers are cut even when their check digit is wrong."""
-    return LONG_DIGIT_RUN.sub(lambda match: _cut(re.sub(SEPARATORS, "", match[0])), scrubbed(text))
+    return LONG_DIGIT_RUN.sub(lambda match: _cut(re.sub(SEPARATORS, "", match[0])), redacted(text))
 
 
 def _cut(digits: str) -> str:

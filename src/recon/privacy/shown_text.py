@@ -48,7 +48,7 @@ def masked_codes(text: str) -> str:
     return _CODE_BEFORE.sub(rf"{CODE_HIDDEN}\g<1>", shown)
 
 
-def scrubbed(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
+def redacted(text: str, *, characters_max: int = SHOWN_CHARACTERS_MAX) -> str:
     """The text masked, on one line, of bounded length, every character of it printable."""
     shown = printable(masked(text))
     if len(shown) <= characters_max:

@@ -155,7 +155,7 @@ class Book:
         """
         self.name = str(state) if state else "memory"
         self.after_commit: Callable[[], None] = lambda: None
-        """Called when a transaction was committed; the courier of notifications wakes by it."""
+        """Called when a transaction was committed; the dispatcher of notifications wakes by it."""
         try:
             self._connection = _open(state)
         except sqlite3.Error as error:

@@ -28,7 +28,7 @@ from recon.sandbox.book import on_wire
 from recon.sandbox.call import Sandbox
 from recon.sandbox.exchange import OPERATIONS, run_what_is_due
 from recon.sandbox.faults import install, planned_faults, rules_in
-from recon.sandbox.notifications import Courier, notification_tables
+from recon.sandbox.notifications import Dispatcher, notification_tables
 from recon.sandbox.options import MOVE_SECONDS_MAX, iso
 from recon.sandbox.queries import row_of, state_of
 from recon.sandbox.wire import rendered
@@ -49,10 +49,10 @@ _DAY = "/_sandbox/files/{account}/{day}/"
 
 
 def control_routes(
-    sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None], courier: Courier
+    sandbox: Sandbox, *, repopulate: Callable[[Sandbox], None], dispatcher: Dispatcher
 ) -> list[Route]:
     """The routes under `/_sandbox`."""
-    control = _Control(sandbox, repopulate, courier)
+    control = _Control(sandbox, repopulate, dispatcher)
     return [
         Route("/_sandbox/", control.overview),
         Route("/_sandbox/transactions/{transaction_id}", control.timeline),
@@ -88,11 +88,11 @@ class _Control:
     """The endpoints over one sandbox, which lives as long as the application."""
 
     def __init__(
-        self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None], courier: Courier
+        self, sandbox: Sandbox, repopulate: Callable[[Sandbox], None], dispatcher: Dispatcher
     ) -> None:
         self.sandbox = sandbox
         self.repopulate = repopulate
-        self.courier = courier
+        self.dispatcher = dispatcher
         self.downloads = Downloads(sandbox)
 
     async def overview(self, request: Request) -> Response:
@@ -145,7 +145,7 @@ class _Control:
     async def notifications(self, _request: Request) -> Response:
         """What was told to merchants; what is due is delivered first."""
         run_what_is_due(self.sandbox)
-        await self.courier.settle()
+        await self.dispatcher.settle()
         return _lines(notification_tables(self.sandbox.book))
 
     async def faults(self, _request: Request) -> Response:
@@ -196,12 +196,12 @@ class _Control:
         known = type(seconds) is int and seconds >= 0
         if not known or sandbox.clock.moved + seconds > MOVE_SECONDS_MAX:
             return _refused(f'send {{"seconds": n}}, n from 0 to {MOVE_SECONDS_MAX} in all')
-        await self.courier.settle()  # what is due now is not told later
+        await self.dispatcher.settle()  # what is due now is not told later
         with sandbox.book.transaction():
             sandbox.clock.moved += seconds
             sandbox.book.write_note("clock_moved", value=str(sandbox.clock.moved))
         late = run_what_is_due(sandbox)
-        attempts = await self.courier.settle()
+        attempts = await self.dispatcher.settle()
         now = iso(sandbox.clock.now())
         return JSONResponse({"now": now, "late_effects": late, "notification_attempts": attempts})
 

@@ -2,7 +2,7 @@
 
 The document names notify_url and not what is sent there; types and retries are those of public
 documentation of the same interface, names and signature are assumption A-13. A notification is
-planned inside the transaction of the effect it tells of, and the courier sends it after the commit:
+planned inside the transaction of the effect it tells of; the dispatcher sends it after the commit
 to the notify_url of the request, else to that of the sandbox, and only to this machine, one at a
 time, in the order in which they are due, so that a run can be replayed. A merchant's 2xx
 acknowledges; every other answer and none lead to the next repetition. Faults of notifications:
@@ -249,7 +249,7 @@ NAP_SECONDS_MAX = 1.0
 FORM = {"Content-Type": "application/x-www-form-urlencoded", "User-Agent": "recon-sandbox"}
 
 
-class Courier:
+class Dispatcher:
     """Delivers the notifications of one sandbox over real HTTP; lives as long as its application.
 
     When one that is not acknowledged is sent again: whole seconds on the virtual clock. After 1

@@ -35,7 +35,7 @@ from recon.sandbox.call import OperationReply, Sandbox
 from recon.sandbox.control import control_routes
 from recon.sandbox.exchange import EXTENDED_ONLY, OPERATIONS, Exchange, exchange
 from recon.sandbox.faults import FaultRule, install, read_plan
-from recon.sandbox.notifications import Courier
+from recon.sandbox.notifications import Dispatcher
 from recon.sandbox.options import (
     LOOPBACK,
     ORDERS_MAX,
@@ -69,9 +69,9 @@ def create_app(options: SandboxOptions) -> Starlette:
     ]
     routes = [Route(f"/v1/{name}", _endpoint(sandbox, name), methods=["POST"]) for name in names]
     routes.append(Route("/v1/pay/{page_key}", _pay_page(sandbox), methods=["GET", "POST"]))
-    courier = Courier(sandbox)
-    sandbox.book.after_commit = courier.wake
-    routes += control_routes(sandbox, repopulate=repopulate, courier=courier)
+    dispatcher = Dispatcher(sandbox)
+    sandbox.book.after_commit = dispatcher.wake
+    routes += control_routes(sandbox, repopulate=repopulate, dispatcher=dispatcher)
     app = Starlette(routes=routes)
     app.state.sandbox = sandbox
     app.state.transports = {}

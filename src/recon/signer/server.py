@@ -28,7 +28,7 @@ from starlette.routing import Route
 from recon.instructions.account import HEALTH_PATH, MATCHES_PATH, REQUEST_BYTES_MAX, SIGN_PATH
 from recon.model.errors import ConfigurationError, UsageError
 from recon.privacy import own_servers
-from recon.privacy.foreign_text import scrubbed
+from recon.privacy.foreign_text import redacted
 from recon.privacy.own_files import for_owner
 from recon.privacy.own_servers import Bodies, SocketUnusableError, server_config
 from recon.signer.configured import SignerFile, signer_settings
@@ -40,7 +40,7 @@ BURST_SECONDS = 2.0
 
 
 @dataclass(slots=True)
-class Turnstile:
+class RateLimiter:
     """Lets so many calls a second pass; `seconds` is a clock that never goes back."""
 
     calls_per_second: float
@@ -126,7 +126,7 @@ def _row(wire: Mapping[str, str], *, instruction_id: str) -> dict[str, str]:
 
 
 def _cut(text: str) -> str:
-    return scrubbed(text)[:VALUE_CHARACTERS_MAX]
+    return redacted(text)[:VALUE_CHARACTERS_MAX]
 
 
 MALFORMED, REFUSED, TOO_SLOW, TOO_LARGE, TOO_OFTEN = 400, 403, 408, 413, 429
@@ -140,13 +140,13 @@ class SignerApp:
         judge: Judge,
         *,
         log: AskedLog,
-        turnstile: Turnstile,
+        rate_limiter: RateLimiter,
         clock: Callable[[], datetime],
         about: Mapping[str, object],
     ) -> None:
         self._judge = judge
         self._log = log
-        self._turnstile = turnstile
+        self._rate_limiter = rate_limiter
         self._clock = clock
         self._about = dict(about)
         self._bodies = Bodies(REQUEST_BYTES_MAX)
@@ -197,7 +197,7 @@ class SignerApp:
         if body is None:
             return self._not_heard(f"larger than {REQUEST_BYTES_MAX} bytes", status=TOO_LARGE)
         # Behind the body: who is still writing one does not hear an answer.
-        if not self._turnstile.lets_pass():
+        if not self._rate_limiter.lets_pass():
             return self._not_heard("asked too often", status=TOO_OFTEN)
         try:
             return asked_of(json.loads(body))
@@ -229,7 +229,7 @@ def sign_until_ended(
         app = SignerApp(
             Judge(settings, book=book, clock=clock),
             log=log,
-            turnstile=Turnstile(settings.file.calls_per_second, seconds=time.monotonic),
+            rate_limiter=RateLimiter(settings.file.calls_per_second, seconds=time.monotonic),
             clock=clock,
             about={
                 "uid": os.geteuid(),

@@ -5,8 +5,8 @@ import pytest
 
 from recon.cli import main, night_commands
 from recon.cli.night_commands import tell_missed
-from recon.steps.night import lookout
-from recon.steps.night.lookout import Watched
+from recon.steps.night import monitor
+from recon.steps.night.monitor import Watched
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_monitor_hears_of_missed_nights(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A missed night is critical, whatever the newest one came to."""
-    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(19, 20),))
+    monkeypatch.setattr(monitor, "watched", lambda _: (_watched(19, 20),))
     code = main(["nights", "--check"])
     (line,) = capsys.readouterr().out.splitlines()
 
@@ -65,7 +65,7 @@ def test_the_next_command_tells_of_a_night_that_never_started(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever command comes next says it on stderr, and ends as it would have ended."""
-    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(20),))
+    monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
 
     assert main(["approve"]) == 0
     assert "100042/100042001: No night ran for 2026-11-20" in capsys.readouterr().err
@@ -76,7 +76,7 @@ def test_status_tells_of_missed_nights_and_ends_by_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing ran, nothing is open, and yet it is no good morning."""
-    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(20),))
+    monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
 
     assert main(["status"]) == 4
     assert "100042/100042001: No night ran for 2026-11-20" in capsys.readouterr().out
@@ -89,7 +89,7 @@ def test_a_command_without_settings_says_nothing_of_nights(
     (account / "recon.sqlite").unlink()
     told: list[str] = []
     tell_missed("approve", tell=told.append)
-    monkeypatch.setattr(lookout, "watched", lambda _: (_watched(20),))
+    monkeypatch.setattr(monitor, "watched", lambda _: (_watched(20),))
     tell_missed("sandbox", tell=told.append)
 
     assert told == []

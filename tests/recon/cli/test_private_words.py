@@ -10,7 +10,7 @@ import pytest
 
 from recon.cli import main
 from recon.cli.commands import ending_of
-from recon.cli.speaking import complain, telling
+from recon.cli.speaking import echo_error, telling
 from recon.model.errors import OutputError
 from recon.telling import night_log
 
@@ -27,7 +27,7 @@ def test_what_an_error_quotes_is_masked_where_it_is_made() -> None:
 
 def test_terminals_get_no_card_number(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither as a complaint nor as a line of progress."""
-    complain(TEXT)
+    echo_error(TEXT)
     with telling(["ingest"]) as tell:
         tell(TEXT)
     assert capsys.readouterr().err == f"{MASKED}\n{MASKED}\n"

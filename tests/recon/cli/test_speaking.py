@@ -3,13 +3,13 @@ import sys
 
 import pytest
 
-from recon.cli.speaking import complain, say
+from recon.cli.speaking import echo_error, say
 
 
 def test_results_and_complaints_go_their_own_ways(capsys: pytest.CaptureFixture[str]) -> None:
     """A script reads stdout; what went wrong is on stderr."""
     say("RECONCILED")
-    complain("The inbox is not there")
+    echo_error("The inbox is not there")
 
     assert capsys.readouterr() == ("RECONCILED\n", "The inbox is not there\n")
 

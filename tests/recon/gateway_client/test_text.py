@@ -7,7 +7,7 @@ from recon.privacy.foreign_text import (
     MESSAGE_CHARACTERS_MAX,
     code_and_text,
     masked_cards,
-    scrubbed,
+    redacted,
 )
 
 
@@ -26,17 +26,17 @@ from recon.privacy.foreign_text import (
 )
 def test_foreign_text_is_one_bounded_line_without_card_numbers(text: str, kept: str) -> None:
     """Luhn decides; first six and last four digits stay."""
-    assert scrubbed(text) == kept
+    assert redacted(text) == kept
 
 
 def test_a_card_number_cannot_hide_behind_the_cut() -> None:
     text = "x" * (MESSAGE_CHARACTERS_MAX - 13) + " 4111111111111111"
 
-    assert "411111111111" not in scrubbed(text)
+    assert "411111111111" not in redacted(text)
 
 
 def test_a_flood_of_digits_costs_no_time() -> None:
-    assert len(scrubbed("1 " * 1_000_000)) == MESSAGE_CHARACTERS_MAX
+    assert len(redacted("1 " * 1_000_000)) == MESSAGE_CHARACTERS_MAX
 
 
 CARDS = st.sampled_from(["4111111111111111", "378282246310005", "6304000000000000000"])
@@ -58,8 +58,8 @@ def test_no_company_hides_a_card_number(before: str, card: str, gap: str, behind
 
 
 @given(st.text())
-def test_scrubbed_text_can_always_be_stored(text: str) -> None:
-    got = scrubbed(text)
+def test_redacted_text_can_always_be_stored(text: str) -> None:
+    got = redacted(text)
 
     assert len(got.encode().decode()) <= MESSAGE_CHARACTERS_MAX
     assert not {"\n", "\r", "\x00"} & set(got)

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from recon.privacy.bank_accounts import masked_accounts
-from recon.privacy.shown_text import defused, masked, name_problem, printable, scrubbed, shown_name
+from recon.privacy.shown_text import defused, masked, name_problem, printable, redacted, shown_name
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_every_name_of_a_file_can_be_shown_and_stored(name: bytes, shown: str) -
 def test_text_of_a_stranger_can_be_written_everywhere() -> None:
     """A lone surrogate, as JSON can bring one, has a number too."""
     assert printable("a\ud800b") == "a\\ud800b"
-    assert scrubbed("x" * 200) == f"{'x' * 120}… (200 characters)"
+    assert redacted("x" * 200) == f"{'x' * 120}… (200 characters)"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_cell_that_begins_like_a_formula_is_text(text: str, cell: str) -> None
 def test_an_account_number_is_cut_wherever_it_stands(text: str, shown: str) -> None:
     """In one piece or in groups, between words or signs; only country and end are left."""
     assert masked_accounts(text) == shown
-    assert scrubbed(text) == shown
+    assert redacted(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from recon.gateway_client.interface import Wanted
 from recon.instructions.account import SignerSocket
 from recon.signer.configured import signer_settings
 from recon.signer.judging import Judge
-from recon.signer.server import AskedLog, SignerApp, Turnstile, listening
+from recon.signer.server import AskedLog, RateLimiter, SignerApp, listening
 from recon.signer.signed_book import SignedBook
 
 MERCHANT, ACCOUNT = "100042", "100042001"
@@ -214,7 +214,7 @@ def signing_here(folder: Path, *, clock: Callable[[], datetime], **changed: Any)
         app = SignerApp(
             Judge(settings, book=book, clock=clock),
             log=log,
-            turnstile=Turnstile(1_000, seconds=time.monotonic),
+            rate_limiter=RateLimiter(1_000, seconds=time.monotonic),
             clock=clock,
             about={"uid": os.geteuid(), "accounts": sorted(settings.keys)},
         )

@@ -1,4 +1,4 @@
-"""The socket, the log and the turnstile: who may come in, and what is written down."""
+"""The socket, the log and the rate_limiter: who may come in, and what is written down."""
 
 import json
 import stat
@@ -11,7 +11,7 @@ import pytest
 from recon.model.errors import ConfigurationError, UsageError
 from recon.signer.configured import signer_settings
 from recon.signer.judging import asked_of
-from recon.signer.server import AskedLog, Turnstile, listening, shown
+from recon.signer.server import AskedLog, RateLimiter, listening, shown
 from tests.recon.signer.conftest import Desk, write_rules
 
 CARD = "4929780164523877"
@@ -45,13 +45,13 @@ def test_what_is_no_request_is_refused(document: object) -> None:
         asked_of(document)
 
 
-def test_the_turnstile_lets_a_pace_pass() -> None:
+def test_the_rate_limiter_lets_a_pace_pass() -> None:
     """A few at once, then as many as time gives; time that goes back gives nothing."""
     now = [0.0]
-    turnstile = Turnstile(2, seconds=lambda: now[0])
-    assert [turnstile.lets_pass() for _ in range(5)] == [True, True, True, True, False]
+    rate_limiter = RateLimiter(2, seconds=lambda: now[0])
+    assert [rate_limiter.lets_pass() for _ in range(5)] == [True, True, True, True, False]
     now[0] = 0.5
-    assert [turnstile.lets_pass() for _ in range(2)] == [True, False]
+    assert [rate_limiter.lets_pass() for _ in range(2)] == [True, False]
 
 
 def test_the_socket_is_for_its_owner_or_a_group(short_folder: Path) -> None:

@@ -26,7 +26,7 @@ from recon.steps.compare.rules_change import Change, ChangedRule
 from recon.steps.compare.what_if import JudgedAgain, NeverRaised, WhatIf
 from recon.steps.month.close import NOT_PROVEN
 from recon.steps.month.statement import MonthFigure
-from recon.steps.night.lookout import IndexLine
+from recon.steps.night.monitor import IndexLine
 from recon.steps.people.sign_off import Night
 from recon.store.database.history import Head
 from recon.store.nights.runs import LetGo, Run

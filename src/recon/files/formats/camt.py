@@ -25,7 +25,7 @@ from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
 from recon.files.formats.xml_records import refuse_unfit_xml
 from recon.matching.frames.bank_sources import DETAILS, REPORT, STATEMENT
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 _MESSAGE = re.compile(r"urn:iso:std:iso:20022:tech:xsd:camt\.05([234])\.001\.(0[2-9]|1[0-4])")
 _FORMS = {"3": STATEMENT, "2": REPORT, "4": DETAILS}
@@ -59,7 +59,7 @@ def camt_statements(file: FileBytes) -> list[RawStatement]:
             if len(statements) > STATEMENTS_MAX:
                 refuse(name, f"has more than {STATEMENTS_MAX} statements; split it")
     except (etree.XMLSyntaxError, ValueError) as error:
-        refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
+        refuse(name, f"is not well-formed XML: {redacted(str(error))}")
     if not statements:
         refuse(name, "has no statement (Stmt, Rpt or Ntfctn) in it")
     return statements

@@ -24,7 +24,7 @@ from recon.files.formats.bank_records import (
 )
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 LINE_CHARACTERS_MAX = 1_000
 """One line; SWIFT has 65, banks write longer ones."""
@@ -139,7 +139,7 @@ def _fields(file: FileBytes, *, name: str) -> Iterator[Field]:
 def _refuse_unclaimed(header: Sequence[tuple[int, str]], *, name: str) -> None:
     """Lines without a tag are a bank's header only where a statement begins behind them."""
     for number, line in header:
-        _wrong(name, number, f"belongs to no tag: {scrubbed(line)[:40]!r}")
+        _wrong(name, number, f"belongs to no tag: {redacted(line)[:40]!r}")
 
 
 def _lines(file: FileBytes, *, name: str) -> Iterator[tuple[int, str]]:

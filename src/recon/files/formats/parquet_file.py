@@ -29,7 +29,7 @@ from recon.files.formats.raw_table import (
     refuse_too_many_rows,
     trimmed,
 )
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 FIRST_LINE = 2
 """Of a table's rows; 1 is its header."""
@@ -117,7 +117,7 @@ class _Text:
             lengths = pc.binary_length(chunk.dictionary)
             longest = pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 0
             if longest > CELL_CHARACTERS_MAX:
-                sentence = f"holds a cell of {longest} characters in column {scrubbed(named)!r}"
+                sentence = f"holds a cell of {longest} characters in column {redacted(named)!r}"
                 refuse(self.name, f"{sentence}; at most {CELL_CHARACTERS_MAX} are read")
             spread = lengths.cast(pa.int64()).take(chunk.indices)
             self._bytes += pc.sum(spread).as_py() or 0

@@ -55,7 +55,7 @@ from recon.files.formats.raw_table import (
     refuse,
     refuse_cards_before_header,
 )
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 ZIP_MAGIC = b"PK\x03\x04"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"
@@ -431,7 +431,7 @@ class Sheets:
             text = _BOOLEANS.get(value)
         if text is None:
             what = "the shared string" if kind == "s" else "the value"
-            shown = scrubbed(value[:40])
+            shown = redacted(value[:40])
             self._refuse_cell(f"{what} {shown!r}, which there is not under type {kind!r}")
         return text
 
@@ -515,7 +515,7 @@ class Sheets:
     def _refuse_text(self, text: str | None) -> None:
         if text and text.strip():
             sentence = f"text stands between the cells' elements at row {self._row}"
-            self._refuse(f"{sentence} ({scrubbed(text)!r})")
+            self._refuse(f"{sentence} ({redacted(text)!r})")
 
     def _refuse_beside_rows(self, data: Any) -> None:
         """Refuse what is no row among the rows."""

@@ -16,7 +16,7 @@ from lxml import etree
 from recon.files.formats.format_limits import CELL_CHARACTERS_MAX, XML_DEPTH_MAX
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import RawTable, Record, refuse, table_of
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 _ENCODING = re.compile(rb"""\A\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _TYPES = (b"<!DOCTYPE", b"<!ENTITY")
@@ -56,7 +56,7 @@ def _records(content: bytes, *, record: str, name: str) -> Iterator[Record]:
             else:
                 yield Record(line, read)
     except (etree.XMLSyntaxError, ValueError) as error:
-        refuse(name, f"is not well-formed XML: {scrubbed(str(error))}")
+        refuse(name, f"is not well-formed XML: {redacted(str(error))}")
 
 
 def refuse_unfit_xml(file: FileBytes) -> None:
@@ -124,9 +124,9 @@ def _read_row(element: Any) -> dict[str, str] | str:
         if text is None:
             return f"has text between the elements of {path or 'the record'}"
         if path in row:
-            return f"has {scrubbed(path)} twice"
+            return f"has {redacted(path)} twice"
         if len(text) > CELL_CHARACTERS_MAX:
-            return f"has more than {CELL_CHARACTERS_MAX} characters in {scrubbed(path)}"
+            return f"has more than {CELL_CHARACTERS_MAX} characters in {redacted(path)}"
         row[path] = text
     return row or "has nothing in it"
 

@@ -19,7 +19,7 @@ from typing import Protocol
 from recon.config.file_layouts import FileLayout, layout_of
 from recon.files.formats.format_limits import FILE_BYTES_MAX
 from recon.files.inbox.arrived_files import LOOKS_MAX, WAITS_FOR
-from recon.privacy.shown_text import name_problem, scrubbed
+from recon.privacy.shown_text import name_problem, redacted
 
 NAMES_MAX = 10_000
 """Entries of one folder elsewhere."""
@@ -113,9 +113,9 @@ def fetch(
                 )
                 names += [] if why or each != name else [each]
         if why:
-            left.append((scrubbed(name), why))
+            left.append((redacted(name), why))
     unfinished = tuple(name for name, why in left if why in {GROWS, CHANGED})
-    misnamed = {scrubbed(name): why for name in wanted if (why := name_problem(name))}
+    misnamed = {redacted(name): why for name in wanted if (why := name_problem(name))}
     return Fetched(tuple(names), tuple(left), unfinished, misnamed)
 
 

@@ -18,7 +18,7 @@ from recon.files.kinds.instruction_file import PAYOUT_COLUMNS
 from recon.files.typing.text_cells import holds_card_numbers
 from recon.model.errors import OutputError
 from recon.privacy.own_files import make_folder
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 KEPT_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -96,7 +96,7 @@ def private_content(raw: RawTable) -> str:
     names = [name for name, cells in raw.columns.items() if holds_card_numbers(cells)]
     if names:
         return (
-            f"it holds card numbers in column {scrubbed(names[0])}; remove it and ask for another"
+            f"it holds card numbers in column {redacted(names[0])}; remove it and ask for another"
         )
     if holds_card_numbers(pa.array([row.text for row in raw.bad_rows], pa.large_string())):
         return "it holds card numbers in a row that cannot be read; remove it and ask for another"

@@ -48,7 +48,7 @@ from recon.matching.frames.bank_sources import (
 from recon.model.errors import AmountError
 from recon.model.money import exponent, format_minor_units, parse_minor_units
 from recon.model.words import SourceFile, SourceKind
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 ID_CHARACTERS_MAX = 64
 """Of a statement's number, its account and the number of an entry; no format of banks has more."""
@@ -148,8 +148,8 @@ class _Statement:
     def __init__(self, raw: RawStatement, *, number: int, name: str) -> None:
         self.raw, self.number, self.name = raw, number, name
         self.entries: Sequence[RawEntry] = raw.entries
-        self.where = f"statement {scrubbed(raw.number) or 'without a number'} of account "
-        self.where += scrubbed(raw.account)
+        self.where = f"statement {redacted(raw.number) or 'without a number'} of account "
+        self.where += redacted(raw.account)
         self.notes: list[str] = []
         self.currency = ""
         self._amounts: list[int] = []
@@ -257,10 +257,10 @@ class _Statement:
         try:
             exponent(self.currency)
         except AmountError as error:
-            self._refuse(scrubbed(str(error)))
+            self._refuse(redacted(str(error)))
         for entry in self.entries:
             if entry.currency != self.currency:
-                own = scrubbed(entry.currency) or "no currency"
+                own = redacted(entry.currency) or "no currency"
                 self._refuse(
                     f"line {entry.line} is an entry in {own}, its account is in {self.currency}"
                 )
@@ -334,16 +334,16 @@ class _Statement:
         currency = currency or self.currency
         known = _NUMBER.fullmatch(text)
         if known is None:
-            self._refuse(f"{scrubbed(text)!r} is no amount")
+            self._refuse(f"{redacted(text)!r} is no amount")
         try:
             fraction = (known["fraction"] or "").ljust(exponent(currency), "0")
             exact = f"{known['whole']}.{fraction}" if fraction else known["whole"]
             return parse_minor_units(exact, currency=currency)
         except AmountError as error:
-            self._refuse(scrubbed(str(error)))
+            self._refuse(redacted(str(error)))
 
     def _note(self, what: str) -> None:
-        self.notes.append(f"{scrubbed(self.name)}, {self.where}: {what}")
+        self.notes.append(f"{redacted(self.name)}, {self.where}: {what}")
 
     def _refuse(self, problem: str) -> NoReturn:
         _refuse_statement(f"{self.name} ({self.where})", problem)
@@ -427,7 +427,7 @@ def _table(file: FileBytes, *, rules: Rules, layout: FileLayout) -> BankFile:
 def _statement_of_rows(rows: pd.DataFrame, *, key: Any, name: str, sha256: str) -> BankStatement:
     """`key`: IBAN, number, first and last day."""
     iban, number, first, last = key
-    where = f"{name} (statement {scrubbed(number)} of account {scrubbed(iban)})"
+    where = f"{name} (statement {redacted(number)} of account {redacted(iban)})"
     once: Mapping[str, list[Any]] = {
         of: rows[of].unique().tolist() for of in ("opening", "closing", "currency")
     }

@@ -28,7 +28,7 @@ from sqlalchemy.pool import NullPool
 
 from recon.files.formats.raw_table import RawTable, checked_header, refuse, trimmed
 from recon.model.errors import ConfigurationError, SourceUnreadableError
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 CONNECT_SECONDS = 10
 STATEMENT_MILLISECONDS = 600_000
@@ -278,4 +278,4 @@ def _text(cell: Any) -> str:
 def _first_line(error: Exception, *, url: URL) -> str:
     lines = str(getattr(error, "orig", None) or error).strip().splitlines()
     line = lines[0] if lines else type(error).__name__
-    return scrubbed(line.replace(url.password, "***") if url.password else line)
+    return redacted(line.replace(url.password, "***") if url.password else line)

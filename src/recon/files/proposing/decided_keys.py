@@ -31,7 +31,7 @@ from recon.files.typing.table_schema import DIRECTIONS, SETTLED_TYPES, Cell, Gra
 from recon.model.errors import AmountError, UsageError
 from recon.model.money import format_minor_units, is_currency
 from recon.model.words import EntryType, SourceKind
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 _SAMPLED_MAX = 2_000
 """Different cells that are tried in every way."""
@@ -107,7 +107,7 @@ def _meant(draft: Draft, *, column: TableColumn, ours: frozenset[str]) -> dict[s
         if (named := known.get(plain_words(word), word)) in ours:
             meant[word] = named
             continue
-        shown = f".{word}" if scrubbed(word) == word else ""
+        shown = f".{word}" if redacted(word) == word else ""
         which = ", ".join(sorted(ours))
         draft.questions[f"words.{column.name}{shown}"] = f"line {line}: which of {which} is it?"
     return meant

@@ -16,7 +16,7 @@ from recon.files.proposing.sample import NONE, joined, sample_of, without_other_
 from recon.files.proposing.vocabulary import names_of_column
 from recon.files.typing.table_schema import TableSchema
 from recon.model.errors import UsageError
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _DIGITS = re.compile(r"[0-9]+(?:[-_.]?[0-9]+)*")
@@ -82,7 +82,7 @@ def proposal_of(
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
     read |= {rule["column"] for rule in layout.get("skip", ())}
     read |= {column for key, column in layout.get("lines", {}).items() if key == "column"}
-    not_read = tuple(scrubbed(name) for name in sample.raw.header if name not in read)
+    not_read = tuple(redacted(name) for name in sample.raw.header if name not in read)
     blank = tuple(ours for ours, text in draft.constants.items() if not text)
     return Proposal(layout, draft.questions, blank, not_read)
 

@@ -28,7 +28,7 @@ from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSch
 from recon.model.errors import UsageError
 from recon.model.money import is_currency
 from recon.model.words import SourceKind
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 _CURRENCIES = names_of_column("currency")
 _FIT_SHARE_MIN = 9
@@ -215,7 +215,7 @@ def draft_of(
     theirs = {}
     raw = sample.raw
     for name in raw.header:
-        if scrubbed(name) == name:  # else a person must not read it
+        if redacted(name) == name:  # else a person must not read it
             texts = raw.columns[name].to_pylist()
             pairs = [pair for pair in zip(texts, raw.lines.tolist(), strict=True) if pair[0]]
             seen = dict(reversed(pairs))

@@ -27,7 +27,7 @@ from recon.files.typing.mapped_columns import is_word
 from recon.files.typing.table_schema import TableSchema
 from recon.model.errors import SourceUnreadableError
 from recon.model.words import SourceKind
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
 """One sample; a layout needs no more of a file."""
@@ -316,7 +316,7 @@ def without_other_rows(
     for (column, word), proven in rules.items():
         if proven:
             words.setdefault(column, []).append(word)
-        elif scrubbed(word) == word:
+        elif redacted(word) == word:
             ask = f"line {first[column, word]} has {word!r} and reads like a record: is it none?"
             questions[f"skip.{column}"] = f"{ask} ({word}, or {NONE})"
     if words:
@@ -371,8 +371,8 @@ def _ask_of_heading(
     if column not in given:
         begin = cell.split(" ")[0]
         example = f"{begin} *" if begin != cell else cell
-        ask = f"line {line} has only {scrubbed(cell)!r}: which words tell such rows?"
-        questions.setdefault(f"skip.{column}", f"{ask} ({scrubbed(example)}, or {NONE})")
+        ask = f"line {line} has only {redacted(cell)!r}: which words tell such rows?"
+        questions.setdefault(f"skip.{column}", f"{ask} ({redacted(example)}, or {NONE})")
 
 
 def _lines_of(

@@ -51,7 +51,7 @@ from recon.model.errors import (
 )
 from recon.model.headway import Way
 from recon.privacy.own_files import WITHOUT_PLUGINS, program_variables, tell_kernel
-from recon.privacy.shown_text import scrubbed, shown_name
+from recon.privacy.shown_text import redacted, shown_name
 
 MIB = 1024 * 1024
 
@@ -585,7 +585,7 @@ def _refuse_broken(name: str, ended: Ending | None, *, facts: IO[bytes], bounds:
         raise SourceUnreadableError(msg)
     if ended.exit:
         facts.seek(0)
-        where = scrubbed(facts.read(SORRY_BYTES).decode(errors="replace"))
+        where = redacted(facts.read(SORRY_BYTES).decode(errors="replace"))
         msg = f"{name} {_broken(ended.exit, where=where, bounds=bounds)}"
         raise ReaderBrokenError(msg)
 

@@ -64,7 +64,7 @@ from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEM
 from recon.model.errors import ReconError, SourceMissingError
 from recon.model.words import Reject, SourceFile
 from recon.privacy.own_files import for_owner
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 ACTION_COLUMNS = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "currency", "amount", "status"),
@@ -322,7 +322,7 @@ def refused_instructions(
         file, rules=rules, review_flags=review_flags, interface=interface, layout=layout
     )
     refused = _refused(reading)
-    refused |= {row: (column, scrubbed(why)) for row, (column, why) in judged.refused.items()}
+    refused |= {row: (column, redacted(why)) for row, (column, why) in judged.refused.items()}
     return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)
 
 

@@ -20,7 +20,7 @@ from recon.files.typing.text_cells import distinct
 from recon.model.errors import AmountError, SourceMissingError
 from recon.model.money import exponent, format_minor_units
 from recon.model.words import Reject
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 CONTROL_BYTES_MAX = 64 * 1024
 """One file of control figures."""
@@ -112,7 +112,7 @@ def refuse_other_figures(
         refuse(name, "has another SHA-256 than its control figures say: it is not that file")
     if declared.rows:
         if _WHOLE.fullmatch(declared.rows) is None:
-            refuse(name, f"declares {scrubbed(declared.rows)!r} rows, which is no number")
+            refuse(name, f"declares {redacted(declared.rows)!r} rows, which is no number")
         if int(declared.rows) != counted.rows:
             refuse(name, f"declares {int(declared.rows)} rows and has {counted.rows}")
     for currency, text in declared.amounts.items():
@@ -137,7 +137,7 @@ def _refuse_other_sum(
     counted_sum = counted.sums.get(currency, 0)
     if units != counted_sum:
         shown = format_minor_units(counted_sum, currency=currency)
-        refuse(name, f"declares {scrubbed(text)} {currency} and its rows have {shown}")
+        refuse(name, f"declares {redacted(text)} {currency} and its rows have {shown}")
 
 
 def declared_units(text: str, *, currency: str, layout: FileLayout) -> int:
@@ -157,6 +157,6 @@ def declared_units(text: str, *, currency: str, layout: FileLayout) -> int:
     )
     if not amounts.given[0] or problems:
         why = next(iter((problems | amounts.problems).values()), "is no amount")
-        msg = f"{scrubbed(text)!r} {why}"
+        msg = f"{redacted(text)!r} {why}"
         raise AmountError(msg)
     return int(amounts.minor_units[0])

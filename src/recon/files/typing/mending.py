@@ -23,7 +23,7 @@ from recon.files.typing.table_schema import Cell, TableColumn, TableSchema
 from recon.files.typing.text_cells import likely_cards
 from recon.files.typing.typed_table import WHOLE_ROW, TableReading
 from recon.model.money import format_minor_units
-from recon.privacy.shown_text import defused, scrubbed
+from recon.privacy.shown_text import defused, redacted
 
 CUT_MARK = "…"
 """Behind a card number that was cut: no cell may hold it, so that the row is refused again."""
@@ -54,7 +54,7 @@ def mendable_rows(
     Args:
         reading: The table.
         schema: Its columns.
-        refused: Row number -> (column, scrubbed reason) of every well-formed row that was refused.
+        refused: Row number -> (column, redacted reason) of every well-formed row that was refused.
         also: Further columns of the file that its rows may fill.
     """
     rows = list(refused)
@@ -118,7 +118,7 @@ def _as_written(cells: pa.Array, *, rows: Sequence[int]) -> dict[int, str]:
     hits, misses = likely_cards(cells)
     for row in hits if len(hits) > len(misses) else ():
         if row in texts:
-            texts[row] = f"{scrubbed(texts[row])}{CUT_MARK}"
+            texts[row] = f"{redacted(texts[row])}{CUT_MARK}"
     return texts
 
 
@@ -135,5 +135,5 @@ def _unexplained(reading: TableReading, *, row: int) -> str:
 def _bounded(text: str) -> str:
     """A record on one line without card numbers; whole, for it is to be mended."""
     return " ".join(
-        scrubbed(text[:CELL_CHARACTERS_MAX], characters_max=CELL_CHARACTERS_MAX).split()
+        redacted(text[:CELL_CHARACTERS_MAX], characters_max=CELL_CHARACTERS_MAX).split()
     )

@@ -1,7 +1,7 @@
 """From text columns to typed frames, and one reject for every row that cannot be read.
 
 Per row the first bad column in the order of the contract counts, and what is wrong with its other
-cells is told with it, so that a person mends a row once. Values that are shown are scrubbed of card
+cells is told with it, so that a person mends a row once. Values that are shown are redacted of card
 numbers, one line each, of bounded length.
 
 What must hold between the cells of one row, checked behind the column that completes it.
@@ -55,7 +55,7 @@ from recon.model.words import (
     SourceFile,
     SourceKind,
 )
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 WHOLE_ROW = "(row)"
 """Column of a reject whose cells cannot be told apart."""
@@ -105,17 +105,17 @@ class TableReading:
                 self.further.setdefault(row, {}).setdefault(column, reason)
 
     def reason(self, row: int) -> str:
-        """All that is wrong with a row, scrubbed."""
-        reasons = [scrubbed(self.problems[row][1])]
+        """All that is wrong with a row, redacted."""
+        reasons = [redacted(self.problems[row][1])]
         further = list(self.further.get(row, {}).items())
         for column, why in further[:FURTHER_FAULTS_MAX]:
-            reasons.append(f"{scrubbed(self.mapped.theirs.get(column, column))}: {scrubbed(why)}")
+            reasons.append(f"{redacted(self.mapped.theirs.get(column, column))}: {redacted(why)}")
         if len(further) > FURTHER_FAULTS_MAX:
             reasons.append(f"{len(further) - FURTHER_FAULTS_MAX} more cells")
         if "net" in {self.problems[row][0], *self.further.get(row, ())}:
             for name in sorted(self.mapped.sums):
-                cells = scrubbed(self.mapped.shown[name][row].as_py()) or "nothing"
-                reasons[-1] += f", {name} read as {cells} ({scrubbed(self.mapped.theirs[name])})"
+                cells = redacted(self.mapped.shown[name][row].as_py()) or "nothing"
+                reasons[-1] += f", {name} read as {cells} ({redacted(self.mapped.theirs[name])})"
         return "; also ".join(reasons)
 
 
@@ -125,7 +125,7 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
     rejects = []
     for bad in raw.bad_rows:
         key: dict[str, Any] = dict(reading.keys_of_bad_rows.get(bad.line, {}))
-        shown = scrubbed(bad.text)
+        shown = redacted(bad.text)
         rejects.append(Reject(schema.kind, raw.name, bad.line, WHOLE_ROW, bad.reason, shown, **key))
     for row, (column, _) in reading.problems.items():
         key = {name: _key_cell(reading, name, row=row) for name in KEY_NAMES}
@@ -133,10 +133,10 @@ def rejects_of(reading: TableReading, *, schema: TableSchema) -> tuple[Reject, .
             of_batch = ("batch_id", "currency")
             key |= {name: _key_cell(reading, name, row=row) for name in of_batch}
         cells = reading.mapped.shown.get(column)
-        value = "" if cells is None else scrubbed(cells[row].as_py())
+        value = "" if cells is None else redacted(cells[row].as_py())
         line, column_shown = (
             int(raw.lines[row]),
-            scrubbed(reading.mapped.theirs.get(column, column)),
+            redacted(reading.mapped.theirs.get(column, column)),
         )
         reason = reading.reason(row)
         key |= _money_of(reading, row=row, kind=schema.kind)
@@ -169,7 +169,7 @@ def _key_cell(reading: TableReading, name: str, *, row: int) -> str:
     bad = {reading.problems[row][0], *reading.further.get(row, ())}
     if name in bad or not is_fit(text, grammar=grammar):
         return ""
-    return text if scrubbed(text) == text else ""
+    return text if redacted(text) == text else ""
 
 
 _ALWAYS_NEEDED = frozenset({*KEY_NAMES, "query_result"})
@@ -366,7 +366,7 @@ def _keys_of_wide_rows(
         for their in raw.header:
             column = by_name.get(ours.get(their, ""))
             text = "" if column is None else mapped.cells[column.name][row].as_py()
-            if column is None or not text or scrubbed(text) != text:
+            if column is None or not text or redacted(text) != text:
                 break
             if isinstance(column.cell, Grammar):
                 if column.cell not in _UNCUT or not is_fit(text, grammar=column.cell):
@@ -403,7 +403,7 @@ def _refuse_missing(raw: RawTable, *, schema: TableSchema, layout: FileLayout) -
                 f"none of its {len(raw.header)} columns has a name that is known: its first row"
             )
             refuse(raw.name, f"{lacks}; {sentence} is no header, or another file's")
-        seen = ", ".join(scrubbed(name) for name in raw.header[:40])
+        seen = ", ".join(redacted(name) for name in raw.header[:40])
         refuse(raw.name, f"{lacks}; it has {seen}")
 
 
@@ -511,7 +511,7 @@ def _table(reading: TableReading, schema: TableSchema) -> Table:
         frame=pd.DataFrame(frame, copy=False),
         rejects=rejects,
         source_file=_source_file(raw, rejects, kind=schema.kind, accepted=int(keep.sum())),
-        ignored_columns=tuple(scrubbed(name) for name in raw.header if name not in known),
+        ignored_columns=tuple(redacted(name) for name in raw.header if name not in known),
         rows=np.flatnonzero(keep),
         counted=_counted(reading),
     )
@@ -546,7 +546,7 @@ def _source_file(
         rows_rejected=len(rejects),
         rows_skipped=sum(raw.skipped.values()),
         rows_unassigned=sum(not (r.merchant_id and r.account_id) for r in rejects),
-        skipped_by=scrubbed(
+        skipped_by=redacted(
             "; ".join(f"{rule}: {n}" for rule, n in raw.skipped.items()),
             characters_max=_RULES_CHARACTERS_MAX,
         ),

@@ -26,7 +26,7 @@ from recon.matching.frames.bank_sources import (
 )
 from recon.model.business_date import BusinessCalendar
 from recon.model.money import format_minor_units
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def judge_statements(source: BankSource, *, rules: Rules, day: date) -> JudgedSt
 
 def named(statement: BankStatement) -> str:
     """A statement as sentences name it."""
-    number, file = scrubbed(statement.statement_no), scrubbed(statement.source)
+    number, file = redacted(statement.statement_no), redacted(statement.source)
     return f"statement {number or 'without a number'} ({file})"
 
 
@@ -109,7 +109,7 @@ def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) 
             problem = f"is of the bank {bank}; move it to the folder of that bank"
         elif bank is None:
             problem = (
-                f"is of the account {scrubbed(statement.iban)}, which no [bank] of the rules "
+                f"is of the account {redacted(statement.iban)}, which no [bank] of the rules "
                 "names; name it there, or take the file away"
             )
         elif statement.currency != rules.bank[bank].currency:

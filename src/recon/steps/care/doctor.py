@@ -56,7 +56,7 @@ from recon.steps.ground.environment import (
 from recon.steps.ground.machine import clock_told, permissions_told, room_told
 from recon.steps.money.gate import link_missing
 from recon.steps.month.folders import closed_folders_told
-from recon.steps.night.lookout import watched
+from recon.steps.night.monitor import watched
 from recon.steps.night.notices import told_by_settings
 from recon.store.database.engine import Store, open_store
 from recon.store.database.migrate import check_revision

@@ -38,7 +38,7 @@ from recon.gateway_client.replies import ReplyContext, envelope_of
 from recon.instructions.account import GatewayAccount, gateway_account
 from recon.model.errors import ReconError
 from recon.model.words import Clock, GatewayState, KeyAnswer
-from recon.privacy.foreign_text import scrubbed
+from recon.privacy.foreign_text import redacted
 from recon.steps.care.doctor import ALL_MAPPED, PROBE_ORDER, Check, checked, unmapped_codes
 from recon.store.database.engine import open_store
 from recon.store.database.migrate import check_revision
@@ -139,7 +139,7 @@ async def probe(
     dated = raw.dated
     return Probe(
         "signature" if envelope.refuses_signature else words.get(status, "unknown"),
-        f"HTTP {raw.status}, return_status {scrubbed(status) or 'missing'}, "
+        f"HTTP {raw.status}, return_status {redacted(status) or 'missing'}, "
         f"{envelope.code_and_text or 'no text'}",
         envelope.signature,
         tuple(_rows(reply, rows_field=described.rows_field, order_nos=question.order_nos)),
@@ -155,7 +155,7 @@ def _rows(
     rows = reply.get(rows_field)
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos:
-            yield {name: scrubbed(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
+            yield {name: redacted(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
 
 
 PORTS = {"https": 443, "http": 80}

@@ -77,7 +77,7 @@ from recon.model.errors import (
 from recon.model.figures import PLAIN_FILES
 from recon.model.money import format_minor_units
 from recon.model.words import ControlTotal, EntryType, GatewayState, Reject, SourceFile, SourceKind
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 from recon.proof.books_bridge import Books
 from recon.proof.night_tables import (
     absent_of,
@@ -220,16 +220,16 @@ def refuse_known(tables: Iterable[TableRead], *, earlier: EarlierRun) -> None:
         file = table.facts.source_file
         if not file.rows_read:
             continue
-        name = scrubbed(file.name)
+        name = redacted(file.name)
         if first := before.get(file.sha256):
             msg = (
-                f"the settlement file {name} was read by the run {scrubbed(first.run)} as of "
-                f"{first.as_of}, as {scrubbed(first.name)}; its lines are carried on by "
+                f"the settlement file {name} was read by the run {redacted(first.run)} as of "
+                f"{first.as_of}, as {redacted(first.name)}; its lines are carried on by "
                 "--previous: leave it out"
             )
             raise UsageError(msg)
         if other := given_here.get(file.sha256):
-            msg = f"the settlement files {scrubbed(other)} and {name} are one file; name it once"
+            msg = f"the settlement files {redacted(other)} and {name} are one file; name it once"
             raise UsageError(msg)
         given_here[file.sha256] = file.name
 
@@ -319,7 +319,7 @@ def told_again(read: Tables, *, tables: Tables) -> Iterator[str]:
                 net[place[2]] += left[place] - right.get(place, 0)
             amounts = (f"{format_minor_units(net[one], currency=one)} {one}" for one in sorted(net))
             yield (
-                f"{scrubbed(before.facts.source_file.name)}: {number} lines, net "
+                f"{redacted(before.facts.source_file.name)}: {number} lines, net "
                 f"{', '.join(amounts)}, were told by another file, too, and count once."
             )
 
@@ -592,10 +592,10 @@ def _refuse_known(file: SourceFile, *, known: FileReadBefore, own: BankSource, f
     fresh = entries["statement"].ge(first)
     if int(fresh.sum()) > int((~fresh).sum()):
         return
-    name = scrubbed(file.name)
+    name = redacted(file.name)
     msg = (
-        f"the bank's file {name} was read by the run {scrubbed(known.run)} as of {known.as_of}, "
-        f"as {scrubbed(known.name)}; what it says of ours is carried on by --previous: leave it out"
+        f"the bank's file {name} was read by the run {redacted(known.run)} as of {known.as_of}, "
+        f"as {redacted(known.name)}; what it says of ours is carried on by --previous: leave it out"
     )
     raise UsageError(msg)
 
@@ -637,7 +637,7 @@ def by_carried_statements(result: Reconciliation, *, rules: Rules) -> tuple[str,
         return ()
     days = covered_to(counted)
     reach = ", ".join(
-        f"{scrubbed(name)} to {days[name]}" if name in days else f"{scrubbed(name)} not at all"
+        f"{redacted(name)} to {days[name]}" if name in days else f"{redacted(name)} not at all"
         for name in rules.bank
     )
     sentence = "No statement of a bank was given: those that earlier runs read are judged"

@@ -29,7 +29,7 @@ from recon.model.words import (
     DOUBTFUL_STATES,
     InstructionKind,
 )
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.ground.environment import Environment
@@ -103,7 +103,7 @@ def vanished_told(entries: pd.DataFrame) -> list[str]:
     if entries.empty:
         return []
     named = [
-        f"{scrubbed(row['entry_id'])} ({scrubbed(row['order_no']) or 'no order'}, "
+        f"{redacted(row['entry_id'])} ({redacted(row['order_no']) or 'no order'}, "
         f"{format_minor_units(row['amount'], currency=row['currency'])} {row['currency']})"
         for row in entries.sort_values("entry_id").head(TOLD_MAX).to_dict("records")
     ]

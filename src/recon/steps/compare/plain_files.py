@@ -41,7 +41,7 @@ from recon.model.figures import (
     matched_of,
 )
 from recon.model.words import DOUBTFUL_STATES, Clock, ControlTotal, SourceKind
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 from recon.proof.books_bridge import Books, books_of, bridge_of
 from recon.steps.compare.carried import (
     NIGHT,
@@ -181,8 +181,8 @@ def incomplete_told(result: Reconciliation, *, sources: Sources, rules: Rules) -
 def ignored_columns(tables: Tables) -> tuple[str, ...]:
     """Columns that nobody read, by file."""
     return tuple(
-        f"{scrubbed(table.facts.source_file.name)}: nothing was read from the unknown columns "
-        f"{', '.join(map(scrubbed, table.facts.ignored_columns))}."
+        f"{redacted(table.facts.source_file.name)}: nothing was read from the unknown columns "
+        f"{', '.join(map(redacted, table.facts.ignored_columns))}."
         for several in tables.values()
         for table in several
         if table.facts.ignored_columns

@@ -87,14 +87,14 @@ def run(
     environment: Environment,
     workbooks: Workbooks,
     progress: Callable[[StepSummary], None],
-    complain: Callable[[str], None] = lambda _: None,
+    echo_error: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
     """A whole night without Prefect; tells `progress` after each step.
 
-    `complain` hears of people who could not be told how it ended.
+    `echo_error` hears of people who could not be told how it ended.
     """
     with (
-        telling(environment, say=complain) as night,
+        telling(environment, say=echo_error) as night,
         hold(request, environment=environment) as night.run_id,
     ):
         walk(
@@ -438,18 +438,18 @@ def finish(
     environment: Environment,
     workbooks: Workbooks,
     progress: Callable[[StepSummary], None],
-    complain: Callable[[str], None] = lambda _: None,
+    echo_error: Callable[[str], None] = lambda _: None,
 ) -> str:
     """Bring the night to its end; the run's id. Tells `progress` after each step.
 
-    `complain` hears of people who could not be told how it ended.
+    `echo_error` hears of people who could not be told how it ended.
 
     Raises:
         NightHeldError: another run holds the account.
         UsageError: there is no such stopped night, or it cannot be finished from what is stored.
     """
     with (
-        telling(environment, say=complain) as night,
+        telling(environment, say=echo_error) as night,
         hold_stopped(request, environment=environment) as night.run_id,
     ):
         walk(

@@ -30,7 +30,7 @@ from recon.model.resolutions import (
 )
 from recon.model.words import BreakCode
 from recon.privacy.card_numbers import holds_card
-from recon.privacy.shown_text import scrubbed
+from recon.privacy.shown_text import redacted
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.identity import Person
 from recon.steps.ground.kept_results import KeptResult
@@ -282,7 +282,7 @@ def _problem(
     for title, text in (("Comment", answer.comment), ("Owner", answer.owner)):
         if holds_card(text):
             why = "looks like a card number, which does not belong here: say it without"
-            return WorkbookRefusal(row.cells[title], scrubbed(text), why)
+            return WorkbookRefusal(row.cells[title], redacted(text), why)
     needs_words = answer.resolution == WRITE_OFF or answer.resolution.startswith("Other")
     if needs_words and not answer.comment:
         problem = f"{answer.resolution!r} needs a comment that says why"

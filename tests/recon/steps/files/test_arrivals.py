@@ -64,7 +64,7 @@ def told(merchant: Any, *, pause: Any = None, **sleeping: Any) -> str:
 
 
 def test_a_night_waits_for_a_file_that_comes_late(merchant: Any) -> None:
-    """It looks again until the file is there, and then has nothing to complain of."""
+    """It looks again until the file is there, and then has nothing to echo_error of."""
     declare(merchant, EXPECTED)
     slept: list[float] = []
 

@@ -35,7 +35,7 @@ from recon.steps.files.incomplete import NO_ANSWER, missing_sources
 from recon.steps.ground.night_folder import SealedNight
 from recon.steps.night import notices
 from recon.steps.night import whole_night as night
-from recon.steps.night.lookout import index_after
+from recon.steps.night.monitor import index_after
 from recon.steps.night.report import Workbooks, shown_sources
 from recon.steps.people import people
 from recon.store.database import history
