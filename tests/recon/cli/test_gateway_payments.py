@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from recon import cli
@@ -105,6 +106,23 @@ def test_a_card_payment_at_the_sandbox(
     assert CARD["card"] not in shown
     assert again == 1
     assert "I0061" in capsys.readouterr().out
+
+
+def test_a_reply_that_proves_nothing_is_shown_with_what_is_wrong_in_it(
+    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The gateway itself says nothing of it."""
+    card = private(desk.parent / "card.json", CARD)
+    shopper = private(desk.parent / "shopper.json", SHOPPER)
+    with serving(SandboxOptions(orders=5)) as sandbox:
+        monkeypatch.setenv("RECON_GATEWAY_BASE_URL", sandbox.base_url)
+        rules = {"rules": [{"kind": "wrong_signature"}]}
+        httpx.post(f"{sandbox.base_url}/_sandbox/faults", json=rules).raise_for_status()
+        cli.main(["gateway", "authorise", *ORDER, "--card-file", card, "--fields", shopper])
+
+    shown = capsys.readouterr().out
+    assert "outcome: unknown" in shown
+    assert "signature" in shown.partition("message: ")[2].partition("\n")[0]
 
 
 def test_a_card_from_the_prompt_is_not_echoed(

@@ -171,6 +171,7 @@ def test_an_answer_to_a_break_that_ended_since_stands_under_its_own_night(
     [
         ("Resolution", "Sorted", "not in the list"),
         ("Resolved on", "soon", "not a date"),
+        ("Resolved on", 20261121, "not a date"),
         ("Comment", "x" * 501, "longer than 500"),
         ("Comment", '=HYPERLINK("x")', "a formula"),
         ("Comment", f"paid by {CARD}", "looks like a card number"),
