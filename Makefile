@@ -42,7 +42,7 @@ scenario: $(READY) ## one scenario (NAME=area/name of tests/scenarios); leaves i
 # come late, two desks as processes, crashes, schedules and Prefect (two seconds to import): both take
 # minutes of their own, and neither is left out of .ci/run.
 CODE = tests/architecture tests/golden
-LONG = tests/scenarios/test_nights.py tests/recon/steps/month/test_late_files.py tests/recon/steps/month/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py tests/reports/test_stated_figures.py
+LONG = tests/scenarios/test_nights.py tests/recon/proof/test_control_totals.py tests/recon/steps/month/test_late_files.py tests/recon/steps/month/test_waiting_adjustments.py tests/recon/cli/test_two_desks.py tests/reports/test_stated_figures.py
 NIGHTS = tests/recon/steps tests/model tests/chaos tests/tasks tests/flows $(LONG)
 
 # Of these `make test` plays few, and .ci/run as many as `make test-truths` says.
