@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from recon import cli
 from recon.gateway_client import UnsignedError
-from recon.instructions.account import SignerSocket
+from recon.instructions.account import REQUEST_BYTES_MAX, SIGN_PATH, SignerSocket
 from tests.recon.signer.conftest import (
     ACCOUNT,
     BY_RULE,
@@ -286,6 +287,16 @@ def test_too_many_questions_wait(short_folder: Path) -> None:
         told = [answer_of(hasty) for _ in range(9)]
     assert any("HTTP 429" in one for one in told)
     assert any(line.get("why") == "asked too often" for line in running.log)
+
+
+def test_a_request_that_is_too_large_is_not_heard(signer: RunningSigner) -> None:
+    """It is thrown away while it comes, and the next one is signed."""
+    transport = httpx.HTTPTransport(uds=str(signer.folder / "socket"))
+    with httpx.Client(transport=transport, base_url="http://signer", timeout=60) as client:
+        told = client.post(SIGN_PATH, content=b" " * (REQUEST_BYTES_MAX + 1))
+
+    assert told.status_code == 413
+    assert signer.socket.sign(message("retrievalTrans"))
 
 
 def test_nobody_there_is_told_and_waited_for(short_folder: Path) -> None:
