@@ -97,6 +97,8 @@ def sheet_of(page: str) -> str:
         page,
         re.MULTILINE,
     )
+    # Beside a long cell of a narrow column the page's number may stand on a line of its own.
+    names = names or re.findall(r"^\s*Run \d{8}-\w+\s{2,}(\S.*?)(?:\s{2,}|$)", page, re.MULTILINE)
     return str(names[-1]) if names else "unknown"
 
 
