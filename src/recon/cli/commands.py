@@ -236,7 +236,7 @@ def _take_variables() -> None:
     One without a variable of ours is another program's.
 
     Raises:
-        ConfigurationError: it may hold a key, and others can read it.
+        ConfigurationError: it may hold a key, and others can read it; or it is somebody else's.
     """
     from dotenv import dotenv_values, find_dotenv
 
@@ -245,8 +245,12 @@ def _take_variables() -> None:
     if not any(name.startswith("RECON_") for name in values):
         return
     from recon.config.keys import key_of_file
+    from recon.model.errors import ConfigurationError
 
     key_of_file(Path(found))
+    if Path(found).stat().st_uid != os.geteuid():
+        msg = f"{found} belongs to another user, who would say where money goes: take it away"
+        raise ConfigurationError(msg)
     for name, text in values.items():
         os.environ.setdefault(name, text or "")
 

@@ -178,3 +178,17 @@ def test_variables_are_found_from_the_folder_upward(
     dotenv.chmod(0o644)
     main(["--version"])
     assert "OTHER" not in os.environ
+
+
+def test_variables_of_somebody_else_are_not_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever starts a command in a stranger's folder would ask the stranger's gateway."""
+    dotenv = folder / ".env"
+    dotenv.write_text("RECON_GATEWAY_BASE_URL=https://elsewhere.example\n")
+    dotenv.chmod(0o600)
+    monkeypatch.setattr(os, "geteuid", lambda: dotenv.stat().st_uid + 1)
+
+    assert main(["status"]) == 2
+    assert f"{dotenv} belongs to another user" in capsys.readouterr().err
+    assert "RECON_GATEWAY_BASE_URL" not in os.environ
