@@ -5,7 +5,6 @@ The steps are imported by whoever needs theirs: plain files need no database. Wo
 back from people are read through the door of foreign files.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 from recon.files.reader import file_reader
 from recon.model.errors import ReaderBrokenError
 from recon.model.resolutions import Returned
+from recon.privacy.own_files import folder_for_now, for_owner
 
 if TYPE_CHECKING:
     from recon.model.figures import NightFigures
@@ -140,10 +140,11 @@ def returned_differences(night: "NightFigures | Path", path: Path) -> Iterator[s
         return
     from reports.workbook import drawn
 
-    with tempfile.NamedTemporaryFile(suffix=".xlsx") as again:
-        drawn(night).write(again.file)
-        again.flush()
-        yield from _told(Path(again.name), path)
+    with folder_for_now("recon-drawn-") as folder:
+        again = folder / "again.xlsx"
+        with open(again, "wb", opener=for_owner) as file:
+            drawn(night).write(file)
+        yield from _told(again, path)
 
 
 def _told(night: Path, path: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """`recon init`: from a folder of files to a configuration and a first workbook; never live."""
 
 import sys
-import tempfile
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
@@ -13,7 +12,7 @@ from recon.cli.night_choices import Account, Merchant
 from recon.cli.reconcile_commands import AsOf, reconcile
 from recon.cli.speaking import echo_error, say, show
 from recon.model.errors import SourceUnreadableError
-from recon.privacy.own_files import OWNER, for_owner, make_folder
+from recon.privacy.own_files import OWNER, folder_for_now, for_owner, make_folder
 from recon.privacy.shown_text import redacted
 
 if TYPE_CHECKING:
@@ -165,15 +164,15 @@ def init(
     )
     answers.refuse_open()
     dotenv = _dotenv(folder, merchant=merchant, account=account)
-    with tempfile.TemporaryDirectory() as drafts:
-        _lay_down(written, folder=Path(drafts), force=True)
+    with folder_for_now("recon-init-") as drafts:
+        _lay_down(written, folder=drafts, force=True)
         settings = load_file_settings({"RECON_CONFIG_DIR": f"{drafts}/config"})
         for sentence in _lay_down(written | {".env": dotenv}, folder=folder, force=force):
             say(sentence)
         (own,) = settings.accounts.values()
         for inbox in (*own.inboxes, own.reports, *(folder / bank for bank in settings.rules.bank)):
             make_folder(inbox)
-        _first_workbook(groups, folder=folder, drafts=Path(drafts), as_of=as_of)
+        _first_workbook(groups, folder=folder, drafts=drafts, as_of=as_of)
 
 
 def _first_workbook(groups: Sequence[_Group], *, folder: Path, drafts: Path, as_of: str) -> None:

@@ -87,18 +87,25 @@ def asked(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str
         yield requests
 
 
-def test_a_card_payment_at_the_sandbox(
-    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Card and shopper from private files; the answer shows the card masked."""
+@pytest.fixture
+def by_card(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
+    """A sandbox's address, and the words that pay there with card and shopper of private files."""
     card = private(desk.parent / "card.json", CARD)
     shopper = private(desk.parent / "shopper.json", SHOPPER)
     with serving(SandboxOptions(orders=5)) as sandbox:
         monkeypatch.setenv("RECON_GATEWAY_BASE_URL", sandbox.base_url)
         words = ["gateway", "authorise", *ORDER, "--card-file", card, "--fields", shopper]
-        code = cli.main(words)
-        shown = capsys.readouterr().out
-        again = cli.main(words)
+        yield sandbox.base_url, words
+
+
+def test_a_card_payment_at_the_sandbox(
+    by_card: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answer shows the card masked."""
+    _, words = by_card
+    code = cli.main(words)
+    shown = capsys.readouterr().out
+    again = cli.main(words)
 
     assert code == 0, shown
     assert "outcome: done" in shown
@@ -109,16 +116,13 @@ def test_a_card_payment_at_the_sandbox(
 
 
 def test_a_reply_that_proves_nothing_is_shown_with_what_is_wrong_in_it(
-    desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    by_card: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The gateway itself says nothing of it."""
-    card = private(desk.parent / "card.json", CARD)
-    shopper = private(desk.parent / "shopper.json", SHOPPER)
-    with serving(SandboxOptions(orders=5)) as sandbox:
-        monkeypatch.setenv("RECON_GATEWAY_BASE_URL", sandbox.base_url)
-        rules = {"rules": [{"kind": "wrong_signature"}]}
-        httpx.post(f"{sandbox.base_url}/_sandbox/faults", json=rules).raise_for_status()
-        cli.main(["gateway", "authorise", *ORDER, "--card-file", card, "--fields", shopper])
+    base_url, words = by_card
+    rules = {"rules": [{"kind": "wrong_signature"}]}
+    httpx.post(f"{base_url}/_sandbox/faults", json=rules).raise_for_status()
+    cli.main(words)
 
     shown = capsys.readouterr().out
     assert "outcome: unknown" in shown

@@ -6,8 +6,6 @@ Of the inputs only those are written again that do not say what was sealed befor
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +27,7 @@ from recon.archive.step_folder import (
 from recon.archive.storage import reachable
 from recon.matching.frames.sources import Previous, Sources
 from recon.model.words import ControlTotal
-from recon.privacy.own_files import make_folder
+from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books
 from recon.proof.night_tables import TARIFFS, compared_tables, stored_table
 from recon.proof.totals_in_sql import JOURNAL, totals_before_money
@@ -123,14 +121,14 @@ def _totals(
             SCHEMAS[ANSWERS].path: reading.answered_keys(chosen),
             JOURNAL: pa.Table.from_pandas(sending_rows.moved_of_payments(connection, run)),
         }
-    with TemporaryDirectory(prefix="recon-before-money-") as place:
+    with folder_for_now("recon-before-money-") as place:
         for name in ("files", "rejects", "universe"):
             content = night.as_sealed(SCHEMAS[name].path)
             beside[SCHEMAS[name].path] = pq.read_table(pa.BufferReader(content))
         for file, table in beside.items():
-            make_folder(Path(place, file).parent)
-            pq.write_table(table, Path(place, file))
-        return totals_before_money(Path(place), account=run.account)
+            make_folder((place / file).parent)
+            pq.write_table(table, place / file)
+        return totals_before_money(place, account=run.account)
 
 
 def changed_inputs(
