@@ -34,7 +34,8 @@ def _work_in_memory() -> None:
     if shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
         # Each checkout its own, and its user's: another's runs may sweep what killed ones left.
         own = MEMORY / f"recon-{os.geteuid()}-{crc32(bytes(CHECKOUT)):08x}"  # sockets: short
-        own.mkdir(mode=0o700, exist_ok=True)
+        own.mkdir(exist_ok=True)
+        own.chmod(0o711)  # a database server runs as another user than root, who comes through
         os.environ["TMPDIR"] = str(own)
         tempfile.tempdir = None
 
