@@ -1,5 +1,6 @@
 """docs/REFERENCE.md as the code has it; `python -m tests.architecture.reference_page` writes it."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ from recon.files.typing.table_schema import (
 )
 from recon.files.typing.typed_table import _RULES
 from recon.matching.codes import CODES
-from recon.model.words import SourceKind
+from recon.model.words import REVERSAL_SUFFIX, InstructionKind, InstructionState, SourceKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "REFERENCE.md"
 _PROSE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -78,8 +79,17 @@ SHORT = {
     Grammar.REFERENCE: "reference",
     Grammar.DATE: "date",
     Grammar.WORDS: "text",
+    Grammar.REASON: "reason",
 }
 """What stands in many columns is explained once, above the tables."""
+KINDS_OF_INSTRUCTION = ", ".join(f"`{kind.value}`" for kind in InstructionKind)
+NAMED = {
+    frozenset(kind.value for kind in InstructionKind): "kind",
+    frozenset(state.value for state in InstructionState): (
+        "[its state](GLOSSARY.md#states-of-an-instruction)"
+    ),
+}
+"""Words that a column may be, and where they are listed."""
 SIGNS = {
     SourceKind.SETTLEMENT: "signed",
     SourceKind.BANK: "signed",
@@ -93,12 +103,14 @@ def page() -> str:
         _PROSE["head"].lstrip(),
         *_variables(),
         *(line for table in SETTINGS for line in _settings(table)),
+        "",
         _PROSE["columns"],
         _legend(),
         "",
         *(line for kind in KINDS for line in _kind(*kind)),
         _PROSE["codes"].lstrip() + "\n",
         ", ".join(code.value for code in CODES),
+        "",
         _PROSE["commands"],
         *_commands(),
     ]
@@ -170,8 +182,11 @@ def default_of(field: FieldInfo) -> str:
 
 
 def _legend() -> str:
-    words = [f"**{short}**: {grammar.value[1]}" for grammar, short in SHORT.items()]
-    return "- " + "; ".join(words) + "."
+    words = [
+        f"**{short}**: {re.sub(f'^an? {short} ', '', grammar.value[1])}"
+        for grammar, short in SHORT.items()
+    ]
+    return f"- **kind**: {KINDS_OF_INSTRUCTION}; " + "; ".join(words) + "."
 
 
 def _kind(title: str, schema: TableSchema) -> Iterator[str]:
@@ -225,8 +240,12 @@ def _cell(column: TableColumn, *, schema: TableSchema) -> str:
             return "currency"
         case Grammar() as grammar:
             return SHORT.get(grammar, grammar.value[1])
+        case frozenset() as words if words in NAMED:
+            return NAMED[words]
         case frozenset() as words:
-            return ", ".join(f"`{word}`" for word in sorted(words))
+            own = sorted(words - {f"{word}{REVERSAL_SUFFIX}" for word in words})
+            more = f", each also with `{REVERSAL_SUFFIX}`" if len(own) < len(words) else ""
+            return ", ".join(f"`{word}`" for word in own) + more
 
 
 def _instructions() -> Iterator[str]:
