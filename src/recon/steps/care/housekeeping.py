@@ -373,7 +373,7 @@ def _going(
                 try:
                     sizes[name] = len(whole_file(storage, step, name=entry.name))
                 except ArchiveBrokenError as error:
-                    problems.append(f"{error}: nothing more of that folder goes; look at why")
+                    problems.append(f"{error}: nothing more of that folder goes; see who wrote it")
             elif is_attempt(below):
                 sizes[name] = len(storage.read(name))
             else:

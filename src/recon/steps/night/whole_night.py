@@ -491,7 +491,7 @@ def _stopped(connection: Connection, request: NightRequest) -> Run:
     run = runs.of_night(connection, request)
     if run is None or run.status == "finished":
         is_now = f"is finished (run {run.run_id})" if run else "never ran live"
-        msg = f"the night of {request.business_date} {is_now}: there is nothing to bring to its end"
+        msg = f"the night of {request.business_date} {is_now}: start the whole night instead"
         raise UsageError(msg)
     if problem := _problem(connection, run):
         msg = (

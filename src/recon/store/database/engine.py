@@ -171,7 +171,7 @@ def check_settings(store: Store) -> None:
             if value != expected:
                 msg = (
                     f"SQLite did not take {pragma} = {expected} (it says {value}); money is not "
-                    "safe"
+                    "safe: put the database on a local disk"
                 )
                 raise StoreError(msg)
 

@@ -186,7 +186,7 @@ def _file_lock(store: Store, *, name: str) -> Iterator[None]:
     except Timeout as error:
         raise NightHeldError from error
     except OSError as error:
-        msg = f"the lock file beside the database cannot be written: {error.strerror}"
+        msg = f"the database's lock file cannot be written ({error.strerror}): make it writable"
         raise StoreError(msg) from error
     try:
         yield

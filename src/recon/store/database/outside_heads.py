@@ -94,7 +94,7 @@ class HeadFile:
         except OSError as error:
             msg = (
                 f"{self.path} cannot be written ({error.strerror}): without it a restored database "
-                "would go unnoticed; nothing more is sent until it can"
+                "would go unnoticed, so nothing more is sent: make it writable"
             )
             raise OutputError(msg) from error
         return ""
@@ -166,7 +166,7 @@ class HeadFile:
         except FileNotFoundError:
             return [], 0
         except OSError as error:
-            msg = f"{self.path} cannot be read ({error.strerror})"
+            msg = f"{self.path} cannot be read ({error.strerror}): make it readable"
             raise OutputError(msg) from error
         # A note that was cut off by a crash has no end of line: it does not count.
         *whole, rest = read.split(b"\n")

@@ -364,7 +364,7 @@ def _claim_rows(
     numbers = {row.instruction_id: row.attempts for row in claimed}
     for wanted in ids:
         if wanted not in numbers:
-            msg = f"instruction {wanted} was to be sent but is no longer approved; nothing was sent"
+            msg = f"instruction {wanted} is no longer approved; nothing was sent: start again"
             raise Defect(msg)
     connection.execute(
         insert(attempt),

@@ -117,7 +117,7 @@ class Spill:
         msg = (
             f"the answer to batch {spilled.batch_id} could be written neither to the database nor "
             f"beside it ({'; '.join(problems)}); its rows will count as in doubt: the next nights "
-            "ask the gateway, nothing is sent again"
+            "ask the gateway, nothing is sent again: look at database and disk, start again"
         )
         raise OutputError(msg)
 

@@ -108,7 +108,8 @@ class LetGo:
     def __str__(self) -> str:
         return (
             f"run {self.run_id} of {self.business_date}: the folder of this night was let go on "
-            f"{self.at:%Y-%m-%d} by {self.by} under retention; its totals and manifests are kept"
+            f"{self.at:%Y-%m-%d} by {self.by} under retention; its totals and manifests are kept: "
+            "look at a later night, or the close of its month"
         )
 
 

@@ -253,7 +253,8 @@ def test_whoever_asks_for_a_night_that_went_is_told_so_in_one_sentence(aged: Mer
     deleted(aged)
     sentence = (
         r"^run \S+ of 2026-11-20: the folder of this night was let go on 2028-\d\d-\d\d "
-        "by Otto Ops under retention; its totals and manifests are kept$"
+        "by Otto Ops under retention; its totals and manifests are kept: "
+        "look at a later night, or the close of its month$"
     )
     with aged.environment() as environment:
         for question in asked(environment, run_id):
