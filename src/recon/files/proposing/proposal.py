@@ -10,18 +10,16 @@ from typing import Any, NamedTuple
 
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.files.proposing.decided_keys import decide_keys, listed
-from recon.files.proposing.ranked_columns import draft_of
-from recon.files.proposing.sample import NONE, joined, sample_of, without_other_rows
+from recon.files.proposing.columns import draft_of
+from recon.files.proposing.decided_keys import decide_keys
+from recon.files.proposing.sample import sample_of, without_other_rows
 from recon.files.proposing.vocabulary import names_of_column
 from recon.files.typing.table_schema import TableSchema
-from recon.model.errors import UsageError
+from recon.model.words import SourceKind
 from recon.privacy.shown_text import redacted
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _DIGITS = re.compile(r"[0-9]+(?:[-_.]?[0-9]+)*")
-_NAMING = frozenset({"columns", "debit", "clock"})
-"""Keys whose answers are names of columns: a header in another script has no name that is known."""
 _FIRST = ("files", "delimiter", "quote", "encoding", "preamble", "columns", "constants", "words")
 
 
@@ -58,53 +56,22 @@ def proposal_of(
         UsageError: an answer is none that its key can have.
     """
     known = frozenset().union(*map(names_of_column, schema.names))
-    encoding = answers.get("encoding", "")
-    named = [text for key, text in answers.items() if key.partition(".")[0] in _NAMING]
-    named += [
-        name for key in answers if key[:5] == "sums." for name in listed(answers[key], by=" + ")
-    ]
-    samples = [
-        sample_of(file, known=known, named=frozenset(named), encoding=encoding) for file in files
-    ]
-    if not any(len(sample.raw.lines) for sample in samples):
+    sample = sample_of(files, known=known, answers=answers)
+    if not len(sample.raw.lines):
         why = "a column is known by what it holds, too"
-        refuse(samples[0].raw.name, f"has a header and no row; {why}: give a sample with rows")
-    sample = without_other_rows(joined(samples), schema=schema, answers=answers)
+        refuse(sample.raw.name, f"has a header and no row; {why}: give a sample with rows")
+    of_orders = schema.kind is SourceKind.ORDERS
+    sample = without_other_rows(sample, orders=of_orders, answers=answers)
     draft = draft_of(sample, schema=schema, known=constants, answers=answers)
     decide_keys(draft)
     layout = draft.layout()
-    for key, text in answers.items():
-        is_taken = key.removeprefix("columns.") in draft.debit  # a pair holds both of its columns
-        if not is_taken and not key.startswith("skip.") and (key, text) != ("lines.column", NONE):
-            _set_answer(layout, key, text)
-        draft.questions.pop(key, None)
-    read = draft.taken() | {*layout.get("currencies", {}).values()}
+    read = draft.taken() | {*draft.keys["currencies"].values()}
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
     read |= {rule["column"] for rule in layout.get("skip", ())}
-    read |= {column for key, column in layout.get("lines", {}).items() if key == "column"}
+    read |= {layout["lines"]["column"]} if "lines" in layout else set()
     not_read = tuple(redacted(name) for name in sample.raw.header if name not in read)
-    blank = tuple(ours for ours, text in draft.constants.items() if not text)
+    blank = tuple(ours for ours, text in draft.keys["constants"].items() if not text)
     return Proposal(layout, draft.questions, blank, not_read)
-
-
-def _set_answer(layout: dict[str, Any], key: str, text: str) -> None:
-    """Put what a person decided where it belongs; `words.status.on hold` has no more points."""
-    table, _, rest = key.partition(".")
-    if rest and not isinstance(layout.get(table, {}), dict):
-        msg = f"{key}: {table} is one text and has no parts"
-        raise UsageError(msg)
-    column, _, part = rest.partition(".")
-    if not rest:
-        layout[key] = listed(text) if key == "turned" else text
-    elif table == "sums":
-        layout.setdefault(table, {})[rest] = listed(text, by=" + ")
-    elif table in {"words", "sign"}:
-        if table == "words" or part:  # which amount a column of signs is of is decided by now
-            layout.setdefault(table, {}).setdefault(column, {})[part] = text
-    elif table == "turned_rows":
-        layout.setdefault(table, {})[rest] = listed(text)
-    elif table != "columns" or rest != text:
-        layout.setdefault(table, {})[rest] = text
 
 
 def pattern_of(names: list[str]) -> str:

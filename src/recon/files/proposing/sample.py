@@ -9,6 +9,7 @@ be one is asked.
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -19,14 +20,11 @@ from recon.config.file_layouts import CODECS, FileLayout
 from recon.files.formats.csv_text import SEPARATORS, csv_table
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_reader import FORMATS, raw_of
-from recon.files.formats.raw_table import EveryColumn, RawTable, refuse
-from recon.files.formats.raw_table import joined as joined_tables
+from recon.files.formats.raw_table import EveryColumn, RawTable, joined, refuse
 from recon.files.formats.xlsx_book import sheet_texts
 from recon.files.proposing.vocabulary import NAMES, names_of_column, plain_words
 from recon.files.typing.mapped_columns import is_word
-from recon.files.typing.table_schema import TableSchema
 from recon.model.errors import SourceUnreadableError
-from recon.model.words import SourceKind
 from recon.privacy.shown_text import redacted
 
 SAMPLE_BYTES_MAX = 8 * 1024 * 1024
@@ -38,101 +36,91 @@ PREAMBLE_MAX = 40
 COLUMNS_MIN = 3
 HEADER_NAMES_MIN = 2
 """Names of a line that must be known before it is taken for a header."""
+NONE = "none"
+"""The answer that rows are records after all."""
 _SHORTENED = r"\A[0-9](?:[.,][0-9]+)?E\+[0-9]+\z"
-_ALIKE = ("delimiter", "quote", "preamble")
-"""What samples of one layout may not differ in. Who has another encoding is refused by its rows."""
 _ENCODINGS = {
     name: CODECS[name] for name in ("windows-1252", "iso-8859-15", "windows-1250", "iso-8859-1")
 }
 """What is tried, the preferred one first -> as libraries name it."""
+_TERMS = NAMES["no_records"] | NAMES["totals"]
+_BETWEEN_WORDS = " + "
+"""Between the words of an answer."""
+_LINES_MIN = 2
 
 
 class Sample(NamedTuple):
-    """A file as cells, and the keys of a layout that its bytes decide."""
+    """Files of one layout as cells, and the keys of it that their bytes decide."""
 
     raw: RawTable
     keys: dict[str, Any]
+    questions: dict[str, str]
     trailer: tuple[str, ...] = ()
-    """The cells of a last record that is a total."""
-    questions: Mapping[str, str] = {}
+    """The cells of a last record of the first file that is a total."""
     typed: bool = False
     """Its cells may be dates and numbers, not text."""
-    undecided: frozenset[str] = frozenset()
-    """Keys that it reads alike whatever they are: another sample decides them."""
     first_rows: int = 0
-    """Of several samples: the rows of the first, whose trailer it is."""
+    """The rows of the first file, whose trailer it is."""
 
 
 def sample_of(
-    file: FileBytes,
-    *,
-    known: frozenset[str],
-    named: frozenset[str] = frozenset(),
-    encoding: str = "",
+    files: Sequence[FileBytes], *, known: frozenset[str], answers: Mapping[str, str]
 ) -> Sample:
-    """A file as cells; `known` are the plain words of the names that a header may have.
-
-    `named` are names that a person gave to the letter, `encoding` is what he decided, or "".
+    """Files as cells; `known` are the plain words of the names that a header may have.
 
     Raises:
-        SourceUnreadableError: it is no table, or has no line that is a header.
+        SourceUnreadableError: one is no table, has no line that is a header, or another one.
     """
-    name = file.path.name
-    if not file.content or file.content.isspace():
-        refuse(name, "is empty: give a sample with rows")
+    named = frozenset(_named_by(answers))
     keys: dict[str, Any] = {}
     questions: dict[str, str] = {}
-    trailer: tuple[str, ...] = ()
-    undecided = frozenset[str]()
-    kind = FORMATS.get(file.path.suffix.lower(), "")
+    texts: list[str] = []
+    name, kind = files[0].path.name, FORMATS.get(files[0].path.suffix.lower(), "")
+    for file in files:
+        if not file.content or file.content.isspace():
+            refuse(file.path.name, "is empty: give a sample with rows")
+        if FORMATS.get(file.path.suffix.lower(), "") != kind:
+            _refuse_other(file, files[0])
     if kind == "xml":
         refuse(name, "is XML: name the element of a row in `record`, its parts are the columns")
     if kind == "xlsx":
-        grid = sheet_texts(file, rows_max=PREAMBLE_MAX)
+        grid = sheet_texts(files[0], rows_max=PREAMBLE_MAX)
         hits = [_hits(cells, known=known, named=named) for _, cells in grid]
         if max(hits) < HEADER_NAMES_MIN:
             _refuse_headless(name)
         above = grid[hits.index(max(hits))][0] - 1
         keys = {"preamble": above} if above else {}
     elif kind in {"", "csv"}:
-        texts = _decoded(file.content, name=name, encoding=encoding)
-        keys, questions = _shape(file, texts, known=known, named=named)
+        read = _decoded(files, encoding=answers.get("encoding", ""))
+        keys, questions = _shape(files, read, known=known, named=named)
         keys = keys if kind else {"format": "csv"} | keys
-        text = texts[keys["encoding"]]
-        undecided = frozenset({"encoding"} if file.content.isascii() else ())
-        undecided |= frozenset(() if '"' in text or "'" in text else {"quote"})
-        last = text.rstrip("\r\n").rpartition("\n")[2].split(keys["delimiter"])
-        trailer = tuple(cell.strip() for cell in last)
-    ended = {"trailer": total} if (total := total_of(trailer)) else {}
-    raw = raw_of(file, wanted=EveryColumn(), layout=FileLayout.model_validate(keys | ended))
-    if raw.bad_rows and not len(raw.lines):
-        bad = raw.bad_rows[0]
-        refuse(name, f"has no row that can be read: that on line {bad.line} {bad.reason}")
-    rows = len(raw.lines)
-    if kind == "xlsx":
-        trailer = tuple(raw.columns[column][-1].as_py() for column in raw.header) if rows else ()
-        rows -= bool(total_of(trailer))
-    raw = raw.some(np.arange(min(rows, SAMPLE_ROWS_MAX)))
-    for column in raw.header:
-        short = pc.index(pc.match_substring_regex(raw.columns[column], _SHORTENED), True).as_py()
-        if plain_words(column) in known and short >= 0:
-            refuse(
-                name,
-                f"has {raw.columns[column][short]} on line {raw.lines[short]} in {column!r}, which "
-                "a spreadsheet shortened: export it from the program itself, or format the column "
-                "as text before",
-            )
-    trailer = trailer if total_of(trailer) else ()
-    typed = kind not in {"", "csv"}
-    return Sample(raw, keys, trailer, questions, typed, undecided, len(raw.lines))
+        texts = read[keys["encoding"]]
+    tables: list[RawTable] = []
+    endings: list[tuple[str, ...]] = []
+    for at, file in enumerate(files):
+        last = (
+            texts[at].rstrip("\r\n").rpartition("\n")[2].split(keys["delimiter"]) if texts else ()
+        )
+        raw, ending = _table(file, keys=keys, last=tuple(cell.strip() for cell in last))
+        if tables and raw.header != tables[0].header:
+            _refuse_other(file, files[0])
+        _refuse_shortened(raw, known=known)
+        tables.append(raw)
+        endings.append(ending)
+    first_rows, bad = len(tables[0].lines), tuple(bad for raw in tables for bad in raw.bad_rows)
+    whole = replace(joined(tables), bad_rows=bad)
+    return Sample(whole, keys, questions, endings[0], kind not in {"", "csv"}, first_rows)
 
 
-def total_of(cells: Sequence[str]) -> dict[str, Any]:
-    """Word and place of a record that is a total by its first cell with content; else nothing."""
-    at, word = next(((at, cell) for at, cell in enumerate(cells, start=1) if cell), (0, ""))
-    if plain_words(word) not in NAMES["totals"]:
-        return {}
-    return {"word": word, "place": at} if at > 1 else {"word": word}
+def _named_by(answers: Mapping[str, str]) -> list[str]:
+    """Columns that a person named: a header in another script has no name that is known."""
+    naming = {"columns", "debit", "clock", "sums"}
+    given = (text for key, text in answers.items() if key.partition(".")[0] in naming)
+    return [name.strip() for text in given for name in text.split(" + ")]
+
+
+def _refuse_other(file: FileBytes, first: FileBytes) -> NoReturn:
+    refuse(file.path.name, "has another header or other separators than " + first.path.name)
 
 
 def _refuse_headless(name: str) -> NoReturn:
@@ -143,38 +131,74 @@ def _refuse_headless(name: str) -> NoReturn:
     )
 
 
-def _decoded(content: bytes, *, name: str, encoding: str) -> dict[str, str]:
-    """Encoding -> text, of all encodings that it may be in; the same text only once.
+def _refuse_shortened(raw: RawTable, *, known: frozenset[str]) -> None:
+    for column in raw.header:
+        short = pc.index(pc.match_substring_regex(raw.columns[column], _SHORTENED), True).as_py()
+        if plain_words(column) in known and short >= 0:
+            refuse(
+                raw.name,
+                f"has {raw.columns[column][short]} on line {raw.lines[short]} in {column!r}, which "
+                "a spreadsheet shortened: export it from the program itself, or format the column "
+                "as text before",
+            )
+
+
+def _table(
+    file: FileBytes, *, keys: Mapping[str, Any], last: tuple[str, ...]
+) -> tuple[RawTable, tuple[str, ...]]:
+    """The rows of a file without a last one that is a total, and the cells of that."""
+    ended = {"trailer": total} if (total := total_of(last)) else {}
+    raw = raw_of(file, wanted=EveryColumn(), layout=FileLayout.model_validate({**keys, **ended}))
+    if raw.bad_rows and not len(raw.lines):
+        bad = raw.bad_rows[0]
+        refuse(raw.name, f"has no row that can be read: that on line {bad.line} {bad.reason}")
+    rows = len(raw.lines)
+    if raw.workbook and rows:
+        last = tuple(raw.columns[column][-1].as_py() for column in raw.header)
+        rows -= bool(total_of(last))
+    return raw.some(np.arange(min(rows, SAMPLE_ROWS_MAX))), last if total_of(last) else ()
+
+
+def total_of(cells: Sequence[str]) -> dict[str, Any]:
+    """Word and place of a record that is a total by its first cell with content; else nothing."""
+    at, word = next(((at, cell) for at, cell in enumerate(cells, start=1) if cell), (0, ""))
+    if plain_words(word) not in NAMES["totals"]:
+        return {}
+    return {"word": word, "place": at} if at > 1 else {"word": word}
+
+
+def _decoded(files: Sequence[FileBytes], *, encoding: str) -> dict[str, list[str]]:
+    """Encoding -> text of each file, of all encodings that they may be in; the same only once.
 
     Those of other scripts read every byte as some letter: only a person can say which it is.
     """
-    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-    if encoding not in CODECS and (wide or content[1::2].count(0) > len(content) // 4):
+    first = files[0].content
+    wide = first.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if encoding not in CODECS and (wide or first[1::2].count(0) > len(first) // 4):
         encoding = "utf-16"
-    if encoding in CODECS:
+    tried = {encoding: CODECS[encoding]} if encoding in CODECS else {"utf-8": "utf-8", **_ENCODINGS}
+    found: dict[str, list[str]] = {}
+    for name, codec in tried.items():
         try:
-            return {encoding: content.decode(CODECS[encoding]).removeprefix("\ufeff")}
+            texts = [file.content.decode(codec).removeprefix("\ufeff") for file in files]
         except UnicodeError:
-            refuse(name, f"is not {encoding} to its end")
-    texts: dict[str, str] = {}
-    for tried, codec in {"utf-8": "utf-8-sig", **_ENCODINGS}.items():
-        try:
-            text = content.decode(codec)
-        except UnicodeDecodeError:
             continue
-        if tried == "utf-8":
-            return {tried: text}
         # Control characters above ASCII are in no export: it is another encoding.
-        if not any("\x80" <= c <= "\x9f" for c in text) and text not in texts.values():
-            texts[tried] = text
-    if not texts:
-        refuse(name, "is in none of the encodings that are read; save it as UTF-8")
-    return texts
+        odd = len(tried) > 1 and any("\x80" <= c <= "\x9f" for text in texts for c in text)
+        if not odd and texts not in found.values():
+            found[name] = texts
+        if name == "utf-8":
+            break
+    if not found and len(tried) == 1:
+        refuse(files[0].path.name, f"is not {encoding} to its end")
+    if not found:
+        refuse(files[0].path.name, "is in none of the encodings that are read; save it as UTF-8")
+    return found
 
 
 def _shape(
-    file: FileBytes,
-    texts: Mapping[str, str],
+    files: Sequence[FileBytes],
+    read: Mapping[str, Sequence[str]],
     *,
     known: frozenset[str],
     named: frozenset[str],
@@ -182,8 +206,8 @@ def _shape(
     """The keys by which a header has most known names and most rows can be read; what is asked."""
     found: dict[str, list[tuple[str, int]]] = {}
     most = HEADER_NAMES_MIN
-    for encoding, text in texts.items():
-        lines = [line.rstrip("\r") for line in text.split("\n", PREAMBLE_MAX)[:PREAMBLE_MAX]]
+    for encoding, texts in read.items():
+        lines = [line.rstrip("\r") for line in texts[0].split("\n", PREAMBLE_MAX)[:PREAMBLE_MAX]]
         for delimiter in SEPARATORS:
             for number, line in enumerate(lines):
                 cells = next(csv.reader([line], delimiter=delimiter), [])
@@ -193,37 +217,39 @@ def _shape(
                 if hits == most:
                     found.setdefault(encoding, []).append((delimiter, number))
     if not found:
-        _refuse_headless(file.path.name)
+        _refuse_headless(files[0].path.name)
     encoding, *others = found
     if others:
         from charset_normalizer import from_bytes
 
-        best = from_bytes(file.content, cp_isolation=[_ENCODINGS[each] for each in found]).best()
+        whole = b"".join(file.content for file in files)
+        best = from_bytes(whole, cp_isolation=[_ENCODINGS[each] for each in found]).best()
         codec = best.encoding if best else ""
         encoding = next((each for each in found if _ENCODINGS[each] == codec), encoding)
+    text = "".join(read[encoding])
     # Apostrophes may quote cells only where no double quote stands.
-    quotes = [{"quote": "'"}, {}] if '"' not in texts[encoding] and "'" in texts[encoding] else [{}]
+    quotes = [{"quote": "'"}, {}] if '"' not in text and "'" in text else [{}]
     ways: list[dict[str, Any]] = [
         {"delimiter": delimiter, "encoding": encoding, **quote}
         | ({"preamble": preamble} if preamble else {})
         for delimiter, preamble in found[encoding]
         for quote in quotes
     ]
-    keys = min(ways, key=lambda keys: _rows_lost(file, keys)) if len(ways) > 1 else ways[0]
+
+    def lost(keys: Mapping[str, Any]) -> tuple[bool, int]:
+        """Whether the files cannot be read so at all, and how many of their rows."""
+        layout = FileLayout.model_validate(keys)
+        try:
+            return False, sum(len(csv_table(f, wanted=(), layout=layout).bad_rows) for f in files)
+        except SourceUnreadableError:
+            return True, 0
+
+    keys = min(ways, key=lost) if len(ways) > 1 else ways[0]
     preamble = keys.get("preamble", 0)
-    if len({texts[each].split("\n", preamble + 1)[preamble] for each in found}) == 1:
+    if len({read[each][0].split("\n", preamble + 1)[preamble] for each in found}) == 1:
         return keys, {}
     ask = f"the header on line {preamble + 1} reads differently in {' or '.join(found)}"
     return keys, {"encoding": ask}
-
-
-def _rows_lost(file: FileBytes, keys: Mapping[str, Any]) -> tuple[bool, int]:
-    """Whether a file cannot be read so at all, and how many of its rows."""
-    try:
-        raw = csv_table(file, wanted=(), layout=FileLayout.model_validate(keys))
-    except SourceUnreadableError:
-        return True, 0
-    return False, len(raw.bad_rows)
 
 
 def _hits(cells: Sequence[str], *, known: frozenset[str], named: frozenset[str]) -> int:
@@ -241,203 +267,93 @@ def _hits(cells: Sequence[str], *, known: frozenset[str], named: frozenset[str])
     return 0 if is_row or len(set(hits)) < len(hits) else len(hits)
 
 
-def joined(samples: Sequence[Sample]) -> Sample:
-    """Samples of one layout as one; its trailer is that of the first.
+def without_other_rows(sample: Sample, *, orders: bool, answers: Mapping[str, str]) -> Sample:
+    """The records of a sample, with the keys `skip` and `lines` and what is asked of them.
 
-    Raises:
-        SourceUnreadableError: one has another header or other separators than the first.
+    `orders`: each record is one, so that there may be item lines under it.
     """
-    first, *others = samples
-    keys, undecided = dict(first.keys), first.undecided
-    for sample in others:
-        for key in undecided - sample.undecided:
-            keys.pop(key, None)
-            keys |= {key: sample.keys[key]} if key in sample.keys else {}
-        undecided &= sample.undecided
-        decided = [key for key in _ALIKE if key not in sample.undecided]
-        alike = all(keys.get(key) == sample.keys.get(key) for key in decided)
-        if sample.raw.header != first.raw.header or not alike:
-            refuse(sample.raw.name, "has another header or other separators than " + first.raw.name)
-    bad_rows = tuple(bad for sample in samples for bad in sample.raw.bad_rows)
-    return first._replace(
-        raw=replace(joined_tables([sample.raw for sample in samples]), bad_rows=bad_rows),
-        keys=keys,
-        questions={key: ask for sample in samples for key, ask in sample.questions.items()},
-    )
-
-
-_TERMS = NAMES["no_records"] | NAMES["totals"]
-_BETWEEN_WORDS = " + "
-"""Between the words of an answer."""
-NONE = "none"
-"""The answer that rows are records after all."""
-_PROVEN_BY_LINES = 2
-_RECORDS_MIN = 2
-_CELLS_MIN = 3
-"""Columns of a file in which a row of one cell is a heading."""
-_TOLD_BY_BLANKS = ("amount", "status", "ordered_at", "currency", "order_no")
-"""Our columns of which one that is blank tells an item line, the likeliest first."""
-_Cells = Mapping[str, str]
-_Term = tuple[str, str]
-"""A column, and the word in it that suggests a rule."""
-
-
-def without_other_rows(
-    sample: Sample, *, schema: TableSchema, answers: Mapping[str, str]
-) -> Sample:
-    """The records of a sample, with the keys `skip` and `lines` and what is asked of them."""
-    raw, given = sample.raw, _answered(answers)
+    raw, keys, questions = sample.raw, dict(sample.keys), dict(sample.questions)
+    given = {
+        key.removeprefix("skip."): [] if text == NONE else text.split(_BETWEEN_WORDS)
+        for key, text in answers.items()
+        if key.startswith("skip.")
+    }
     columns = (raw.columns[name].to_pylist() for name in raw.header)
-    rows = [dict(zip(raw.header, of, strict=True)) for of in zip(*columns, strict=True)]
-    short = [bad for bad in raw.bad_rows if bad.is_short]  # no record has too few cells
-    every = [(line, cells, False) for line, cells in zip(raw.lines.tolist(), rows, strict=True)]
-    every += [(bad.line, dict(zip(raw.header, bad.cells, strict=False)), True) for bad in short]
-    terms = [_term_of(cells, given=given) for _, cells, _ in every]
-    heads = [
-        term is None and len(raw.header) >= _CELLS_MIN and sum(map(bool, cells.values())) == 1
-        for term, (_, cells, _) in zip(terms, every, strict=True)
-    ]
-    plain = [at for at in range(len(rows)) if not (terms[at] or heads[at])]
-    lines, keys, questions = _lines_of([every[at] for at in plain], schema=schema, answers=answers)
-    out = {plain[at] for at in lines} | {at for at, head in enumerate(heads) if head}
-    records = [rows[at] for at in plain if at not in out]
-    full = [name for name in raw.header if all(cells[name] for cells in records)]
-    rules: dict[_Term, bool] = {(column, w): True for column, ws in given.items() for w in ws}
-    first: dict[_Term, int] = {}
-    seen = zip(every, terms, heads, strict=True)
-    for (line, cells, is_short), term, head in sorted(seen, key=lambda row: row[0][0]):
-        if term:
-            is_odd = len(records) >= _RECORDS_MIN and not all(cells.get(name) for name in full)
-            rules[term] = rules.get(term, True) and (is_short or is_odd or term[0] in given)
-            first.setdefault(term, line)
-        elif head:
-            _ask_of_heading(questions, cells, line=line, given=given)
-    words: dict[str, list[str]] = {}
-    for (column, word), proven in rules.items():
-        if proven:
-            words.setdefault(column, []).append(word)
-        elif redacted(word) == word:
-            ask = f"line {first[column, word]} has {word!r} and reads like a record: is it none?"
-            questions[f"skip.{column}"] = f"{ask} ({word}, or {NONE})"
-    if words:
-        keys["skip"] = [{"column": name, "words": each} for name, each in words.items()]
-    out |= {at for at, term in enumerate(terms) if term and rules[term]}
-    kept = np.array([at not in out for at in range(len(rows))], dtype=bool)
-    return sample._replace(
-        raw=raw.some(kept),
-        keys=sample.keys | keys,
-        questions={**sample.questions, **questions},
-        first_rows=int(kept[: sample.first_rows].sum()),
-    )
+    places = range(len(raw.lines))
+    every = [*zip(raw.lines.tolist(), places, zip(*columns, strict=True), strict=True)]
+    every += [(bad.line, -1, bad.cells) for bad in raw.bad_rows if bad.is_short]
+    asked: dict[str, dict[str, str]] = {}
+    records = []
+    for line, place, texts in sorted(every):
+        cells = dict(zip_longest(raw.header, texts, fillvalue=""))
+        if (term := _term_of(cells, given=given)) is None:
+            records += [(place, line, cells)] if place >= 0 else []
+        elif term[0] not in given:
+            shown = f"line {line} has {redacted(cells[term[0]])!r}"
+            asked.setdefault(term[0], {}).setdefault(term[1], shown)
+    for column, words in asked.items():
+        ask = f"{next(iter(words.values()))}: which words tell rows that are no records?"
+        questions[f"skip.{column}"] = f"{ask} ({redacted(_BETWEEN_WORDS.join(words))}, or {NONE})"
+    if rules := [{"column": name, "words": words} for name, words in given.items() if words]:
+        keys["skip"] = rules
+    items = _items(records, answers=answers, keys=keys, questions=questions) if orders else set()
+    kept = np.isin(places, [at for at, _, _ in records if at not in items])
+    first_rows = int(kept[: sample.first_rows].sum())
+    return Sample(raw.some(kept), keys, questions, sample.trailer, sample.typed, first_rows)
 
 
-def _answered(answers: Mapping[str, str]) -> dict[str, list[str]]:
-    """Column -> the words that tell its rows, as a person decided; none where there are none."""
-    given = {}
-    for key, text in answers.items():
-        if key.startswith("skip."):
-            words = [] if text == NONE else text.split(_BETWEEN_WORDS)
-            given[key.removeprefix("skip.")] = [word.strip() for word in words if word.strip()]
-    return given
-
-
-def _term_of(cells: _Cells, *, given: Mapping[str, list[str]]) -> _Term | None:
-    """The first cell that says that its row is no record, as a rule."""
+def _term_of(cells: Mapping[str, str], *, given: Mapping[str, list[str]]) -> tuple[str, str] | None:
+    """Column and word that say that a row is no record, as a rule; `*`: more stands behind it."""
     for column, words in given.items():
         cell = pa.array([cells.get(column, "")], pa.large_string())
-        for word in words:
-            if is_word(cell, word=word)[0]:
-                return column, word
-    for column, cell in cells.items():
-        if column not in given and (word := _word_of(cell)):
+        if word := next((word for word in words if is_word(cell, word=word)[0]), ""):
             return column, word
+    is_heading = len(cells) >= COLUMNS_MIN and sum(map(bool, cells.values())) == 1
+    for column, text in cells.items():
+        parts = text.split(" ") if text and column not in given else ()
+        for end in range(len(parts), 0, -1):
+            begin = " ".join(parts[:end])
+            if plain_words(begin) in _TERMS or (is_heading and end == 1):
+                return column, begin if end == len(parts) else f"{begin} *"
     return None
 
 
-def _word_of(cell: str) -> str:
-    """The term at the beginning of a cell, with `*` where more stands behind it."""
-    parts = cell.split(" ")
-    for end in range(len(parts), 0, -1):
-        begin = " ".join(parts[:end])
-        if plain_words(begin) in _TERMS:
-            return begin if end == len(parts) else f"{begin} *"
-    return ""
+def _items(
+    records: Sequence[tuple[int, int, Mapping[str, str]]],
+    *,
+    answers: Mapping[str, str],
+    keys: dict[str, Any],
+    questions: dict[str, str],
+) -> set[int]:
+    """Places of rows under the order that they name: the key `lines`.
 
-
-def _ask_of_heading(
-    questions: dict[str, str], cells: _Cells, *, line: int, given: Mapping[str, list[str]]
-) -> None:
-    column, cell = next((column, cell) for column, cell in cells.items() if cell)
-    if column not in given:
-        begin = cell.split(" ")[0]
-        example = f"{begin} *" if begin != cell else cell
-        ask = f"line {line} has only {redacted(cell)!r}: which words tell such rows?"
-        questions.setdefault(f"skip.{column}", f"{ask} ({redacted(example)}, or {NONE})")
-
-
-def _lines_of(
-    rows: Sequence[tuple[int, _Cells, bool]], *, schema: TableSchema, answers: Mapping[str, str]
-) -> tuple[frozenset[int], dict[str, Any], dict[str, str]]:
-    """Item lines by their place, the key `lines`, what is asked of it.
-
-    Of order files, where each line stands under the order that it names and says nothing of its
-    own: what a record says is blank in it, or as in the first line.
+    A column that is blank in all of them and in no first line tells them; else it is asked.
     """
-    column = answers.get("lines.column", "")
-    cells = [cells for _, cells, _ in rows]
-    if schema.kind is not SourceKind.ORDERS or not rows or column == NONE:
-        return frozenset(), {}, {}
-    ours = [
-        answers.get(f"columns.{name}", "") or _named(cells[0], names_of_column(name))
-        for name in _TOLD_BY_BLANKS
-    ]
-    if not (order := ours[-1]):
-        return frozenset(), {}, {}
+    column, first = answers.get("lines.column", ""), answers.get("lines.first", "")
+    if column == NONE or not records:
+        return set()
     if column:  # the answers are the key
-        return _below(cells, column, first=answers.get("lines.first", ""), order=order), {}, {}
-    numbered = _named(cells[0], NAMES["lines"])
-    keys = [{"column": numbered, "first": "1"}] if numbered else []
-    keys += [{"column": name} for name in ours if name]
-    ways = []
-    for key in keys:
-        found = _below(cells, key["column"], first=key.get("first", ""), order=order)
-        above = {at: next(n for n in range(at, -1, -1) if n not in found) for at in found}
-        proven = all(
-            cells[at][name] in {"", cells[first][name]}
-            for at, first in above.items()
-            for name in filter(None, ours)
+        keys["lines"] = {"column": column, "first": first}
+        of_rows = ((at, cells[column]) for at, _, cells in records)
+        return {at for at, cell in of_rows if (cell not in {"", first} if first else not cell)}
+    names = [name for name in records[0][2] if plain_words(name) in names_of_column("order_no")]
+    order = answers.get("columns.order_no", names[0] if len(names) == 1 else "")
+    items, number = dict[int, int](), ""
+    for at, line, cells in records if order in records[0][2] else ():
+        if number and cells[order] in {"", number}:
+            items[at] = line
+        number = cells[order] or number
+    blank = [
+        name
+        for name in records[0][2]
+        if all(bool(cells[name]) is (at not in items) for at, _, cells in records)
+    ]
+    if blank and len(items) >= _LINES_MIN:
+        amounts = names_of_column("amount")
+        keys["lines"] = {"column": min(blank, key=lambda name: plain_words(name) not in amounts)}
+    elif items:
+        ask = f"line {min(items.values())} names the order above it: which column tells its items"
+        questions["lines.column"] = (
+            f"{ask} (blank in them; or their number, with lines.first=1)? Or {NONE}"
         )
-        if found and (proven or all(cells[at][order] for at in found)):
-            ways.append((key, found, proven))
-    if not ways:
-        return frozenset(), {}, {}
-    key, found, proven = max(ways, key=lambda way: len(way[1]))
-    # What would leave some of these lines as records is no second reading of the sample.
-    if proven and len(found) >= _PROVEN_BY_LINES and all(each <= found for _, each, _ in ways):
-        return found, {"lines": key}, {}
-    which = ", ".join(f"{way['column']!r}" for way, _, _ in ways)
-    ask = f"line {rows[min(found)][0]} may be an item of the order above it, told by {which}"
-    first = "; with lines.first=1" if "first" in key else ""
-    ask += f": by which column? ({key['column']}{first}, or {NONE})"
-    return found, {}, {"lines.column": ask}
-
-
-def _named(cells: _Cells, names: frozenset[str]) -> str:
-    """The only column of one of these names."""
-    named = [name for name in cells if plain_words(name) in names]
-    return named[0] if len(named) == 1 else ""
-
-
-def _below(rows: Sequence[_Cells], column: str, *, first: str, order: str) -> frozenset[int]:
-    """Rows that the key would tell, where each stands under a record of its order; else none."""
-    found = set()
-    number = ""
-    for at, row in enumerate(rows):
-        cell = row.get(column, "")
-        if not (cell not in {"", first} if first else not cell):
-            number = row[order]
-        elif not number or row[order] not in {"", number}:
-            return frozenset()
-        else:
-            found.add(at)
-    return frozenset(found)
+    return {*items}

@@ -11,8 +11,8 @@ from recon.config.file_layouts import STANDARD, FileLayout
 from recon.config.rules import Rules
 from recon.files.kinds.instruction_file import INSTRUCTION_FILE
 from recon.files.kinds.layouts import refuse_wrong_layout
+from recon.files.proposing.columns import layout_of
 from recon.files.proposing.proposal import Proposal, layout_text, pattern_of
-from recon.files.proposing.ranked_columns import layout_of
 from recon.files.reader import (
     bank_file,
     instruction_file,

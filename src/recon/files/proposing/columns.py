@@ -4,17 +4,18 @@ What no column is known to be is the same in every row, left blank, or asked.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from recon.config.declared import mistakes_of
 from recon.config.file_layouts import FileLayout
+from recon.files.formats.raw_table import filled
 from recon.files.proposing.sample import Sample
 from recon.files.proposing.vocabulary import NAMES, STAND_INS, names_of_column, plain_words
 from recon.files.proposing.written_cells import (
@@ -23,14 +24,15 @@ from recon.files.proposing.written_cells import (
     looks_like_day,
     looks_like_time,
 )
+from recon.files.typing.amounts import AmountColumn, written_amounts
 from recon.files.typing.mapped_columns import MappedColumns, mapped_columns
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
+from recon.files.typing.text_cells import CellProblems, distinct
 from recon.model.errors import UsageError
 from recon.model.money import is_currency
 from recon.model.words import SourceKind
 from recon.privacy.shown_text import redacted
 
-_CURRENCIES = names_of_column("currency")
 _FIT_SHARE_MIN = 9
 """Tenths of the filled cells that must be able to be what a column means."""
 _WORDS_MAX = 30
@@ -47,14 +49,15 @@ _CANDIDATES_MAX = 6
 """Columns that a question names."""
 _SIGNED = frozenset({SourceKind.SETTLEMENT, SourceKind.BANK, SourceKind.LEDGER})
 """Kinds whose amounts may stand in two columns."""
-_WRITING = ("decimal_sign", "thousands_sign", "minus", "currency_sign", "units", "short_decimals")
+_TABLES = ("columns", "debit", "sums", "clock", "constants", "currencies", "words")
+"""Keys of a layout that are tables, as far as a draft fills them."""
+WRITING = ("decimal_sign", "thousands_sign", "minus", "currency_sign", "units", "short_decimals")
 """Keys that say how an amount is written."""
 _NO_WORD = "\x1f"
 _NOT_ZERO = frozenset("123456789")
 _CLOCK = re.compile(
     r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?: ?[AaPp][Mm])?", re.ASCII
 )
-
 
 Units = list[int | None]
 """Minor units of each row; 0 where an amount is blank, None where it cannot be read."""
@@ -92,12 +95,42 @@ class TheirColumn(NamedTuple):
     @property
     def are_codes(self) -> bool:
         """Whether it holds currencies."""
-        return self.all(lambda text: is_currency(text.upper()))
+        return bool(self.seen) and self.all(lambda text: is_currency(text.upper()))
+
+    def rank(self, column: TableColumn) -> int | None:
+        """How surely it is ours by its name, 0 the surest; None: its name is none."""
+        names, others = names_of_column(column.name), STAND_INS.get(column.name, frozenset())
+        if self.name == column.name:
+            return 0
+        if self.words in names:
+            return 1
+        if self.bare in names:  # of two days each may be ours, also where one says its zone
+            return 1 if column.cell in {Cell.INSTANT, Grammar.DATE} else 2
+        return 3 if self.bare in others and self.full and self.all_differ else None
+
+    def fits(self, column: TableColumn) -> bool:
+        """Whether its cells can be what ours means."""
+        if not self.seen or not (self.full or column.may_be_blank):
+            return not self.seen and column.may_be_blank
+        match column.cell:
+            case Cell.AMOUNT:
+                return self.all(looks_like_amount)
+            case Cell.CURRENCY:
+                return self.are_codes
+            case Cell.INSTANT | Grammar.DATE:
+                return self.all(looks_like_time)
+            case Grammar() as grammar:
+                return self.all(re.compile(grammar.value[0], re.ASCII).fullmatch)
+        are_short = all(len(text) <= _WORD_CHARACTERS_MAX for text in self.seen)
+        return are_short and len(self.seen) <= _WORDS_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A layout while its keys are decided; each step adds to it by what was decided before."""
+    """A layout while its keys are decided; each step adds to it by what was decided before.
+
+    It begins with what a person decided: that stays, and is asked no more.
+    """
 
     sample: Sample
     schema: TableSchema
@@ -106,24 +139,34 @@ class Draft:
     theirs: Mapping[str, TheirColumn]
     keys: dict[str, Any]
     questions: dict[str, str]
-    columns: dict[str, str]
-    """Ours -> theirs, and so are the next two."""
-    debit: dict[str, str] = field(default_factory=dict)
-    clock: dict[str, str] = field(default_factory=dict)
-    sums: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Our amount -> their columns of which it is the sum."""
-    constants: dict[str, str] = field(default_factory=dict)
-    """Ours -> what every row has there; "" where no column of the samples is it."""
 
-    def answered(self, table: str) -> dict[str, str]:
-        """What a person decided of the parts of one key."""
-        given = self.answers.items()
-        return {key.removeprefix(table): text for key, text in given if key.startswith(table)}
+    def ask(self, key: str, question: str) -> None:
+        """Let a person decide a key, unless somebody did."""
+        if key not in self.answers:
+            self.questions[key] = question
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Ours -> theirs."""
+        return self.keys["columns"]  # type: ignore[no-any-return]  # a layout is of any shape
+
+    @property
+    def has_amounts(self) -> bool:
+        """Whether amounts can be read."""
+        return not {"decimal_sign", "units", "currency_sign"} & self.questions.keys()
 
     def taken(self) -> set[str]:
         """Their columns of which something is read."""
-        mapped = (self.columns, self.debit, self.clock)
-        return {*chain.from_iterable(of.values() for of in mapped), *chain(*self.sums.values())}
+        keys = self.keys
+        mapped = {their for key in ("columns", "debit", "clock") for their in keys[key].values()}
+        return mapped.union(*keys["sums"].values())
+
+    def free(self, fits: Callable[[TheirColumn], object]) -> list[str]:
+        """Filled columns of which nothing is read yet."""
+        taken = self.taken()
+        return [
+            n for n, their in self.theirs.items() if n not in taken and their.seen and fits(their)
+        ]
 
     def seen(self, ours: str) -> Mapping[str, int]:
         """What stands in the column that is ours -> the first line of it."""
@@ -138,9 +181,8 @@ class Draft:
     def layout(self) -> dict[str, Any]:
         """Keys of the layout, as far as they are decided."""
         columns = {ours: their for ours, their in self.columns.items() if ours != their}
-        mapped = {"columns": columns, "debit": self.debit, "sums": self.sums, "clock": self.clock}
-        mapped["constants"] = self.constants
-        return self.keys | {key: value for key, value in mapped.items() if value}
+        keys = self.keys | {"columns": columns}
+        return {key: value for key, value in keys.items() if value or key not in _TABLES}
 
     def mapped(self, names: Iterable[str], **keys: Any) -> MappedColumns:
         """Columns of ours as a night takes them by the layout so far, and by further keys."""
@@ -152,31 +194,26 @@ class Draft:
         schema = TableSchema(self.schema.kind, tuple(columns))
         return mapped_columns(self.sample.raw, schema=schema, layout=layout_of(layout))
 
-    def read(self, theirs: Sequence[str], *, rows: Any = None, **keys: Any) -> list[Units]:
-        """Amounts of columns of theirs, each by itself, with any sign; `rows`: of all without."""
-        amounts = {f"their {name}": name for name in theirs}
-        columns = amounts | {n: their for n, their in self.columns.items() if n == "currency"}
-        written = {key: self.keys[key] for key in _WRITING if key in self.keys} | keys
-        constants = {"currency": self._constants().get("currency", "")}
-        words = {n: words for n, words in self.keys.get("words", {}).items() if n == "currency"}
-        written |= {"columns": columns, "words": words}
-        written |= {"constants": {n: text for n, text in constants.items() if n not in columns}}
-        mapped = mapped_columns(
-            self.sample.raw if rows is None else self.sample.raw.some(rows),
-            schema=TableSchema(
-                SourceKind.SETTLEMENT,
-                (
-                    TableColumn("currency", Cell.CURRENCY),
-                    *(TableColumn(name, Cell.AMOUNT) for name in amounts),
-                ),
-            ),
-            layout=layout_of(written),
+    def read(self, their: str, *, rows: Any = None, **keys: Any) -> Units:
+        """Amounts of a column of theirs by itself, with any sign; `rows`: of all without."""
+        raw = self.sample.raw if rows is None else self.sample.raw.some(rows)
+        layout = layout_of({key: self.keys[key] for key in WRITING if key in self.keys} | keys)
+        code = self._constants().get("currency", "")
+        codes = raw.columns.get(self.columns.get("currency", ""), filled(code, rows=len(raw.lines)))
+        problems: CellProblems = {}
+        texts, amounts = written_amounts(
+            raw.columns[their],
+            layout=layout,
+            currencies=distinct(pc.utf8_upper(codes)),
+            signed=np.ones(len(raw.lines), dtype=bool),
+            numbers=raw.numbers.get(their),
+            problems=problems,
         )
-        return [units_of(mapped, name) for name in amounts]
+        return _units(texts, amounts, problems=problems)
 
     def _constants(self) -> dict[str, str]:
         """What is known to stand in every row; an amount is read without its currency, too."""
-        known = {"currency": "EUR"} | self.constants | self.answered("constants.")
+        known = {"currency": "EUR"} | self.keys["constants"]
         return {name: text for name, text in known.items() if name not in self.columns}
 
 
@@ -196,10 +233,15 @@ def layout_of(keys: Mapping[str, Any]) -> FileLayout:
 
 def units_of(mapped: MappedColumns, ours: str) -> Units:
     """An amount of each row as it was read."""
-    amounts = mapped.amounts[ours]
-    filled = np.array(pc.not_equal(mapped.cells[ours], ""))
-    unread = {*mapped.problems.get(ours, ()), *np.flatnonzero(filled & ~amounts.given).tolist()}
-    return [None if row in unread else n for row, n in enumerate(amounts.minor_units.tolist())]
+    problems = mapped.problems.get(ours, {})
+    return _units(mapped.cells[ours], mapped.amounts[ours], problems=problems)
+
+
+def _units(texts: pa.Array, amounts: AmountColumn, *, problems: CellProblems) -> Units:
+    unread = np.array(pc.not_equal(texts, "")) & ~amounts.given
+    unread[[*problems]] = True
+    units = amounts.minor_units.tolist()
+    return [None if lost else n for n, lost in zip(units, unread.tolist(), strict=True)]
 
 
 def draft_of(
@@ -218,21 +260,16 @@ def draft_of(
         if redacted(name) == name:  # else a person must not read it
             texts = raw.columns[name].to_pylist()
             pairs = [pair for pair in zip(texts, raw.lines.tolist(), strict=True) if pair[0]]
-            seen = dict(reversed(pairs))
+            seen = dict(reversed(dict(reversed(pairs)).items()))
             whole = name.rpartition(".")[0] if _currency_of(name, header=raw.header) else name
-            theirs[name] = TheirColumn(
-                name,
-                plain_words(whole),
-                dict(reversed(seen.items())),
-                full=len(pairs) == len(texts),
-                all_differ=len(seen) == len(pairs),
-            )
-    draft = Draft(sample, schema, answers, theirs, dict(sample.keys), {**sample.questions}, {})
-    for ours, name in draft.answered("columns.").items():
-        if name not in theirs:
-            msg = f"columns.{ours}: the samples have no column {name!r} that can be named"
-            raise UsageError(msg)
-        draft.columns[ours] = name
+            full, all_differ = len(pairs) == len(texts), len(seen) == len(pairs)
+            theirs[name] = TheirColumn(name, plain_words(whole), seen, full, all_differ)
+    keys = {key: {} for key in _TABLES} | sample.keys
+    draft = Draft(sample, schema, answers, theirs, keys, {})
+    for key, text in answers.items():
+        _take_answer(draft, key, text)
+    for key, question in sample.questions.items():
+        draft.ask(key, question)
     _split(draft)
     for ranks in ((0,), (1, 2, 3)):  # a name that is ours to the letter goes before any other
         _rank(draft, ranks)
@@ -241,6 +278,43 @@ def draft_of(
     _place_account(draft, known=known)
     _fill_required(draft)
     return draft
+
+
+def listed(text: str, *, by: str = ",") -> tuple[str, ...]:
+    """The columns of an answer such as `gross,net` or `Commission + Markup`."""
+    return tuple(name.strip() for name in text.split(by) if name.strip())
+
+
+def _take_answer(draft: Draft, key: str, text: str) -> None:
+    """Put what a person decided where it belongs; `words.status.on hold` has no more points."""
+    table, _, rest = key.partition(".")
+    if table in {"skip", "sign", "lines"}:
+        return  # by those who look for them
+    if not rest:
+        draft.keys[key] = listed(text) if key == "turned" else text
+        return
+    of = draft.keys.setdefault(table, {})
+    if not isinstance(of, dict):
+        msg = f"{key}: {table} is one text and has no parts"
+        raise UsageError(msg)
+    parts = listed(text, by=" + ")
+    if table == "sums" or (table == "columns" and len(parts) > 1 and text not in draft.theirs):
+        table, of = "sums", draft.keys["sums"]
+    if table in {"columns", "sums"}:
+        for name in parts if table == "sums" else (text,):
+            if name not in draft.theirs:
+                msg = f"{key}: the samples have no column {name!r} that can be named"
+                raise UsageError(msg)
+    column, _, word = rest.partition(".")
+    match table:
+        case "words":
+            of.setdefault(column, {})[word] = text
+        case "sums":
+            of[rest] = parts
+        case "turned_rows":
+            of[rest] = listed(text)
+        case _:
+            of[rest] = text
 
 
 def _split(draft: Draft) -> None:
@@ -266,39 +340,25 @@ def _split(draft: Draft) -> None:
             continue  # numbers of two accounts
         names = [side.name for side in sides]
         if draft.columns.get(column.name, names[0]) in names:
-            draft.debit[column.name], draft.columns[column.name] = names
+            draft.keys["debit"][column.name], draft.columns[column.name] = names
 
 
 def _rank(draft: Draft, ranks: tuple[int, ...]) -> None:
     """Take the columns of a rank; a required one of ours chooses first."""
     for column in sorted(draft.schema.columns, key=lambda column: not column.required):
-        if column.name in draft.columns:
+        if column.name in {*draft.columns, *draft.keys["sums"]}:
             continue
         taken = {their for ours, their in draft.columns.items() if ours not in _OF_STATEMENT}
         ranked = {
-            their.name: rank
-            for their in draft.theirs.values()
-            if their.name not in taken
-            and (rank := _rank_of(their, column)) in ranks
-            and _fits(their, column)
+            name: rank
+            for name, their in draft.theirs.items()
+            if name not in taken and (rank := their.rank(column)) in ranks and their.fits(column)
         }
         best = [name for name, rank in ranked.items() if rank == min(ranked.values())]
         if len(best) == 1:
             draft.columns[column.name] = best[0]
         elif best and column.required:
-            draft.questions[f"columns.{column.name}"] = f"is it {_either(best)}?"
-
-
-def _rank_of(their: TheirColumn, column: TableColumn) -> int | None:
-    """How surely a column of theirs is ours by its name, 0 the surest; None: its name is none."""
-    names, others = names_of_column(column.name), STAND_INS.get(column.name, frozenset())
-    if their.name == column.name:
-        return 0
-    if their.words in names:
-        return 1
-    if their.bare in names:  # of two days each may be ours, also where one says its zone
-        return 1 if column.cell in {Cell.INSTANT, Grammar.DATE} else 2
-    return 3 if their.bare in others and their.full and their.all_differ else None
+            draft.ask(f"columns.{column.name}", f"is it {_either(best)}?")
 
 
 def _currency_of(name: str, *, header: Iterable[str]) -> str:
@@ -306,8 +366,9 @@ def _currency_of(name: str, *, header: Iterable[str]) -> str:
     whole, point, part = name.rpartition(".")
     if not point or plain_words(part) not in NAMES["values"]:
         return ""
-    beside = [each for each in header if each.rpartition(".")[0] == whole and each != name]
-    named = [each for each in beside if plain_words(each.rpartition(".")[2]) in _CURRENCIES]
+    beside = (each for each in header if each.rpartition(".")[0] == whole and each != name)
+    codes = names_of_column("currency")
+    named = [each for each in beside if plain_words(each.rpartition(".")[2]) in codes]
     return named[0] if len(named) == 1 else ""
 
 
@@ -317,28 +378,21 @@ def _currencies_beside(draft: Draft) -> None:
     Of amounts that are objects the currency of the first is that of the row. Beside an amount of a
     settled row a column may be named as it is, `Fee Currency`.
     """
-    beside = {
-        column: stated
-        for column in draft.amount_columns()
-        if (stated := _currency_of(draft.columns[column.name], header=draft.sample.raw.header))
-        and f"columns.{column.currency}" not in draft.answers
-    }
-    for column, stated in beside.items():
+    own = draft.keys["currencies"]
+    for column in draft.amount_columns():
+        stated = _currency_of(draft.columns[column.name], header=draft.sample.raw.header)
         taken = draft.columns.get(column.currency, "")
-        if not taken or "." in taken:
-            draft.columns[column.currency] = next(
-                each for of, each in beside.items() if of.currency == column.currency
-            )
-            draft.questions.pop(f"columns.{column.currency}", None)
-        if stated != draft.columns[column.currency]:
-            draft.keys.setdefault("currencies", {})[column.name] = stated
-    if draft.schema.kind is SourceKind.SETTLEMENT:
-        free = [t for t in draft.theirs.values() if t.name not in draft.taken() and t.are_codes]
-        for column in draft.amount_columns():
-            named = draft.theirs[draft.columns[column.name]].words.removesuffix(" amount")
-            for their in free:
-                if their.words in {f"{column.name} currency", f"{named} currency"}:
-                    draft.keys.setdefault("currencies", {})[column.name] = their.name
+        if stated and f"columns.{column.currency}" not in draft.answers:
+            if "." not in taken:
+                draft.columns[column.currency] = taken = stated
+                draft.questions.pop(f"columns.{column.currency}", None)
+            if stated != taken:
+                own.setdefault(column.name, stated)
+        named = draft.theirs[draft.columns[column.name]].words.removesuffix(" amount")
+        names = {f"{column.name} currency", f"{named} currency"}
+        for name in draft.free(lambda their: their.are_codes and their.words in names):  # noqa: B023
+            if draft.schema.kind is SourceKind.SETTLEMENT:
+                own[column.name] = name
 
 
 def _either(names: Iterable[str]) -> str:
@@ -363,25 +417,9 @@ def _ask_of_days(draft: Draft) -> None:
         weak = NAMES["dates"]
         weak |= NAMES["days_of_rows"] if column.name == "settled_on" else frozenset()
         if their.is_named(weak) and others:
-            draft.questions[f"columns.{column.name}"] = f"is it {_either((their.name, *others))}?"
+            draft.ask(f"columns.{column.name}", f"is it {_either((their.name, *others))}?")
         if is_moment and len(clocks) == 1 and not any(":" in text for text in their.seen):
-            draft.clock[column.name] = clocks[0]
-
-
-def _fits(their: TheirColumn, column: TableColumn) -> bool:
-    """Whether the cells of a column can be what ours means."""
-    if not their.seen or not (their.full or column.may_be_blank):
-        return not their.seen and column.may_be_blank
-    match column.cell:
-        case Cell.AMOUNT:
-            return their.all(looks_like_amount)
-        case Cell.CURRENCY:
-            return their.are_codes
-        case Cell.INSTANT | Grammar.DATE:
-            return their.all(looks_like_time)
-        case Grammar() as grammar:
-            return their.all(re.compile(grammar.value[0], re.ASCII).fullmatch)
-    return len(their.seen) <= _WORDS_MAX and all(len(t) <= _WORD_CHARACTERS_MAX for t in their.seen)
+            draft.keys["clock"][column.name] = clocks[0]
 
 
 def _place_account(draft: Draft, *, known: Mapping[str, str]) -> None:
@@ -393,48 +431,55 @@ def _place_account(draft: Draft, *, known: Mapping[str, str]) -> None:
             del draft.columns[name]
         draft.questions.pop(f"columns.{name}", None)
         if name not in draft.columns and given:
-            draft.constants[name] = given
+            draft.keys["constants"].setdefault(name, given)
         elif name not in draft.columns:
             ask = "whose files are they? No column says it (--merchant, --account)"
-            draft.questions[f"constants.{name}"] = ask
+            draft.ask(f"constants.{name}", ask)
 
 
 def _fill_required(draft: Draft) -> None:
     """What every row must have and no column is known to be."""
+    constants = draft.keys["constants"]
+    decided = {*draft.columns, *draft.keys["sums"], *constants, *_OF_ACCOUNT}
+    decided |= {"net"} if "net" in draft.keys else set()
     for column in draft.schema.columns:
         name, key = column.name, f"columns.{column.name}"
-        if name in draft.columns or key in draft.questions or name in _OF_ACCOUNT:
-            continue
-        if not column.required or f"constants.{name}" in draft.answers:
+        if not column.required or name in decided or key in draft.questions:
             continue
         named = _candidates(draft, column)
         if name in _SPARED and column.may_be_blank:
-            draft.constants[name] = ""
+            constants[name] = ""
         elif name in _OF_A_LIST:
-            draft.constants[name] = _OF_A_LIST[name]
+            constants[name] = _OF_A_LIST[name]
         elif column.cell is Cell.CURRENCY:
             _currency_of_names(draft)
         elif isinstance(column.cell, frozenset):
             which = f" (columns.{name} where it is {named})" if named else ""
-            ask = f"no column is known to say it{which}; what is it of every row?"
-            draft.questions[f"constants.{name}"] = ask
+            draft.ask(
+                f"constants.{name}",
+                f"no column is known to say it{which}; what is it of every row?",
+            )
+        elif name == "net" and draft.schema.kind is SourceKind.SETTLEMENT:
+            ask = f"which column is it: {named}? (net=gross_less_fee where none is)"
+            draft.ask(key, ask) if named else draft.keys.update(net="gross_less_fee")
         else:
             ask = f"which column is it{':' * bool(named)} {named}".rstrip() + "?"
             if name in _OF_STATEMENT and (day := draft.columns.get("booked_on")):
                 ask += f"; {day!r} makes a statement of each day"
-            draft.questions[key] = f"{ask} (constants.{name} where none is)"
+            several = "; 'A + B' where it is their sum" * (name == "fee")
+            draft.ask(key, f"{ask} (constants.{name} where none is{several})")
 
 
 def _candidates(draft: Draft, column: TableColumn) -> str:
     """Columns of which no required one is read yet, and whose cells could be this one."""
     needed = {draft.columns.get(name, "") for name in draft.schema.required}
-    taken = {*needed, *draft.debit.values(), *draft.clock.values()}
+    taken = draft.taken() - {*draft.columns.values()} | needed
     if column.cell is not Cell.AMOUNT:  # what is read as money names and states nothing
         taken |= {draft.columns[each.name] for each in draft.amount_columns()}
     free = [
         their
-        for their in draft.theirs.values()
-        if their.name not in taken and their.seen and _fits(their, column)
+        for name, their in draft.theirs.items()
+        if name not in taken and their.seen and their.fits(column)
     ]
     if isinstance(column.cell, Grammar) and column.cell is not Grammar.DATE:
         free = [their for their in free if their.all_differ] or free
@@ -448,6 +493,6 @@ def _currency_of_names(draft: Draft) -> None:
     beside = currency_beside(text for name in names for text in draft.theirs[name].seen)
     known = {code for code in {*codes, beside} if is_currency(code)}
     if len(known) == 1:
-        draft.constants["currency"] = known.pop()
+        draft.keys["constants"]["currency"] = known.pop()
     else:
-        draft.questions["constants.currency"] = "no column says the currency; which one is it?"
+        draft.ask("constants.currency", "no column says the currency; which one is it?")
