@@ -8,7 +8,7 @@ import pytest
 
 from recon.config.settings import load_settings
 from recon.steps.care.doctor import Check
-from recon.steps.care.gateway_doctor import KnownOrders, gateway_checks
+from recon.steps.care.gateway_doctor import gateway_checks
 from tests.literal.gateway import ACCOUNT, KEY, MERCHANT, Gateway, Payment, literal_gateway
 
 AT = "20261120100000"
@@ -44,7 +44,8 @@ class Office:
             load_settings(self.variables),
             account=(MERCHANT, ACCOUNT),
             clock=lambda: datetime.now(UTC),
-            named=KnownOrders(orders, refunded),
+            orders=orders,
+            refunded=refunded,
         )
         return {check.name: check for check in checks}
 

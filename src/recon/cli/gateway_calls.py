@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from recon.cli.night_choices import Account, Merchant, opened
-from recon.cli.speaking import AsJson, say, show, show_json
+from recon.cli.speaking import AsJson, say, show, show_checks, show_json
 from recon.model.errors import ConfigurationError, UsageError
 from recon.privacy.own_files import for_owner
 
@@ -79,29 +79,17 @@ def doctor(
 ) -> None:
     """Look at connection, clock, address, signature rule and codes; read only, nothing changes."""
     from recon.config.settings import load_settings
-    from recon.steps.care.gateway_doctor import KnownOrders, gateway_checks
+    from recon.steps.care.gateway_doctor import gateway_checks
     from recon.steps.ground.environment import system_clock
 
     checks = gateway_checks(
         load_settings(os.environ),
         account=(merchant, account),
         clock=system_clock,
-        named=KnownOrders(tuple(orders or ()), tuple(refunded or ())),
+        orders=orders or (),
+        refunded=refunded or (),
     )
-    answers = []
-    for check in checks:
-        answers.append(check)
-        if not as_json:
-            first, *rest = check.sentence.splitlines()
-            say(f"{'ok   ' if check.ok else 'WRONG'} {check.name}: {first}")
-            for line in rest:
-                say(f"      {line}")
-    if as_json:
-        show_json(
-            [{"name": answer.name, "ok": answer.ok, "told": answer.sentence} for answer in answers]
-        )
-    if not all(check.ok for check in answers):
-        raise typer.Exit(WRONG_EXIT_CODE)
+    show_checks(checks, wrong="WRONG", as_json=as_json, exit_code=WRONG_EXIT_CODE)
 
 
 @calls.command("query")

@@ -8,7 +8,7 @@ how far it is. A program reads the same tables as JSON.
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from io import TextIOWrapper
@@ -22,6 +22,8 @@ from recon.telling.night_log import PacedLines, since_start
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from recon.steps.care.doctor import Check
 
 Tell = Callable[[str], None]
 NO_TERMINALS = frozenset({"", "dumb"})
@@ -166,3 +168,21 @@ def show(rows: Sequence[Mapping[str, Any]], *, columns: Sequence[str]) -> None:
 def show_json(document: Any) -> None:
     """Print one JSON document; dates and amounts as text."""
     say(json.dumps(document, indent=2, default=str))
+
+
+def show_checks(checks: "Iterable[Check]", *, wrong: str, as_json: bool, exit_code: int) -> None:
+    """Print each line of a doctor as soon as it is known, `wrong` before one that is not ok.
+
+    Raises:
+        typer.Exit: with this code, where one is wrong.
+    """
+    rows = []
+    for check in checks:
+        rows.append({"name": check.name, "ok": check.ok, "sentence": check.sentence})
+        if not as_json:
+            sentence = check.sentence.replace("\n", "\n      ")
+            say(f"{'ok' if check.ok else wrong:{len(wrong)}} {check.name}: {sentence}")
+    if as_json:
+        show_json(rows)
+    if not all(row["ok"] for row in rows):
+        raise typer.Exit(exit_code)

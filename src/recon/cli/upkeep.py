@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recon.cli.night_choices import opened
-from recon.cli.speaking import AsJson, echo_error, say, show_json
+from recon.cli.speaking import AsJson, echo_error, say, show_checks
 
 if TYPE_CHECKING:
     from recon.steps.care.doctor import Check
@@ -70,16 +71,9 @@ def doctor(*, as_json: AsJson = False) -> None:
     from recon.steps.care.doctor import checks
     from recon.steps.ground.environment import system_clock
 
-    rows: list[dict[str, object]] = []
     answers = checks(os.environ, clock=system_clock, randomness=SystemRandom())
-    for check in (*answers, *_of_prefect()):
-        rows.append({"name": check.name, "ok": check.ok, "sentence": check.sentence})
-        if not as_json:
-            say(f"{'ok     ' if check.ok else 'MISSING'} {check.name}: {check.sentence}")
-    if as_json:
-        show_json(rows)
-    if not all(row["ok"] for row in rows):
-        raise typer.Exit(DOCTOR_FAILED_EXIT_CODE)
+    every = chain(answers, _of_prefect())
+    show_checks(every, wrong="MISSING", as_json=as_json, exit_code=DOCTOR_FAILED_EXIT_CODE)
 
 
 def _of_prefect() -> "Iterator[Check]":

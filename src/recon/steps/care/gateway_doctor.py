@@ -11,13 +11,12 @@ has a field that the document does not list and one bears nobody's signature.
 import asyncio
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice, product
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,21 +46,6 @@ from recon.store.nights.answer_parts import SeenCode
 NOBODYS_SIGNATURE = "0" * 64
 """What no rule yields: for a request that is to be refused."""
 SHOWN_FIELDS = ("order_no", "currency", "amount", "payment_status", "query_result")
-NO_FIELDS: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeQuestion:
-    """What one query asks."""
-
-    order_nos: tuple[str, ...] = (PROBE_ORDER,)
-    more: Mapping[str, str] = field(default_factory=lambda: NO_FIELDS)
-    """Fields beside those of the document's table."""
-    is_signed: bool = True
-    """Without it the request bears nobody's signature."""
-
-
-NO_SHOPS = ProbeQuestion()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +89,16 @@ async def probe(
     *,
     rule: SignatureRules,
     clock: Clock,
-    question: ProbeQuestion = NO_SHOPS,
+    order_nos: tuple[str, ...] = (PROBE_ORDER,),
+    more: Mapping[str, str] | None = None,
+    is_signed: bool = True,
 ) -> Probe:
-    """Ask once, signed by `rule`; without a question for the order that no shop has."""
+    """Ask once, with fields beside those of the document's table (`more`).
+
+    It is signed by `rule`, or bears nobody's signature.
+    """
     described = account.interface.profile.query.retrievalTrans
-    joined = ",".join(question.order_nos)
+    joined = ",".join(order_nos)
     fields = {described.keys["order_no"]: joined}
     try:
         interface = account.interface.model_copy(update={"signature": rule})
@@ -117,10 +106,8 @@ async def probe(
         signature = signing.sign(QUERY, fields={**fields, "orders": joined})
     except UnsignedError as error:
         return Probe("silent", str(error), SignatureState.UNCHECKED)
-    message = account.message(
-        {**fields, **question.more},
-        signature=signature if question.is_signed else NOBODYS_SIGNATURE,
-    )
+    shown = signature if is_signed else NOBODYS_SIGNATURE
+    message = account.message({**fields, **(more or {})}, signature=shown)
     try:
         async with account.client(clock=clock).transport.reading() as read:
             raw = await read(described, request_body(message, body=described.body))
@@ -136,26 +123,24 @@ async def probe(
     envelope = envelope_of(reply, context=context)
     status = envelope.return_status
     words = account.interface.status_map.query_return_status
-    dated = raw.dated
+    dated, rows = raw.dated, reply.get(described.rows_field)
+    asked_for = (
+        row
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos
+    )
     return Probe(
         "signature" if envelope.refuses_signature else words.get(status, "unknown"),
         f"HTTP {raw.status}, return_status {redacted(status) or 'missing'}, "
         f"{envelope.code_and_text or 'no text'}",
         envelope.signature,
-        tuple(_rows(reply, rows_field=described.rows_field, order_nos=question.order_nos)),
+        tuple(
+            {name: redacted(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
+            for row in asked_for
+        ),
         envelope.code,
         None if dated is None else (dated - raw.received_at).total_seconds(),
     )
-
-
-def _rows(
-    reply: Mapping[str, Any], *, rows_field: str, order_nos: tuple[str, ...]
-) -> Iterator[Mapping[str, str]]:
-    """What the reply says of the orders that were asked for."""
-    rows = reply.get(rows_field)
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and text_of(row.get("order_no")) in order_nos:
-            yield {name: redacted(text_of(row.get(name)) or "") for name in SHOWN_FIELDS}
 
 
 PORTS = {"https": 443, "http": 80}
@@ -167,12 +152,6 @@ CERTIFICATE_DAYS_MIN = 14
 
 def connection_told(base_url: str, *, route: Route, connect_seconds: float, now: datetime) -> str:
     """Whether a connection to the gateway stands, over what, and when its certificate ends.
-
-    Args:
-        base_url: The gateway's address.
-        route: Whom to trust, as whom to appear.
-        connect_seconds: How long connecting may take.
-        now: The time.
 
     Raises:
         ReconError: there is none, or its certificate ends soon.
@@ -207,17 +186,6 @@ def connection_told(base_url: str, *, route: Route, connect_seconds: float, now:
     return sentence
 
 
-@dataclass(frozen=True, slots=True)
-class KnownOrders:
-    """Orders of the gateway's that a person knows."""
-
-    orders: tuple[str, ...] = ()
-    refunded: tuple[str, ...] = ()
-    """Of which money went back to the shopper."""
-
-
-NOBODY = KnownOrders()
-
 SKEW_SECONDS_MAX = 60
 MATCHES_FOR_ENFORCE = 10
 """So many replies in a row must carry the right signature before `enforce` is proposed."""
@@ -242,15 +210,16 @@ class Accepted:
 
 
 def gateway_checks(
-    settings: Settings, *, account: tuple[str, str], clock: Clock, named: KnownOrders = NOBODY
+    settings: Settings,
+    *,
+    account: tuple[str, str],
+    clock: Clock,
+    orders: Sequence[str] = (),
+    refunded: Sequence[str] = (),
 ) -> Iterator[Check]:
     """Look at the connection, the clock, the signature and the codes, in that order.
 
-    Args:
-        settings: How the gateway is reached.
-        account: Merchant and account.
-        clock: The time.
-        named: Orders that a person knows.
+    `orders` are known to a person; of the `refunded` ones money went back to the shopper.
     """
     try:
         declared = gateway_account(settings, merchant_id=account[0], account_id=account[1])
@@ -280,7 +249,8 @@ def gateway_checks(
     yield from _understanding(accepted)
     if accepted.answer.word == "accepted":
         yield asyncio.run(_replies(declared, accepted=accepted, clock=clock))
-        yield from asyncio.run(differences(declared, rule=accepted.rule, clock=clock, named=named))
+        known = (orders, refunded)
+        yield from asyncio.run(_differences(declared, rule=accepted.rule, clock=clock, known=known))
     yield checked("codes", lambda: _codes(settings, account=account))
 
 
@@ -356,11 +326,11 @@ def _codes(settings: Settings, *, account: tuple[str, str]) -> str:
         f"{seen.field} {seen.code} ({seen.count} answers, such as order {seen.order_no})"
         for seen in unmapped
     )
-    msg = f"not mapped: {listing}; put into rules.toml:\n{toml_of_codes(unmapped)}"
+    msg = f"not mapped: {listing}; put into rules.toml:\n{_toml_of_codes(unmapped)}"
     raise ReconError(msg)
 
 
-def toml_of_codes(unmapped: list[SeenCode]) -> str:
+def _toml_of_codes(unmapped: list[SeenCode]) -> str:
     """The lines to paste, with the words a person chooses from."""
     words = {
         "payment_status": "pending | in_review | authorised | paid | partially_refunded | "
@@ -388,27 +358,24 @@ HIDDEN_MEANS = (
 SHOW_REFUNDS = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
 
 
-async def differences(
-    account: GatewayAccount, *, rule: SignatureRules, clock: Clock, named: KnownOrders
+async def _differences(
+    account: GatewayAccount,
+    *,
+    rule: SignatureRules,
+    clock: Clock,
+    known: tuple[Sequence[str], Sequence[str]],
 ) -> list[Check]:
-    """One line for each difference that a read can show.
+    """One line for each difference that a read can show, by the rule that the gateway takes."""
 
-    Args:
-        account: The account.
-        rule: By which the gateway takes our signature.
-        clock: The time.
-        named: Orders that a person knows; without them what payments show cannot be seen.
-    """
-
-    async def asked(question: ProbeQuestion) -> Probe:
+    async def asked(**question: Any) -> Probe:
         await asyncio.sleep(1 / account.settings.gateway.calls_per_second)
-        return await probe(account, rule=rule, clock=clock, question=question)
+        return await probe(account, rule=rule, clock=clock, **question)
 
     return [
-        _unknown_orders(account, answer=await asked(NO_SHOPS)),
-        _unlisted_fields(await asked(ProbeQuestion(more=UNLISTED))),
-        _refusals(account, answer=await asked(ProbeQuestion(is_signed=False))),
-        *await _named_orders(account, asked=asked, named=named),
+        _unknown_orders(account, answer=await asked()),
+        _unlisted_fields(await asked(more=UNLISTED)),
+        _refusals(account, answer=await asked(is_signed=False)),
+        *await _named_orders(account, asked=asked, orders=known[0], refunded=known[1]),
     ]
 
 
@@ -456,21 +423,21 @@ def _refusals(account: GatewayAccount, *, answer: Probe) -> Check:
         return Check("refusals", ok=False, sentence=sentence)
     known = account.interface.status_map.refusals
     if answer.code in {*known.signature_codes, *known.before_processing_codes}:
-        sentence = (
-            f"a wrong signature is refused with code {answer.code}, which status_map.toml lists"
+        with_ = f"code {answer.code}, which status_map.toml lists"
+    else:
+        named = f"the code {answer.code}, which no list of status_map.toml has"
+        with_ = (
+            f"{named if answer.code else 'words and no code'} ({answer.message}): the rows of a "
+            "batch that is refused like this stay in doubt until a query shows them (A-11)"
         )
-        return Check("refusals", ok=True, sentence=sentence)
-    named = f"the code {answer.code}, which no list of status_map.toml has" if answer.code else ""
-    sentence = (
-        f"a wrong signature is refused with {named or 'words and no code'} ({answer.message}): the "
-        "rows of a batch that is refused like this stay in doubt until a query shows them (A-11)"
-    )
-    return Check("refusals", ok=True, sentence=sentence)
+    return Check("refusals", ok=True, sentence=f"a wrong signature is refused with {with_}")
 
 
-async def _named_orders(account: GatewayAccount, *, asked: Any, named: KnownOrders) -> list[Check]:
+async def _named_orders(
+    account: GatewayAccount, *, asked: Any, orders: Sequence[str], refunded: Sequence[str]
+) -> list[Check]:
     """What the payments of the named orders show."""
-    orders = tuple(dict.fromkeys((*named.orders, *named.refunded)))
+    orders = tuple(dict.fromkeys((*orders, *refunded)))
     if not orders:
         sentence = (
             "not looked at; name orders with --order, one of each currency, and with --refunded"
@@ -486,11 +453,11 @@ async def _named_orders(account: GatewayAccount, *, asked: Any, named: KnownOrde
         problems.append(f"{len(orders)} orders are named, at most {ORDERS_MAX} are asked about")
     if problems:
         return [Check("named orders", ok=False, sentence="; ".join(problems))]
-    answer = await asked(ProbeQuestion(order_nos=orders))
+    answer = await asked(order_nos=orders)
     rows = [row for row in answer.rows if row["amount"]]
     unknown = sorted(set(orders) - {row["order_no"] for row in rows})
     checks = [*_amounts(rows, amounts=account.interface.profile.amounts), *_statuses(account, rows)]
-    checks += _refunds(account, [row for row in rows if row["order_no"] in named.refunded])
+    checks += _refunds(account, [row for row in rows if row["order_no"] in refunded])
     if unknown:
         sentence = f"the gateway shows no payment of {', '.join(unknown)}"
         sentence += f" ({answer.message})" if answer.word != "accepted" else ""

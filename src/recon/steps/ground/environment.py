@@ -273,6 +273,8 @@ def crash_point_of(wanted: str) -> Callable[[str], None]:
     return pass_by
 
 
+DISK_FREE_MIN_BYTES = 200 * 1024 * 1024
+"""What a night wants free before it begins, and what the doctor looks for."""
 TOLD_TO_END = (signal.SIGTERM, signal.SIGINT)
 
 

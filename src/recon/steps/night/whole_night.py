@@ -34,8 +34,7 @@ from recon.steps.compare.reconcile import reconcile
 from recon.steps.compare.sealed_inputs import seal_inputs
 from recon.steps.files.ingest import ingest
 from recon.steps.files.lost_facts import reading_lost_facts
-from recon.steps.ground.environment import Environment, ending_in_order
-from recon.steps.ground.machine import DISK_FREE_MIN_BYTES
+from recon.steps.ground.environment import DISK_FREE_MIN_BYTES, Environment, ending_in_order
 from recon.steps.ground.predecessor import refuse_closed, said_of_predecessor
 from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.stages import measured

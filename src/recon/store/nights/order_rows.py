@@ -439,6 +439,12 @@ def files_of_night(
     ]
 
 
+def contents_taken(connection: Connection) -> set[str]:
+    """SHA-256 of each file, of whatever kind, of which a night took rows."""
+    query = select(order_file.c.sha256).where(order_file.c.rows_accepted > 0)
+    return {*connection.execute(query).scalars()}
+
+
 def versions_until(
     connection: Connection, run: Run, *, until: int, whole_file: str
 ) -> list[tuple[SourceFile, date, bool]]:

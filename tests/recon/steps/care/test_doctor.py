@@ -18,12 +18,13 @@ from recon.desk.held_keys import SANDBOX_KEYS, make_keys
 from recon.model.errors import ConfigurationError
 from recon.model.words import Verdict
 from recon.steps.care import doctor
-from recon.steps.care.doctor import Check, checks, custody_told, desk_told, refuse_plain_key
+from recon.steps.care.doctor import Check, LookedAt, checks, desk, refuse_plain_key, sign_key
+from recon.steps.ground import environment
 from recon.steps.ground.environment import CLOCK_VARIABLE, system_clock
 from recon.steps.ground.identity import identify
 from recon.steps.money.approve import Narrowing, approve, waiting
 from recon.steps.money.gate import stop_sending
-from recon.store.database.engine import open_store
+from recon.store.database.engine import Store, open_store
 from tests.recon.signer.conftest import Desk, RunningSigner, signing, signing_here
 from tests.recon.steps.conftest import Merchant
 
@@ -45,6 +46,11 @@ def found(merchant: Any, **variables: str) -> dict[str, Check]:
     """The doctor's lines by their first word."""
     told = checks(merchant.variables | variables, clock=merchant.clock, randomness=random.Random(1))
     return {check.name.split()[0]: check for check in told}
+
+
+def place_of(variables: dict[str, str]) -> LookedAt:
+    """What lines without a database look at."""
+    return LookedAt(load_settings(variables), variables, system_clock, random.Random(1))
 
 
 def with_file(name: str, text: str) -> Harm:
@@ -92,7 +98,12 @@ def test_a_healthy_merchant_passes_every_check(
 ) -> None:
     """With everything in place each line says so, and the database is opened once."""
     opened: list[str] = []
-    monkeypatch.setattr(doctor, "open_store", lambda url: (opened.append(url), open_store(url))[1])
+
+    def open_once(url: str, **named: Any) -> Store:
+        opened.append(url)
+        return open_store(url, **named)
+
+    monkeypatch.setattr(environment, "open_store", open_once)
     told = found(merchant)
 
     assert len(opened) == 1
@@ -194,6 +205,77 @@ def test_what_the_settings_promise_is_said(
     assert re.search(says, check.sentence), check
 
 
+def test_a_clock_that_was_set_back_is_told(merchant: Any) -> None:
+    """A run that begins in our future means that our clock is wrong."""
+    merchant.night()
+    back = checks(
+        merchant.variables,
+        clock=lambda: merchant.now - timedelta(hours=1),
+        randomness=random.Random(1),
+    )
+    (clock,) = [check for check in back if check.name == "clock"]
+
+    assert not clock.ok
+    assert "set this machine's clock" in clock.sentence
+
+
+def others_write_merchants(merchant: Any) -> str:
+    """Who can write it can say where files and reports are."""
+    path = merchant.folder / "config" / "merchants.toml"
+    path.chmod(0o666)
+    return f"chmod o-w {path}"
+
+
+def others_read_the_database(merchant: Any) -> str:
+    """In a folder that they reach."""
+    database = merchant.sqlite_path
+    database.chmod(0o644)
+    database.parent.chmod(0o755)
+    return f"chmod o-rwx {database}"
+
+
+@pytest.mark.parametrize("harm", [others_write_merchants, others_read_the_database])
+def test_what_others_can_change_is_told_with_the_command(
+    merchant: Any, harm: Callable[[Any], str]
+) -> None:
+    """Closed again it is well."""
+    says = harm(merchant)
+    check = found(merchant)["permissions"]
+    assert (check.ok, says in check.sentence) == (False, True)
+
+    merchant.sqlite_path.parent.chmod(0o700)
+    (merchant.folder / "config" / "merchants.toml").chmod(0o600)
+    assert found(merchant)["permissions"].ok
+
+
+def test_a_full_disk_is_told_with_what_a_night_needs(
+    merchant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the database and of the reports."""
+    monkeypatch.setattr(doctor, "DISK_FREE_MIN_BYTES", 2**62)
+    told = found(merchant)
+
+    for name in ("disk", "reports"):
+        assert (told[name].ok, "a night needs" in told[name].sentence) == (False, True), told[name]
+
+
+def test_a_file_that_a_night_took_is_not_read_again(merchant: Any) -> None:
+    """The night told what was wrong with its rows; another file is read."""
+    good = merchant.order(merchant.payments("captured")[0])
+    merchant.drop("good.csv", good, good | {"order_no": "X-1", "amount": "12,5"})
+    new = found(merchant)["inbox"].sentence
+    merchant.night()
+    known = found(merchant)["inbox"].sentence
+    merchant.drop("second.csv", good | {"order_no": "X-2"})
+    both = found(merchant)["inbox"].sentence
+
+    assert new.endswith("1 files: 1 rows can be taken, 1 would be refused")
+    assert known.endswith("1 files, 1 of them taken by nights")
+    assert both.endswith(
+        "2 files, 1 of them taken by nights: 1 rows can be taken, 0 would be refused"
+    )
+
+
 def test_an_unregistered_address_is_named(merchant: Any) -> None:
     """A gateway that does not know our address says what to register."""
     with merchant.unregistered():
@@ -245,7 +327,7 @@ def test_the_desk_is_told_as_what_it_is(
         listener.bind(str(tmp_path / "desk.sock"))
         listener.listen()
         with pytest.raises(ConfigurationError, match=refused) if refused else nullcontext():
-            assert says.format(folder=tmp_path) in desk_told(load_settings(whole), variables=whole)
+            assert says.format(folder=tmp_path) in desk(place_of(whole), "")
 
 
 RULES = """
@@ -425,11 +507,11 @@ def test_the_doctor_says_who_holds_the_key(merchant: Merchant, folder: Path) -> 
     """In the environment, in a file, with a signer of this user; loud where money is real."""
     ours = merchant.variables
     live = {**ours, "RECON_GATEWAY_BASE_URL": "https://gateway.example"}
-    assert "protects nothing real" in custody_told(load_settings(ours), variables=ours)
-    assert custody_told(load_settings(live), variables=live).startswith("WARNING: in the env")
+    assert "protects nothing real" in sign_key(place_of(ours), "")
+    assert sign_key(place_of(live), "").startswith("WARNING: in the env")
     under = {**live, "PREFECT_API_URL": "http://127.0.0.1:4200/api"}
     with pytest.raises(ConfigurationError, match="everybody who may start a run could read it"):
-        custody_told(load_settings(under), variables=under)
+        sign_key(place_of(under), "")
     with signing(folder, key="sandbox") as signer:
         keyless(merchant, signer)
         looked = checks(
@@ -439,4 +521,4 @@ def test_the_doctor_says_who_holds_the_key(merchant: Merchant, folder: Path) -> 
         assert "of this same user" in line.sentence
         assert line.ok
     with pytest.raises(ConfigurationError, match="did not answer"):
-        custody_told(load_settings(ours), variables=ours)
+        sign_key(place_of(ours), "")

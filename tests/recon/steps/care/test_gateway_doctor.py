@@ -18,7 +18,6 @@ from recon.gateway_client import GatewayInterface
 from recon.steps.care.doctor import Check
 from recon.steps.care.gateway_doctor import (
     MATCHES_FOR_ENFORCE,
-    KnownOrders,
     _amounts,
     gateway_checks,
 )
@@ -31,8 +30,13 @@ def found(
 ) -> dict[str, Check]:
     """The doctor's lines by name, of some orders."""
     settings = load_settings(merchant.variables | variables)
-    named = KnownOrders(orders, refunded)
-    checks = gateway_checks(settings, account=ACCOUNT, clock=lambda: datetime.now(UTC), named=named)
+    checks = gateway_checks(
+        settings,
+        account=ACCOUNT,
+        clock=lambda: datetime.now(UTC),
+        orders=orders,
+        refunded=refunded,
+    )
     return {check.name: check for check in checks}
 
 

@@ -573,13 +573,3 @@ def test_an_inbox_file_that_a_night_would_refuse_is_not_ok(
     assert not check.ok
     assert words in check.sentence
     assert "good.csv" not in check.sentence
-
-
-def test_rows_of_good_files_are_counted(merchant: Any) -> None:
-    """Some refused rows stop no night; the line counts them."""
-    good = merchant.order(merchant.payments("captured")[0])
-    merchant.drop("good.csv", good, good | {"order_no": "X-1", "amount": "12,5"})
-    check = _found(merchant, "inbox")
-
-    assert check.ok
-    assert check.sentence.endswith("1 files: 1 rows can be taken, 1 would be refused")

@@ -208,11 +208,11 @@ def told_of_bank(merchant: Any) -> Any:
 
 
 def test_the_doctor_reads_the_statements_of_each_bank(banking: Any) -> None:
-    """How many add up; one that does not fails its line with both figures, as a missing folder."""
+    """One that does not add up fails its line with both figures, as a missing folder does."""
     day = {"day": "2026-11-20", "opening": "0.00"}
     tell(banking, 1, entry("5.00", on="2026-11-20"), closing="5.00", **day)
     assert told_of_bank(banking).ok
-    assert "1 files: 1 statements of 1 entries add up" in told_of_bank(banking).sentence
+    assert "1 files: 1 rows can be taken" in told_of_bank(banking).sentence
     tell(banking, 2, entry("5.00", on="2026-11-20"), closing="6.00", **day)
     assert not told_of_bank(banking).ok
     assert "its closing balance is 6.00 EUR" in told_of_bank(banking).sentence

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from sqlalchemy import text
 from recon.model.errors import ConfigurationError, ReconError
 from recon.model.nights import Mode, StepSummary
 from recon.model.words import End, Verdict
-from recon.steps.ground import machine, stages
+from recon.steps.ground import stages
 from recon.steps.ground.environment import (
     CLOCK_VARIABLE,
     ending_in_order,
@@ -242,55 +241,6 @@ def test_what_a_step_says_is_masked_once_for_every_sink(merchant: Any) -> None:
     with merchant.environment() as environment:
         done = stages.measured("ingest", lambda: quoted, run_id="none", environment=environment)
     assert done.sentence == "order 4929-78**-****-3877 of caf\\xe9.csv"
-
-
-def test_a_clock_that_was_set_back_is_told(merchant: Any) -> None:
-    """A run that begins in our future means that our clock is wrong."""
-    now = merchant.now
-    with merchant.environment() as environment:
-        with night.hold(merchant.request, environment=environment):
-            pass
-        told = partial(machine.clock_told, environment.store, zone="UTC")
-
-        assert "UTC" in told(now=merchant.now)
-        with pytest.raises(ReconError, match="set this machine's clock"):
-            told(now=now - timedelta(hours=1))
-
-
-def test_a_full_disk_is_told_with_what_a_night_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Too little room fails the line; enough says how much."""
-    assert "GiB free" in machine.room_told(tmp_path)
-    monkeypatch.setattr(machine, "DISK_FREE_MIN_BYTES", 2**62)
-    with pytest.raises(ReconError, match="a night needs"):
-        machine.room_told(tmp_path)
-
-
-def permissions(merchant: Any) -> str:
-    """What the doctor says of who else may change or read what decides."""
-    with merchant.environment() as environment:
-        return machine.permissions_told(
-            environment.store, config_dir=environment.settings.config_dir, variables={}
-        )
-
-
-def test_configuration_that_others_can_change_is_told_with_the_command(merchant: Any) -> None:
-    """Who can write merchants.toml can say where files and reports are; and the database's file."""
-    path = merchant.folder / "config" / "merchants.toml"
-    assert "others change nothing" in permissions(merchant)
-    path.chmod(0o666)
-
-    with pytest.raises(ReconError, match=rf"chmod o-w {path}"):
-        permissions(merchant)
-    path.chmod(0o600)
-    database = merchant.sqlite_path
-    database.chmod(0o644)
-    database.parent.chmod(0o755)  # else nobody reaches it
-    with pytest.raises(ReconError, match=rf"chmod o-rwx {database}"):
-        permissions(merchant)
-    database.parent.chmod(0o700)
-    assert "others change nothing" in permissions(merchant)
 
 
 SHIFT = timedelta(days=9)
