@@ -43,13 +43,10 @@ def housekeeping(*, delete: bool = False, name: PersonName = "") -> State[Any]:
     with sentences_only("housekeeping"), opened_environment() as environment:
         from recon.steps.care import housekeeping as keeping
 
-        spared = keeping.housekeeping(environment)
-        stayed: tuple[str, ...] = ()
-        if delete:
-            spared, stayed = keeping.delete(spared, by=name, environment=environment)
+        spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
         for kind in spared:
-            say(f"{'Deleted: ' if delete else ''}{kind}")
-            for note in () if delete else kind.notes:
+            say(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
+            for note in kind.notes:
                 say(note)
         rows = [
             {

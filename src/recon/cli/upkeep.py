@@ -110,15 +110,12 @@ def housekeeping(
     from recon.steps.care import housekeeping as keeping
 
     with opened() as environment:
-        spared = keeping.housekeeping(environment)
-        stayed: tuple[str, ...] = ()
-        if delete:
-            spared, stayed = keeping.delete(spared, by=name, environment=environment)
+        spared, stayed = keeping.housekeeping(environment, by=name if delete else None)
     if not spared:
-        say("Nothing to delete." if delete else "retention.toml names no age: everything is kept.")
+        say("retention.toml names no age: everything is kept.")
     for kind in spared:
-        say(f"{'Deleted: ' if delete else ''}{kind}")
-        for note in () if delete else kind.notes:
+        say(f"{'Deleted: ' if delete and kind.count else ''}{kind}")
+        for note in kind.notes:
             say(f"  {note}")
     for sentence in stayed:
         echo_error(sentence)

@@ -45,14 +45,13 @@ def written(path: Path, *, at: datetime) -> Path:
 def found(merchant: Any) -> dict[str, Spared]:
     """What is older than it is kept, by kind."""
     with merchant.environment() as environment:
-        return {one.kind: one for one in keeping.housekeeping(environment)}
+        return {one.kind: one for one in keeping.housekeeping(environment)[0]}
 
 
 def deleted(merchant: Any) -> tuple[tuple[Spared, ...], tuple[str, ...]]:
     """All of it, deleted."""
     with merchant.environment() as environment:
-        spared = keeping.housekeeping(environment)
-        return keeping.delete(spared, by="Otto Ops", environment=environment)
+        return keeping.housekeeping(environment, by="Otto Ops")
 
 
 def files_of(folder: Path) -> set[str]:
@@ -110,7 +109,7 @@ def test_only_what_is_old_and_may_go_is_deleted(keeper: Any) -> None:
 def test_nobody_deletes_without_a_name(keeper: Any) -> None:
     """The history says who it was."""
     with keeper.environment() as environment, pytest.raises(UsageError, match="--as"):
-        keeping.delete((), by=" ", environment=environment)
+        keeping.housekeeping(environment, by=" ")
 
 
 def test_without_ages_nothing_is_looked_at(merchant: Any) -> None:

@@ -15,7 +15,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import InstructionState, Verdict
 from recon.steps.care import housekeeping as keeping
-from recon.steps.care.housekeeping import NIGHTS, Spared, _needs
+from recon.steps.care.housekeeping import NIGHTS, Spared, _Nights
 from recon.steps.care.sql_questions import answer
 from recon.steps.compare.rebuild import rebuild_night
 from recon.steps.compare.what_if import difference, what_if
@@ -91,7 +91,7 @@ def aged(begun: Callable[[Any], Merchant]) -> Merchant:
 def spared(merchant: Merchant) -> Spared:
     """`recon housekeeping`."""
     with merchant.environment() as environment:
-        (of_nights,) = keeping.housekeeping(environment)
+        ((of_nights,), _) = keeping.housekeeping(environment)
     assert of_nights.kind == NIGHTS
     return of_nights
 
@@ -104,12 +104,18 @@ def dates(merchant: Merchant) -> list[str]:
 def deleted(
     merchant: Merchant, *, crash_point: Callable[[str], None] | None = None
 ) -> tuple[str, ...]:
-    """`recon housekeeping --delete --as "Otto Ops"`; a sentence for each that stayed."""
+    """`recon housekeeping --delete --as "Otto Ops"`; a sentence for each that could not go."""
     with merchant.environment() as environment:
         passes = crash_point or environment.crash_point
         own = replace(environment, crash_point=passes)
-        every = keeping.housekeeping(own)
-        return keeping.delete(every, by="Otto Ops", environment=own)[1]
+        return keeping.housekeeping(own, by="Otto Ops")[1]
+
+
+def said(merchant: Merchant) -> str:
+    """What `--delete` says of what stays."""
+    with merchant.environment() as environment:
+        (of_nights,), stayed = keeping.housekeeping(environment, by="Otto Ops")
+    return "\n".join((*of_nights.notes, *stayed))
 
 
 def night_folder(merchant: Merchant, business_date: str = BUSINESS_DATE) -> Path:
@@ -205,12 +211,9 @@ def test_whoever_signs_a_night_while_its_bytes_are_read_keeps_it(
         signed(aged, folder)
         return whole_file(*args, **named)
 
-    with aged.environment() as environment:
-        every = keeping.housekeeping(environment)
-        monkeypatch.setattr(keeping, "whole_file", read_and_signed)
-        _, stayed = keeping.delete(every, by="Otto Ops", environment=environment)
+    monkeypatch.setattr(keeping, "whole_file", read_and_signed)
 
-    assert ["somebody signed it meanwhile" in each for each in stayed] == [True]
+    assert "somebody signed it meanwhile" in said(aged)
     assert checked(aged, folder.name).let_go == ()
 
 
@@ -300,16 +303,12 @@ def test_a_night_that_is_not_whole_stays_and_is_named(file: str, aged: Merchant)
 
 
 def test_a_month_that_is_open_again_keeps_its_nights(aged: Merchant) -> None:
-    """Its statement reads them; also when people open it between looking and deleting."""
-    with aged.environment() as environment:
-        every = keeping.housekeeping(environment)
+    """Its statement reads them."""
     reopened(aged, name="dan")
     reopened(aged, name="anna")
     assert dates(aged) == []
 
-    with aged.environment() as environment:
-        _, stayed = keeping.delete(every, by="Otto Ops", environment=environment)
-    assert [f"{BUSINESS_DATE} (" in each and "not closed" in each for each in stayed] == [True]
+    assert f"({BUSINESS_DATE} to {LAST}): 2026-11 of {MERCHANT}/{ACCOUNT} is not clos" in said(aged)
     assert checked(aged, BUSINESS_DATE).let_go == ()
 
 
@@ -376,15 +375,6 @@ def notes(merchant: Merchant) -> str:
     return "\n".join(spared(merchant).notes)
 
 
-def delete_after(merchant: Merchant, change: Change) -> str:
-    """What `--delete` says when something happens after it looked."""
-    with merchant.environment() as environment:
-        shown = keeping.housekeeping(environment)
-    change(merchant)
-    with merchant.environment() as environment:
-        return "\n".join(keeping.delete(shown, by="Otto Ops", environment=environment)[1])
-
-
 def went(merchant: Merchant) -> int:
     """How many nights the history lets go."""
     with merchant.environment() as environment, environment.store.reading() as connection:
@@ -442,24 +432,34 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_happens_between_showing_and_deleting_keeps_the_night(
-    what: str, aged: Merchant
-) -> None:
-    """Everything is asked again, and every byte looked at again, before the first file goes.
-
-    Whoever only looks from then on is told the same.
-    """
+def test_what_speaks_against_it_keeps_the_night(what: str, aged: Merchant) -> None:
+    """Every byte is looked at before the first file goes; who only looks is told the same."""
     change, reason = CHANGES[what]
     before = files_of(night_folder(aged))
+    change(aged)
 
-    told = delete_after(aged, change)
-
-    assert f"the folder of {BUSINESS_DATE} (" in told
-    assert reason in told
-    assert files_of(night_folder(aged)) >= before
-    assert went(aged) == 0
-    assert dates(aged) == []
     assert reason in notes(aged)
+    assert reason in said(aged)
+    assert files_of(night_folder(aged)) >= before
+    assert (went(aged), dates(aged)) == (0, [])
+
+
+@pytest.mark.parametrize("what", ["a case", "a journal"])
+def test_what_happens_while_its_bytes_are_read_keeps_the_night(
+    what: str, aged: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transaction that lets it go asks again."""
+    change, reason = CHANGES[what]
+
+    def read_and_changed(*args: Any, **named: Any) -> bytes:
+        monkeypatch.setattr(keeping, "whole_file", whole_file)
+        change(aged)
+        return whole_file(*args, **named)
+
+    monkeypatch.setattr(keeping, "whole_file", read_and_changed)
+
+    assert reason in said(aged)
+    assert went(aged) == 0
 
 
 def test_a_night_at_work_keeps_the_folders_of_its_account(aged: Merchant) -> None:
@@ -493,7 +493,7 @@ def test_what_was_not_let_go_does_not_go_with_what_an_ended_call_left(
     change(aged)
     before = files_of(night_folder(aged))
 
-    assert reason in "".join(deleted(aged))
+    assert reason in said(aged)
     assert files_of(night_folder(aged)) == before
 
 
@@ -569,5 +569,7 @@ def test_a_doubt_that_is_younger_than_the_nights_answers_keeps_them(aged: Mercha
     with aged.environment() as environment, environment.store.reading() as connection:
         run = runs.get(connection, run_id)
         age = (aged.now - newest).days + 1
-        reasons = [*_needs(connection, run, days=age, environment=environment)]
+        before = aged.now - timedelta(days=age)
+        nights = _Nights(environment, age, before, by=None)
+        reasons = [*nights.needs(connection, run)]
     assert ["an instruction or a case of" in each for each in reasons] == [True]

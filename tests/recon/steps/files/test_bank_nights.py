@@ -13,7 +13,7 @@ from recon.files.inbox.arrived_files import inbox as waiting_in
 from recon.files.kinds.bank_file import ENDINGS
 from recon.model.words import Verdict
 from recon.steps.care.doctor import checks
-from recon.steps.care.housekeeping import delete, housekeeping
+from recon.steps.care.housekeeping import housekeeping
 from recon.steps.compare.rebuild import rebuild_night
 from recon.store.nights import bank_rows, runs
 from recon.store.nights.runs import Run
@@ -234,8 +234,8 @@ def test_only_statements_that_a_night_read_grow_too_old(banking: Any) -> None:
     retention = banking.folder / "config" / "retention.toml"
     retention.write_text("[retention]\nstatements_days = 90\n")
     with banking.environment() as environment:
-        (spared,) = housekeeping(environment)
+        ((spared,), _) = housekeeping(environment)
         assert spared.files == (read,)
-        delete([spared], by="Otto Ops", environment=environment)
+        housekeeping(environment, by="Otto Ops")
     assert not read.exists()
     assert all(path.exists() for path in (refused, young, unread))
