@@ -1,152 +1,59 @@
-"""Every format of books by its name, and the files into which it splits what it is given.
+"""Every format of books by its name (`book_formats.toml`), and the files into which it splits.
 
 Our own columns, Xero, NetSuite and SAP separate by commas; beancount and hledger are plain text.
-Dates are written so that no import reads day and month the other way round.
+Dates are written so that no import reads day and month the other way round. A row of DATEV books
+one account against another, so the debits of a journal are set against its credits until both are
+used up; the sums by account stay what they are.
 """
 
 import csv
 import hashlib
 import io
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from functools import partial
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
-from recon.config.rules import JournalExport
+from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
-from recon.model.money import format_minor_units
-from recon.privacy.shown_text import defused
-from recon.steps.month.book_lines import (
-    BookLine,
-    amount_of,
-    in_books_order,
-    journals_of,
-    one_line,
+from recon.model.money import exponent, format_minor_units
+from recon.privacy.shown_text import defused, printable
+
+FORMATS: Mapping[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-from recon.steps.month.datev_batch import datev_bytes, datev_text
 
 
-def own_csv(lines: Sequence[BookLine], _codes: JournalExport) -> str:
-    """The columns of the sheet Journals."""
-    return _table(
-        OWN_COLUMNS,
-        (
-            (
-                *(line.kind, _cell(line.journal_id), line.day.isoformat(), _cell(line.account)),
-                *_sides(line),
-                *(line.currency, _cell(line.order_no), line.break_id, _cell(line.text)),
-            )
-            for line in lines
-        ),
-    )
+@dataclass(frozen=True, slots=True)
+class BookLine:
+    """One line of a journal; one of debit and credit is 0."""
 
+    kind: str
+    journal_id: str
+    day: date
+    account: str
+    debit: int
+    """Minor units."""
+    credit: int
+    currency: str
+    order_no: str = ""
+    break_id: str = ""
+    text: str = ""
 
-def xero_csv(lines: Sequence[BookLine], codes: JournalExport) -> str:
-    """Xero's manual journals: debits positive, credits negative, lines of one narration belong.
+    @property
+    def amount(self) -> int:
+        """Debit positive, credit negative."""
+        return self.debit - self.credit
 
-    Raises:
-        UsageError: no tax rate is declared for an account; Xero takes no line without one.
-    """
-    bare = sorted({line.account for line in lines if not codes.tax_code_of(line.account)})
-    if bare:
-        msg = (
-            f"Xero takes no line without a tax rate, and none is declared for {', '.join(bare)}; "
-            "nothing is written: [journal.export] of rules.toml declares tax_code, or tax_codes by "
-            "account, as Xero calls them (such as Tax Exempt)"
-        )
-        raise UsageError(msg)
-    return _table(
-        XERO_COLUMNS,
-        (
-            (
-                _cell(line.journal_id),
-                f"{line.day.day:02} {_MONTHS[line.day.month - 1]} {line.day.year}",
-                _cell(line.text),
-                _cell(line.account),
-                _cell(codes.tax_code_of(line.account)),
-                format_minor_units(line.amount, currency=line.currency),
-            )
-            for line in lines
-        ),
-    )
-
-
-def netsuite_csv(lines: Sequence[BookLine], codes: JournalExport) -> str:
-    """NetSuite's journal entries: lines of one external id belong together."""
-    entity = (codes.company_code,) if codes.company_code else ()
-    return _table(
-        (*((NETSUITE_ENTITY,) if entity else ()), *NETSUITE_COLUMNS),
-        (
-            (
-                *entity,
-                *(_cell(line.journal_id), line.day.isoformat(), line.currency),
-                *(_cell(line.account), *_sides(line), _cell(line.journal_id), _cell(line.text)),
-            )
-            for line in lines
-        ),
-    )
-
-
-def sap_csv(lines: Sequence[BookLine], codes: JournalExport) -> str:
-    """SAP's general ledger documents: amounts without sign, posting key 40 debit and 50 credit.
-
-    Raises:
-        UsageError: no company code is declared; SAP books nothing without one.
-    """
-    if not codes.company_code:
-        msg = (
-            "SAP books nothing without a company code, and none is declared; nothing is written: "
-            "[journal.export] company_code of rules.toml names it"
-        )
-        raise UsageError(msg)
-    rows = (
-        (str(number), *_of_sap(line, codes=codes))
-        for number, (_, own) in enumerate(journals_of(lines), start=1)
-        for line in own
-    )
-    return _table(SAP_COLUMNS, rows)
-
-
-def beancount_text(lines: Sequence[BookLine], _codes: JournalExport) -> str:
-    """Transactions of beancount, without `open`: the accounts are open in the books."""
-    accounts = _beancount_accounts({line.account for line in lines})
-    blocks = []
-    for (day, name, _), own in journals_of(lines):
-        blocks.append(f'{day.isoformat()} * "{_escaped(own[0].text)}"')
-        blocks.append(f'  journal: "{_escaped(name)}"')
-        blocks += [f"  {accounts[line.account]}  {_signed(line)}" for line in own]
-        blocks.append("")
-    return "\n".join(blocks)
-
-
-def hledger_text(lines: Sequence[BookLine], _codes: JournalExport) -> str:
-    """Transactions of hledger; the decimal mark is said, so that 1.000 is one."""
-    blocks = ["decimal-mark .", ""]
-    for (day, name, _), own in journals_of(lines):
-        code = _plain(name).replace(")", "")
-        blocks.append(f"{day.isoformat()} * ({code}) {_plain(own[0].text)}".rstrip())
-        blocks += [f"    {_hledger_account(line.account)}  {_signed(line)}" for line in own]
-        blocks.append("")
-    return "\n".join(blocks)
-
-
-DATEV, XERO = "datev", "xero"
-FORMATS = ("csv", DATEV, XERO, "netsuite", "sap-csv", "beancount", "hledger")
-XERO_LINES_MAX = 300
-"""Lines that Xero takes from one file."""
-DATEV_LINES_MAX = 99_999
-"""Rows that DATEV takes from one batch; lines are never fewer than their rows."""
-_ENDINGS = {XERO: "csv", "netsuite": "netsuite.csv", "sap-csv": "sap.csv", "hledger": "journal"}
-_WRITERS: Mapping[str, Callable[[Sequence[BookLine], JournalExport], str]] = {
-    "csv": own_csv,
-    XERO: xero_csv,
-    "netsuite": netsuite_csv,
-    "sap-csv": sap_csv,
-    "beancount": beancount_text,
-    "hledger": hledger_text,
-}
+    @property
+    def journal(self) -> tuple[date, str, str]:
+        """What balances: the lines of one journal, on one day, in one currency."""
+        return (self.day, self.journal_id, self.currency)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,67 +72,181 @@ def book_files(lines: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, b
     """Name -> content of the files that have these lines; of no lines there is none.
 
     Raises:
-        UsageError: a journal does not balance, or the format cannot hold a line.
+        UsageError: a journal does not balance, something that the format needs is declared nowhere,
+            or it cannot hold a line.
     """
     if wanted.format not in FORMATS:
         msg = f"--format is one of {', '.join(FORMATS)}, not {wanted.format!r}"
         raise UsageError(msg)
-    ordered = in_books_order(lines)
-    if not ordered:
-        return {}
-    if wanted.format == DATEV:
-        return _datev(ordered, wanted=wanted)
-    parts = _for_xero(ordered) if wanted.format == XERO else {"": ordered}
-    ending = _ENDINGS.get(wanted.format, wanted.format)
-    write = _WRITERS[wanted.format]
-    return {
-        f"{wanted.name}{part}.{ending}": write(own, wanted.codes).encode()
-        for part, own in parts.items()
-    }
+    how, ordered = FORMATS[wanted.format], in_books_order(lines)
+    write = _WRITERS.get(wanted.format, _table)
+
+    def file_of(line: BookLine) -> list[str]:
+        own = {"month": f"{line.day:%Y-%m}", "currency": line.currency}
+        return [own[name] for name in how.get("split", ())]
+
+    files = {}
+    for _, group in groupby(sorted(ordered, key=file_of), key=file_of):
+        for number, part in enumerate(_parts_of([*group], lines_max=how.get("lines_max")), start=1):
+            name = how["file"].format(
+                name=wanted.name,
+                currency=part[0].currency,
+                month=f"{part[0].day:%Y-%m}",
+                part=number,
+                further=f"-{number}" if number > 1 else "",
+            )
+            files[name] = write(part, wanted)
+    return files
 
 
-def _datev(ordered: Sequence[BookLine], *, wanted: WantedBooks) -> dict[str, bytes]:
-    """One file for each month and currency: a row has no year, and a batch has one currency."""
-    if wanted.codes.datev is None:
-        msg = (
-            "DATEV asks whose books they are, and [journal.export.datev] of rules.toml declares "
-            "none; nothing is written: it names consultant, client, fiscal_year_month and "
-            "account_digits, as your accountant has them"
-        )
-        raise UsageError(msg)
-    keys = wanted.codes.tax_codes
-    write = partial(datev_text, books=wanted.codes.datev, keys=keys, written_at=wanted.written_at)
-
-    def batch_of(line: BookLine) -> tuple[str, str]:
-        return f"{line.day:%Y-%m}", line.currency
-
-    return {
-        f"EXTF_{wanted.name}-{currency}-{month}{further}.csv": datev_bytes(write(part))
-        for (month, currency), own in groupby(sorted(ordered, key=batch_of), key=batch_of)
-        for number, part in enumerate(_whole_journals([*own], lines_max=DATEV_LINES_MAX), start=1)
-        for further in (f"-{number}" if number > 1 else "",)
-    }
-
-
-def _for_xero(ordered: Sequence[BookLine]) -> dict[str, list[BookLine]]:
-    """One file for each currency, and no more lines than Xero takes; a journal stays whole."""
-    parts: dict[str, list[BookLine]] = {}
-    for currency in sorted({line.currency for line in ordered}):
-        own = [line for line in ordered if line.currency == currency]
-        for number, part in enumerate(_whole_journals(own, lines_max=XERO_LINES_MAX), start=1):
-            parts[f"-xero-{currency}-{number}"] = part
-    return parts
-
-
-def _whole_journals(ordered: Sequence[BookLine], *, lines_max: int) -> Iterator[list[BookLine]]:
+def _parts_of(ordered: Sequence[BookLine], *, lines_max: int | None) -> Iterator[list[BookLine]]:
+    """As many lines as a program takes from one file; a journal stays whole."""
     part: list[BookLine] = []
     for _, own in journals_of(ordered):
-        if part and len(part) + len(own) > lines_max:
+        if part and lines_max and len(part) + len(own) > lines_max:
             yield part
             part = []
         part += own
-    if part:
-        yield part
+    yield part
+
+
+def in_books_order(lines: Iterable[BookLine]) -> list[BookLine]:
+    """By day, journal and currency; the lines of a journal as they were, each journal of one day.
+
+    Raises:
+        UsageError: a journal does not balance, or a line is on both sides.
+    """
+    ordered = sorted(lines, key=lambda line: line.journal)
+    first: dict[tuple[str, str], date] = {}
+    for line in ordered:
+        first.setdefault((line.journal_id, line.currency), line.day)
+    ordered = [
+        line
+        if line.day == first[line.journal_id, line.currency]
+        else replace(line, journal_id=f"{line.journal_id}-{line.day}")
+        for line in ordered
+    ]
+    for (_, name, currency), own in journals_of(ordered):
+        if any(min(line.debit, line.credit) < 0 or line.debit * line.credit for line in own):
+            msg = f"journal {name} has a line that is on both sides, or below 0: nothing is written"
+            raise UsageError(msg)
+        if left := sum(line.amount for line in own):
+            off = format_minor_units(left, currency=currency)
+            msg = (
+                f"journal {name} does not balance: debits less credits of one day are {off} "
+                f"{currency}; nothing is written"
+            )
+            raise UsageError(msg)
+    return ordered
+
+
+def journals_of(
+    ordered: Sequence[BookLine],
+) -> Iterator[tuple[tuple[date, str, str], list[BookLine]]]:
+    """Each journal with its lines."""
+    for journal, own in groupby(ordered, key=lambda line: line.journal):
+        yield journal, [*own]
+
+
+def _one_line(text: str) -> str:
+    """A text on one line, what cannot be printed as its number."""
+    return printable(" ".join(text.split()))
+
+
+def _cell(text: str) -> str:
+    return defused(_one_line(text))
+
+
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+SAP_REFERENCE_CHARACTERS_MAX = 16
+SAP_HASH_DIGITS = 8
+"""Of a reference whose journal's number is too long for it."""
+
+
+def _table(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
+    """Columns that commas separate, as the format lists them."""
+    how, codes = FORMATS[wanted.format], wanted.codes
+    rows = [
+        _cells(line, number=number, codes=codes)
+        for number, (_, own) in enumerate(journals_of(lines), start=1)
+        for line in own
+    ]
+    for needed, sentence in how.get("needs", {}).items():
+        if bare := sorted({row["account"] for row in rows if not row[needed]}):
+            raise UsageError(sentence.format(accounts=", ".join(bare)))
+    columns: dict[str, str] = dict(how["columns"])
+    if (optional := how.get("optional")) and not any(row[columns[optional]] for row in rows):
+        del columns[optional]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows([_filled(cell, row) for cell in columns.values()] for row in rows)
+    return text.getvalue().encode()
+
+
+def _filled(cell: str, row: Mapping[str, str]) -> str:
+    if cell.startswith("="):
+        return cell[1:]
+    name, _, most = cell.partition(":")
+    return row[name][: int(most) if most else None]
+
+
+def _cells(line: BookLine, *, number: int, codes: JournalExport) -> dict[str, str]:
+    """What a column can have of a line; `number` is that of its journal in the file."""
+    day, journal = line.day, _cell(line.journal_id)
+    reference = journal
+    if len(journal) > SAP_REFERENCE_CHARACTERS_MAX:
+        # Cut alone, the journals of a break in two currencies or of two days would be one.
+        digits = hashlib.sha256(line.journal_id.encode()).hexdigest()[:SAP_HASH_DIGITS]
+        reference = f"{journal[: SAP_REFERENCE_CHARACTERS_MAX - SAP_HASH_DIGITS - 1]}~{digits}"
+
+    def shown(minor_units: int) -> str:
+        return format_minor_units(minor_units, currency=line.currency)
+
+    return {
+        "kind": line.kind,
+        "number": str(number),
+        "journal": journal,
+        "reference": reference,
+        "day": day.isoformat(),
+        "day_in_words": f"{day.day:02} {_MONTHS[day.month - 1]} {day.year}",
+        "day_in_digits": f"{day:%Y%m%d}",
+        "account": _cell(line.account),
+        "debit": shown(line.debit) if line.debit else "",
+        "credit": shown(line.credit) if line.credit else "",
+        "amount": shown(line.amount),
+        "unsigned": shown(abs(line.amount)),
+        "posting_key": "40" if line.debit else "50",
+        "currency": line.currency,
+        "tax": _cell(codes.tax_code_of(line.account)),
+        "company": codes.company_code or "",
+        "order": _cell(line.order_no),
+        "break": line.break_id,
+        "text": _cell(line.text),
+    }
+
+
+def _beancount(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
+    """Transactions of beancount, without `open`: the accounts are open in the books."""
+    accounts = _beancount_accounts({line.account for line in lines})
+    blocks = []
+    for (day, name, _), own in journals_of(lines):
+        blocks.append(f'{day.isoformat()} * "{_escaped(own[0].text)}"')
+        blocks.append(f'  journal: "{_escaped(name)}"')
+        blocks += [f"  {accounts[line.account]}  {_signed(line)}" for line in own]
+        blocks.append("")
+    return "\n".join(blocks).encode()
+
+
+def _hledger(lines: Sequence[BookLine], _wanted: WantedBooks) -> bytes:
+    """Transactions of hledger; the decimal mark is said, so that 1.000 is one."""
+    blocks = ["decimal-mark .", ""]
+    for (day, name, _), own in journals_of(lines):
+        code = _plain(name).replace(")", "")
+        blocks.append(f"{day.isoformat()} * ({code}) {_plain(own[0].text)}".rstrip())
+        blocks += [f"    {_hledger_account(line.account)}  {_signed(line)}" for line in own]
+        blocks.append("")
+    return "\n".join(blocks).encode()
 
 
 UNMAPPED = "Equity:Unmapped"
@@ -241,12 +262,12 @@ def _signed(line: BookLine) -> str:
 
 
 def _escaped(text: str) -> str:
-    return one_line(text).replace("\\", "\\\\").replace('"', '\\"')
+    return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _plain(text: str) -> str:
     """Without what begins a comment."""
-    return one_line(text).replace(";", ",")
+    return _one_line(text).replace(";", ",")
 
 
 def _beancount_accounts(accounts: set[str]) -> dict[str, str]:
@@ -277,77 +298,250 @@ def _beancount_account(account: str) -> str:
 def _hledger_account(account: str) -> str:
     if not _HLEDGER_ACCOUNT.fullmatch(account):
         msg = (
-            f"account {one_line(account)!r} is no name of hledger's; nothing is written: name it "
+            f"account {_one_line(account)!r} is no name of hledger's; nothing is written: name it "
             "with letters, digits and single spaces under [journal.accounts]"
         )
         raise UsageError(msg)
     return account
 
 
-OWN_COLUMNS = (
-    *("kind", "journal_id", "date", "account", "debit", "credit", "currency"),
-    *("order_no", "break_id", "text"),
-)
-XERO_COLUMNS = ("*Narration", "*Date", "Description", "*AccountCode", "*TaxRate", "*Amount")
-NETSUITE_COLUMNS = (
-    *("External ID", "Date", "Currency", "Account", "Debit", "Credit", "Memo", "Line Memo"),
-)
-NETSUITE_ENTITY = "Subsidiary"
-"""A column only where it is declared: books of a single company know none."""
-SAP_COLUMNS = (
-    *("Document", "Company Code", "Document Type", "Document Date", "Posting Date", "Currency"),
-    *("Posting Key", "G/L Account", "Amount", "Tax Code", "Assignment", "Reference", "Item Text"),
-)
-SAP_GENERAL_LEDGER = "SA"
-SAP_DEBIT, SAP_CREDIT = "40", "50"
-SAP_ASSIGNMENT_CHARACTERS_MAX = 18
-SAP_REFERENCE_CHARACTERS_MAX = 16
-SAP_HASH_DIGITS = 8
-"""Of a reference whose journal's number is too long for it."""
-SAP_TEXT_CHARACTERS_MAX = 50
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+DECIMALS = 2
+DIGITS_MAX = 10
+"""Before the comma of an amount of DATEV's."""
+REFERENCE_CHARACTERS_MAX = 36
+TEXT_CHARACTERS_MAX = 60
+NOTE_CHARACTERS_MAX = 210
+NOTES_MAX = 20
+KEY_DIGITS = 4
+ENCODING = "cp1252"
+"""What it does not have is refused: a text that was changed on the way names nothing any more."""
+OPEN = "0"
+"""Not locked (Festschreibung): a row that leaves it open is locked by the import."""
+EMPTY: Mapping[str, str] = {
+    name.strip('"'): '""' * name.startswith('"') for name in FORMATS["datev"]["columns"]
+}
+"""Column of DATEV's -> how it is written with nothing in it, in the order of the file."""
+REFERENCE = "Belegfeld 1"
+_KEY = re.compile(r"[0-9]{1,4}", re.ASCII)
+_ACCOUNT = re.compile(r"(?!0+$)[0-9]+", re.ASCII)
+_NO_REFERENCE = re.compile(r"[^A-Za-z0-9$%&*+/-]")
 
 
-def _of_sap(line: BookLine, *, codes: JournalExport) -> tuple[str, ...]:
-    day = f"{line.day:%Y%m%d}"
+def _datev(lines: Sequence[BookLine], wanted: WantedBooks) -> bytes:
+    """DATEV's Buchungsstapel: one batch, its lines are of one month and one currency."""
+    books = wanted.codes.datev
+    if books is None:
+        msg = (
+            "DATEV asks whose books they are, and [journal.export.datev] of rules.toml declares "
+            "none; nothing is written: it names consultant, client, fiscal_year_month and "
+            "account_digits, as your accountant has them"
+        )
+        raise UsageError(msg)
+    for line in lines:
+        if not _ACCOUNT.fullmatch(line.account) or len(line.account) > books.account_digits + 1:
+            msg = (
+                f"{_one_line(line.account)!r} is no account of DATEV's books with "
+                f"{books.account_digits} digits (a person's has one more); nothing is written: "
+                "[journal.accounts] names the accounts, [journal.export.datev] account_digits says "
+                "how long they are"
+            )
+            raise UsageError(msg)
+    rate, keys = _rate(lines[0], books=books), wanted.codes.tax_codes
+    rows = [row for _, own in journals_of(lines) for row in _rows(own, keys=keys, rate=rate)]
+    head = _head(lines, books=books, written_at=wanted.written_at)
+    text = "".join(f"{';'.join(row)}\r\n" for row in (head, EMPTY, *rows))
+    try:
+        return text.encode(ENCODING)
+    except UnicodeEncodeError as error:
+        row = text.count("\r\n", 0, error.start) + 1
+        cells = text[: error.start].rsplit("\r\n", 1)[-1].split(";")
+        at = [*EMPTY].index(REFERENCE)
+        which = f"journal {cells[at].strip(chr(34))}" if len(cells) > at else "its head"
+        character = text[error.start]
+        named = f"U+{ord(character):04X}" + (f" ({character})" if character.isprintable() else "")
+        msg = (
+            f"row {row} of the batch, {which}: DATEV's files cannot hold the character {named}, "
+            f"they are {ENCODING}; nothing is written: take another format for these journals, or "
+            "correct the text and close the month anew"
+        )
+        raise UsageError(msg) from error
+
+
+def _head(
+    lines: Sequence[BookLine], *, books: DatevExport, written_at: datetime
+) -> tuple[str, ...]:
+    first = lines[0].day.replace(day=1)
+    last = (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+    currency = books.base_currency or lines[0].currency
+    began = first.year - (first.month < books.fiscal_year_month)
     return (
-        *(codes.company_code or "", SAP_GENERAL_LEDGER, day, day, line.currency),
-        SAP_DEBIT if line.debit else SAP_CREDIT,
-        _cell(line.account),
-        format_minor_units(abs(line.amount), currency=line.currency),
-        _cell(codes.tax_code_of(line.account)),
-        _cell(line.order_no, characters_max=SAP_ASSIGNMENT_CHARACTERS_MAX),
-        sap_reference(line.journal_id),
-        _cell(line.text, characters_max=SAP_TEXT_CHARACTERS_MAX),
+        *('"EXTF"', "700", "21", '"Buchungsstapel"', "13"),
+        *(f"{written_at:%Y%m%d%H%M%S}000", "", '"RE"', '""', '""'),
+        *(str(books.consultant), str(books.client)),
+        *(_day(date(began, books.fiscal_year_month, 1)), str(books.account_digits)),
+        *(_day(first), _day(last), _quoted(f"recon {first:%Y-%m}"), '""', "1", "0", OPEN),
+        *(_quoted(currency), "", '""', "", "", '""', "", "", '""', '""'),
     )
 
 
-def sap_reference(journal_id: str) -> str:
-    """A journal's number, whole or as its beginning with digits of its hash.
-
-    Cut, the journals of a break in two currencies or of two days would be one.
-    """
-    name = _cell(journal_id)
-    if len(name) <= SAP_REFERENCE_CHARACTERS_MAX:
-        return name
-    digits = hashlib.sha256(journal_id.encode()).hexdigest()[:SAP_HASH_DIGITS]
-    return f"{name[: SAP_REFERENCE_CHARACTERS_MAX - SAP_HASH_DIGITS - 1]}~{digits}"
-
-
-def _sides(line: BookLine) -> tuple[str, str]:
-    return (
-        amount_of(line.debit, currency=line.currency),
-        amount_of(line.credit, currency=line.currency),
-    )
+def _rate(line: BookLine, *, books: DatevExport) -> tuple[str, Decimal] | None:
+    """The base currency, and how much of this one is one of it; None in the base currency."""
+    base, month = books.base_currency, f"{line.day:%Y-%m}"
+    if base is None or line.currency == base:
+        return None
+    rate = books.rates.get(month, {}).get(line.currency)
+    if rate is None:
+        msg = (
+            f"[journal.export.datev] rates names none of {line.currency} for {month}, and the "
+            f"books are kept in {base}; nothing is written: declare how much {line.currency} is "
+            f"one {base}, or take --currency for the others"
+        )
+        raise UsageError(msg)
+    return base, rate
 
 
-def _cell(text: str, *, characters_max: int | None = None) -> str:
-    return defused(one_line(text))[:characters_max]
+def _rows(
+    own: Sequence[BookLine], *, keys: Mapping[str, str], rate: tuple[str, Decimal] | None
+) -> Iterator[tuple[str, ...]]:
+    for debit, credit, amount in _pairs(own):
+        reference = _NO_REFERENCE.sub("", debit.journal_id)[-REFERENCE_CHARACTERS_MAX:]
+        row = {
+            **EMPTY,
+            "Umsatz (ohne Soll/Haben-Kz)": _amount(amount, currency=debit.currency),
+            "Soll/Haben-Kennzeichen": _quoted("S"),
+            "WKZ Umsatz": _quoted(debit.currency),
+            **({} if rate is None else _in_base(amount, of=debit, rate=rate)),
+            "Konto": debit.account,
+            "Gegenkonto (ohne BU-Schlüssel)": credit.account,
+            "BU-Schlüssel": _quoted(_tax_key(debit, credit, keys=keys)),
+            "Belegdatum": f"{debit.day:%d%m}",
+            REFERENCE: _quoted(reference),
+            "Buchungstext": _quoted(defused(_one_line(debit.text))[:TEXT_CHARACTERS_MAX]),
+            **_notes(debit, reference=reference),
+            "Festschreibung": OPEN,
+        }
+        yield tuple(row.values())
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
+def _in_base(minor_units: int, *, of: BookLine, rate: tuple[str, Decimal]) -> dict[str, str]:
+    """The rate, and the amount in the base currency, rounded half up to its minor units."""
+    base, of_base = rate
+    units = Decimal(minor_units).scaleb(exponent(base) - exponent(of.currency))
+    based = int((units / of_base).to_integral_value(ROUND_HALF_UP))
+    if not based:
+        msg = (
+            f"journal {of.journal_id}: {format_minor_units(minor_units, currency=of.currency)} "
+            f"{of.currency} is nothing in {base}, and DATEV takes no amount of 0; nothing is "
+            "written: take another format for this currency, and --currency for the others"
+        )
+        raise UsageError(msg)
+    whole, _, fraction = f"{of_base:f}".partition(".")
+    return {
+        "Kurs": f"{whole},{fraction.rstrip('0').ljust(DECIMALS, '0')}",
+        "Basis-Umsatz": _amount(based, currency=base),
+        "WKZ Basis-Umsatz": _quoted(base),
+    }
+
+
+def _tax_key(debit: BookLine, credit: BookLine, *, keys: Mapping[str, str]) -> str:
+    """The one key of a row: that of either account."""
+    declared = {
+        line.account: keys[line.account] for line in (debit, credit) if line.account in keys
+    }
+    for account, key in declared.items():
+        if not _KEY.fullmatch(key):
+            msg = (
+                f"the tax code {key!r} of account {account} is no tax key of DATEV's (one to "
+                f"{KEY_DIGITS} digits); nothing is written: [journal.export] tax_codes declares it"
+            )
+            raise UsageError(msg)
+    if len({key.zfill(KEY_DIGITS) for key in declared.values()}) > 1:
+        msg = (
+            f"journal {debit.journal_id}: {' and '.join(declared)} have the tax keys "
+            f"{' and '.join(declared.values())}, and a row of DATEV's has one; nothing is written: "
+            "[journal.export] tax_codes declares a key for one of the two"
+        )
+        raise UsageError(msg)
+    return next(iter(declared.values()), "").zfill(KEY_DIGITS) if declared else ""
+
+
+def note(number: int) -> tuple[str, str]:
+    """The columns of one note (Zusatzinformation): what it is, and what it says."""
+    return f"Zusatzinformation - Art {number}", f"Zusatzinformation- Inhalt {number}"
+
+
+def _notes(line: BookLine, *, reference: str) -> dict[str, str]:
+    """The journal's id, order and text, where the row's own fields have not all of them."""
+    text = _one_line(line.text)
+    whole = {
+        "Journal": "" if reference == line.journal_id else _one_line(line.journal_id),
+        "Order": _one_line(line.order_no),
+        "Text": text if len(defused(text)) > TEXT_CHARACTERS_MAX else "",
+    }
+    notes = [(kind, part) for kind, words in whole.items() for part in _pieces(words)]
+    if len(notes) > NOTES_MAX:
+        msg = (
+            f"journal {line.journal_id}: DATEV has no room for a text of {len(text)} characters; "
+            "nothing is written: take another format for these journals"
+        )
+        raise UsageError(msg)
+    columns = (note(number) for number in range(1, NOTES_MAX + 1))
+    return {
+        column: _quoted(cell)
+        for names, cells in zip(columns, notes, strict=False)
+        for column, cell in zip(names, cells, strict=True)
+    }
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in as many pieces as its length asks for, none of them a formula."""
+    while text:
+        size = NOTE_CHARACTERS_MAX
+        while len(part := defused(text[:size])) > NOTE_CHARACTERS_MAX:
+            size -= 1
+        yield part
+        text = text[size:]
+
+
+def _pairs(own: Sequence[BookLine]) -> Iterator[tuple[BookLine, BookLine, int]]:
+    """Debit, credit and what of both is booked against each other."""
+    to_use = [(line, line.credit) for line in own if line.credit]
+    for debit in own:
+        left = debit.debit
+        while left:
+            credit, open_still = to_use.pop(0)
+            used = min(left, open_still)
+            yield debit, credit, used
+            left -= used
+            if open_still > used:
+                to_use.insert(0, (credit, open_still - used))
+
+
+def _amount(minor_units: int, *, currency: str) -> str:
+    """With two decimals and a comma, whatever the currency."""
+    text = format_minor_units(minor_units, currency=currency)
+    whole, _, fraction = text.partition(".")
+    if fraction[DECIMALS:].strip("0") or len(whole) > DIGITS_MAX:
+        msg = (
+            f"{text} {currency} does not fit DATEV's amounts ({DIGITS_MAX} digits, {DECIMALS} "
+            f"decimals; {currency} has {exponent(currency)}); nothing is written: take another "
+            "format for this currency, and --currency for the others"
+        )
+        raise UsageError(msg)
+    return f"{whole},{fraction[:DECIMALS].ljust(DECIMALS, '0')}"
+
+
+def _day(day: date) -> str:
+    return f"{day:%Y%m%d}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+_WRITERS: Mapping[str, Callable[[Sequence[BookLine], WantedBooks], bytes]] = {
+    "datev": _datev,
+    "beancount": _beancount,
+    "hledger": _hledger,
+}
+"""Formats that are no plain table."""

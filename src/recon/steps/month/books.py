@@ -30,8 +30,7 @@ from recon.model.words import PERMANENT, Verdict
 from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_results import KeptResult
-from recon.steps.month.book_formats import WantedBooks, book_files
-from recon.steps.month.book_lines import BookLine, journals_of
+from recon.steps.month.book_formats import BookLine, WantedBooks, book_files, journals_of
 from recon.steps.month.folders import closed_folder
 from recon.store import Connection
 from recon.store.nights import journal_rows, runs

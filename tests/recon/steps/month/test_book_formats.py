@@ -13,9 +13,7 @@ import pytest
 
 from recon.config.rules import DatevExport, JournalExport
 from recon.model.errors import UsageError
-from recon.steps.month.book_formats import FORMATS, XERO_LINES_MAX, WantedBooks, book_files
-from recon.steps.month.book_lines import BookLine
-from recon.steps.month.datev_batch import note
+from recon.steps.month.book_formats import FORMATS, BookLine, WantedBooks, book_files, note
 from tests.recon.steps.month.book_readers import (
     DECIMALS,
     NETSUITE,
@@ -302,7 +300,7 @@ def test_datev_is_told_the_order_that_a_journal_is_about() -> None:
 
 def test_datev_gets_no_more_rows_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next journals stand in a file of the same month and currency."""
-    monkeypatch.setattr("recon.steps.month.book_formats.DATEV_LINES_MAX", 4)
+    monkeypatch.setitem(FORMATS["datev"], "lines_max", 4)
     lines = [line for n in range(5) for line in journal(f"b{n}-EUR-1", ("8400", 1), ("1360", -1))]
 
     files = written(lines, kind="datev")
@@ -463,7 +461,7 @@ def test_xero_gets_no_more_lines_than_it_takes_and_journals_stay_whole() -> None
     files = written(many, kind="xero")
 
     counts = [len([*comma_rows(content, XERO)]) for content in files.values()]
-    assert counts == [XERO_LINES_MAX, 2]
+    assert counts == [FORMATS["xero"]["lines_max"], 2]
 
 
 def test_accounts_of_beancount_keep_their_names_and_two_never_become_one() -> None:

@@ -16,7 +16,7 @@ from recon.model.words import ACCRUAL, REVERSAL
 from recon.steps.ground.environment import Environment
 from recon.steps.month import books as month_books
 from recon.steps.month import signing as signed_closes
-from recon.steps.month.book_lines import BookLine
+from recon.steps.month.book_formats import BookLine
 from recon.steps.month.books import Handed, MonthBooks, export_month, journals_out
 from recon.steps.month.close import PreparedClose, prepared_close
 from recon.store.people import closed_months
