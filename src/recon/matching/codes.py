@@ -190,7 +190,6 @@ class Code(BaseModel):
     lacks_a_side: bool = False
     both_legs: bool = False
     names_rows: bool = False
-    other_amount: bool = False
     when: list[When] = []
     journal: Literal["", "books", "undecided"] = ""
     say: Says = ()
@@ -222,6 +221,21 @@ class Agreement(BaseModel):
     holds: Text = Field(alias="if")
 
 
+class Cause(BaseModel):
+    """What several breaks may have in common; see [[cause]] of codes.toml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    codes: tuple[BreakCode, ...]
+    by: tuple[str, ...]
+    of: str = ""
+    beside: str = ""
+    over: tuple[str, ...] = ()
+    breaks_min: int = 3
+    share_percent: int = 80
+    text: Text
+
+
 @dataclass(frozen=True, slots=True)
 class CodeTable:
     """What codes.toml says."""
@@ -238,6 +252,7 @@ class CodeTable:
     """Parts of sentences: the first that holds is said."""
     listed: Mapping[str, Says]
     """The same: each that holds is said, the last one where none does."""
+    causes: tuple[Cause, ...]
 
 
 def table_of(text: str, *, source: str) -> CodeTable:
@@ -259,7 +274,8 @@ def table_of(text: str, *, source: str) -> CodeTable:
     matched = tuple(Agreement.model_validate(row) for row in tables.get("matched", []))
     cells = {state: words.split() for state, words in tables.get("states", {}).items()}
     words, listed = (_SHARED.validate_python(tables.get(n, {})) for n in ("words", "listed"))
-    return CodeTable(codes, tables.get("facts", {}), cells, flags, matched, words, listed)
+    causes = tuple(Cause.model_validate(row) for row in tables.get("cause", []))
+    return CodeTable(codes, tables.get("facts", {}), cells, flags, matched, words, listed, causes)
 
 
 _SHARED = TypeAdapter(dict[str, Says])

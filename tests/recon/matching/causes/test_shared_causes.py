@@ -82,7 +82,7 @@ def test_a_day_without_orders_is_a_missing_file(make_case: MakeCase) -> None:
     many(case, start=10, payment={"transaction_date": OTHER_DAY})
 
     assert causes(case) == {
-        "No order file has an order of 2026-10-01 for account 1: is a file missing?"
+        "The order files have 0 of 3 payments of 2026-10-01 for account 1: is a file missing?"
     }
 
 
@@ -100,7 +100,7 @@ def test_a_day_without_postings_is_one_cause(make_case: MakeCase) -> None:
     case.entry(order_no="A10")
 
     (told,) = causes(case)
-    assert told.startswith("The ledger has no capture of payments of 2026-10-01")
+    assert told.startswith("The ledger has a capture of 0 of 3 payments of 2026-10-01 in")
 
 
 def test_two_files_with_the_same_orders_are_one_cause(make_case: MakeCase) -> None:
@@ -149,7 +149,7 @@ def test_the_orders_of_another_merchant_do_not_hide_a_missing_file(make_case: Ma
     many(case, start=10, order=other, payment=other)
 
     assert {*case.run().breaks["cause"]} == {
-        "No order file has an order of 2026-10-01 for account 1: is a file missing?"
+        "The order files have 0 of 3 payments of 2026-10-01 for account 1: is a file missing?"
     }
 
 
@@ -159,7 +159,7 @@ def test_a_missing_posting_day_is_told_although_an_entry_strays_in_it(make_case:
     case.entry(order_no="A0", transaction_id="T0")
 
     (told,) = causes(case)
-    assert told.startswith("The ledger has a capture of only 1 of 10 payments of 2026-10-01 in")
+    assert told.startswith("The ledger has a capture of 1 of 10 payments of 2026-10-01 in")
 
 
 def test_a_missing_order_file_is_told_although_an_order_strays_in_it(make_case: MakeCase) -> None:
@@ -168,7 +168,7 @@ def test_a_missing_order_file_is_told_although_an_order_strays_in_it(make_case: 
     case.order(order_no="A0")
 
     (told,) = causes(case)
-    assert told.startswith("The order files have only 1 of 10 payments of 2026-10-01 for account 1")
+    assert told.startswith("The order files have 1 of 10 payments of 2026-10-01 for account 1")
 
 
 def test_a_day_of_which_half_is_booked_has_no_cause(make_case: MakeCase) -> None:
@@ -183,14 +183,14 @@ def test_a_day_of_which_half_is_booked_has_no_cause(make_case: MakeCase) -> None
 @pytest.mark.parametrize(
     ("orders", "gateway", "told"),
     [
-        ("#{}", "{}", ('"#" in front', "orders", "gateway")),
-        ("{}", "SHOP-{}", ('"SHOP-" in front', "gateway", "orders")),
-        ("{}.0", "{}", ('".0" behind', "orders", "gateway")),
-        ("00{}", "{}", ("zeros in front", "orders", "gateway")),
+        ("#{}", "{}", '"#…" (order) and "…" (payment)'),
+        ("{}", "SHOP-{}", '"…" (order) and "SHOP-…" (payment)'),
+        ("{}.0", "{}", '"….0" (order) and "…" (payment)'),
+        ("00{}", "{}", '"00…" (order) and "…" (payment)'),
     ],
 )
 def test_order_numbers_written_otherwise_are_one_cause(
-    make_case: MakeCase, orders: str, gateway: str, told: tuple[str, str, str]
+    make_case: MakeCase, orders: str, gateway: str, told: str
 ) -> None:
     """What one side has in front or behind is told on both sides' breaks, and what to declare."""
     case = make_case()
@@ -200,11 +200,8 @@ def test_order_numbers_written_otherwise_are_one_cause(
         case.payment(order_no=gateway.format(number), transaction_id=payment)
     breaks = case.run().breaks
 
-    (cause,) = set(breaks["cause"])
-    words, longer, shorter = told
-    assert cause.startswith(
-        f"Order numbers of the {longer} have {words} that those of the {shorter} have not ("
-    )
+    (cause,) = {*breaks["cause"]}
+    assert cause.startswith(f"Order numbers are written {told}: ")
     assert "`order_numbers`" in cause
     assert not breaks["reason"].str.contains("does not know the payment").any()
     assert breaks["reason"].str.contains("has the payment under order ").sum() == 5
@@ -213,7 +210,7 @@ def test_order_numbers_written_otherwise_are_one_cause(
 def test_order_numbers_that_only_look_alike_have_no_such_cause(make_case: MakeCase) -> None:
     """Of five numbers of each side two differ by what stands in front: that is chance."""
     case = make_case()
-    for order, payment in (("11", "1"), ("12", "2"), ("33", "44"), ("55", "66"), ("77", "88")):
+    for order, payment in (("11", "1"), ("12", "2"), ("33", "44"), ("#5", "5"), ("#7", "7")):
         case.order(order_no=order).payment(order_no=payment, transaction_id=f"T{payment}")
 
     assert not any(cause.startswith("Order numbers") for cause in causes(case))
