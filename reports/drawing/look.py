@@ -60,8 +60,6 @@ _UNWANTED = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 _ESCAPED = re.compile(r"_x005F_(?=x[0-9A-Fa-f]{4}_)")
-_DAY = re.compile(r"(?<![\w-])\d{4}-\d\d-\d\d(?![\w-]|\.\w)")
-_AMOUNT = re.compile(r"(?<![\w.-])(\d{4,})(\.\d+)? ([A-Z]{3})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +111,6 @@ def grouped_amount(minor_units: int, currency: str) -> str:
 def with_currency(minor_units: int, currency: str) -> str:
     """Such as "1,234.50 EUR"."""
     return f"{grouped_amount(minor_units, currency)} {currency}"
-
-
-def for_people(sentence: str) -> str:
-    """A sentence of the engine with dates and amounts as the columns write them."""
-    dated = _DAY.sub(lambda found: f"{date.fromisoformat(found[0]):%-d %b %Y}", sentence)
-    return _AMOUNT.sub(lambda found: f"{int(found[1]):,}{found[2] or ''} {found[3]}", dated)
 
 
 def amount_cell(minor_units: int, currency: str) -> Decimal | str:

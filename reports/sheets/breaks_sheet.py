@@ -21,7 +21,7 @@ from recon.model.resolutions import (
 )
 from recon.model.words import GRAVE
 from reports.drawing.blocks import Column, Listing, Row, Sheet
-from reports.drawing.look import NOT_COVERED, Tone, for_people, grouped_amount
+from reports.drawing.look import NOT_COVERED, Tone, grouped_amount
 from reports.sheets.totals import Rows
 from reports.sheets.words import OWED_WORDS, flag_words, state_words, words_of
 
@@ -58,7 +58,7 @@ def what_is_wrong(row: Row) -> str:
 
 
 def _why(row: Row) -> str:
-    words = for_people(": ".join(str(row[name]) for name in ("cause", "reason") if row[name]))
+    words = ": ".join(str(row[name]) for name in ("cause", "reason") if row[name])
     older = row.get("reopens")
     return f"Open again, it was closed as break {older}. {words}" if older else words
 

@@ -82,9 +82,9 @@ def test_what_is_wrong_yet_stands_aside_until_it_is_right() -> None:
 
 def test_facts_are_figures_dates_ids_and_what_is_quoted() -> None:
     """In their order: figures that change their places are another sentence."""
-    sentence = "Gateway holds 4,900.00 EUR, the order A-1 says '12,5' since 2026-11-04 (T1)."
+    sentence = "Gateway holds 4,900.00 EUR, the order A-1 says '12,5' since 4 Nov 2026 (T1)."
 
-    assert facts(sentence) == "4900.00 EUR A-1 '12,5' 2026-11-04 T1"
+    assert facts(sentence) == "4900.00 EUR A-1 '12,5' 4 Nov 2026 T1"
     assert facts("closed as break …. The ledger has 1 capture") == "…1"
 
 

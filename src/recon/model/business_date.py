@@ -179,6 +179,11 @@ def date_of_text(text: str) -> date:
     return day
 
 
+def day_in_words(day: date | str) -> str:
+    """A day as people read it, such as "2 Nov 2026"; `day`: a date, or its ISO text."""
+    return f"{date.fromisoformat(f'{day}'):%-d %b %Y}"
+
+
 def month_of(day: date) -> str:
     """The calendar month of a day as people write it, "2026-11"."""
     return f"{day:%Y-%m}"

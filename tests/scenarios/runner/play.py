@@ -12,6 +12,8 @@ from tests.scenarios.runner.sheets import Results, Row, read
 
 ANY = "…"
 """In an expected cell: whatever stands there."""
+UNITS = "[A-Z]{3}|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+"""What belongs to the figure before it: a currency, a month."""
 UNEXPECTED = "unexpected"
 """What recon says of an error that nobody foresaw."""
 SENTENCES = frozenset({"why", "what to do", "reason"})
@@ -143,15 +145,15 @@ def of_book(effects: list[dict[str, str]]) -> list[Row]:
 def facts(sentence: str) -> str:
     """The figures and names of a sentence in their order: amounts, dates, ids, what is quoted.
 
-    >>> facts("Gateway holds 4,900.00 EUR, the order A-1 says '12.5' since 2026-11-04.")
-    "4900.00 EUR A-1 '12.5' 2026-11-04"
+    >>> facts("Gateway holds 4,900.00 EUR, the order A-1 says '12.5' since 4 Nov 2026.")
+    "4900.00 EUR A-1 '12.5' 4 Nov 2026"
     """
     words = re.findall(rf"(?<!\w)'[^']+'(?!\w)|{ANY}|[^\s{ANY}]+", sentence)
     kept: list[str] = []
     for before, word in zip(["", *words], words, strict=False):
         bare = word if word.startswith("'") else word.strip('.,;:()"')
         after_figure = bool(re.fullmatch(r"[-\N{MINUS SIGN}]?[\d.,]+", before))
-        if re.search(rf"[\d'{ANY}]", bare) or (after_figure and re.fullmatch("[A-Z]{3}", bare)):
+        if re.search(rf"[\d'{ANY}]", bare) or (after_figure and re.fullmatch(UNITS, bare)):
             kept.append(re.sub(r"(?<=\d),(?=\d{3}\b)", "", bare))
     return re.sub(rf" ?{ANY} ?", ANY, " ".join(kept))
 

@@ -18,7 +18,7 @@ from recon.matching.bank.receipts import Receipt, receipts_of
 from recon.matching.bank.statements import Cover, JudgedStatements, judge_statements
 from recon.matching.breaks.found_rows import found_of, next_id
 from recon.matching.breaks.result_rows import NO_AMOUNT, business_date
-from recon.matching.causes.reasons import in_words, sentences_of
+from recon.matching.causes.reasons import in_words, money, sentences_of
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
@@ -26,7 +26,7 @@ from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import SETTLEMENT_COLUMNS, Previous, Sources, frame_of
 from recon.matching.judging.severity import microseconds
 from recon.matching.sides.settlement_side import paid_out
-from recon.model.money import format_minor_units
+from recon.model.business_date import day_in_words
 from recon.model.words import BreakCode, Flag, SetState
 
 SHOWN_ENTRIES_MAX = 3
@@ -50,16 +50,12 @@ def about_of(finding: Finding) -> str:
     return " ".join(one.batch_id for one in finding.payouts) or _where(finding)
 
 
-def _money(amount: int, *, currency: str) -> str:
-    return f"{format_minor_units(amount, currency=currency)} {currency}"
-
-
 def _paid(finding: Finding) -> str:
     named = [
-        f"{one.batch_id} of {_money(one.paid, currency=one.currency)}" for one in finding.payouts
+        f"{one.batch_id} of {money(one.paid, currency=one.currency)}" for one in finding.payouts
     ]
     word = "batch" if len(named) == 1 else "batches"
-    return f"{word} {' and '.join(named)}, settled on {finding.payouts[0].settled_on}"
+    return f"{word} {' and '.join(named)}, settled on {day_in_words(finding.payouts[0].settled_on)}"
 
 
 def _came(finding: Finding) -> str:
@@ -69,7 +65,7 @@ def _came(finding: Finding) -> str:
 
 
 def _entry(one: Receipt) -> str:
-    return f"{_money(one.amount, currency=one.currency)} on {one.value_on}"
+    return f"{money(one.amount, currency=one.currency)} on {day_in_words(one.value_on)}"
 
 
 def _where(finding: Finding) -> str:
@@ -85,9 +81,9 @@ def _rate(finding: Finding) -> str:
 _WORDS: Mapping[str, Callable[[Finding], str]] = {
     "paid": _paid,
     "came": _came,
-    "gap": lambda finding: _money(abs(finding.effect), currency=finding.currency),
+    "gap": lambda finding: money(abs(finding.effect), currency=finding.currency),
     "rate": _rate,
-    "due": lambda finding: str(finding.payouts[0].due_on),
+    "due": lambda finding: day_in_words(finding.payouts[0].due_on),
     "bank": lambda finding: finding.receipts[0].bank,
     "where": _where,
 }

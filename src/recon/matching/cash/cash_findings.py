@@ -32,14 +32,13 @@ from recon.matching.cash.book_groups import (
     midnights,
     weighed,
 )
-from recon.matching.causes.reasons import in_words, sentences_of
+from recon.matching.causes.reasons import in_words, money, sentences_of
 from recon.matching.codes import CODES
 from recon.matching.frames.arrays import Arrays, Column, filled
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, present
 from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place
 from recon.matching.judging.severity import due, is_ahead, microseconds
-from recon.model.business_date import AHEAD_MAX, Grace, midnight
-from recon.model.money import format_minor_units
+from recon.model.business_date import AHEAD_MAX, Grace, day_in_words, midnight
 from recon.model.words import BreakCode, Flag, SetState, UnverifiedReason
 
 _CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
@@ -330,10 +329,6 @@ def _known(amount: int) -> int:
     return 0 if amount == NO_AMOUNT else int(amount)
 
 
-def _money(amount: int, *, facts: SimpleNamespace) -> str:
-    return f"{format_minor_units(amount, currency=facts.currency)} {facts.currency}"
-
-
 def group_of(what: str, *, name: str) -> str:
     """Of which group of the books a finding is, in words."""
     if what not in _NAMES:
@@ -345,14 +340,14 @@ def group_of(what: str, *, name: str) -> str:
 _WORDS: Mapping[str, Callable[[SimpleNamespace], str]] = {
     "group": lambda facts: group_of(facts.what, name=facts.name),
     "name": lambda facts: str(facts.name),
-    "since": lambda facts: str(facts.since),
+    "since": lambda facts: day_in_words(facts.since),
     # What was charged, kept or paid out, below 0 where it was given back; then how far apart.
-    "settled": lambda facts: _money(-_known(facts.gateway_amount), facts=facts),
-    "booked": lambda facts: _money(-_known(facts.ledger_amount), facts=facts),
-    "effect": lambda facts: _money(abs(_known(facts.effect)), facts=facts),
-    "exposure": lambda facts: _money(abs(_known(facts.exposure)), facts=facts),
-    "arrived": lambda facts: _money(abs(_known(facts.bank_amount)), facts=facts),
-    "booked_there": lambda facts: _money(abs(facts.booked), facts=facts),
+    "settled": lambda facts: money(-_known(facts.gateway_amount), currency=facts.currency),
+    "booked": lambda facts: money(-_known(facts.ledger_amount), currency=facts.currency),
+    "effect": lambda facts: money(abs(_known(facts.effect)), currency=facts.currency),
+    "exposure": lambda facts: money(abs(_known(facts.exposure)), currency=facts.currency),
+    "arrived": lambda facts: money(abs(_known(facts.bank_amount)), currency=facts.currency),
+    "booked_there": lambda facts: money(abs(facts.booked), currency=facts.currency),
 }
 SENTENCES = sentences_of(
     {code: row.say_of_cash for code, row in CODES.items()},

@@ -26,7 +26,7 @@ from recon.matching.judging.outcomes import Outcomes
 from recon.matching.judging.severity import HOUR_MICROSECONDS, MINUTE_MICROSECONDS, business_days
 from recon.matching.sets.joined_sets import Joined, account_texts, event_instants
 from recon.matching.sides.gateway_side import NUMBER
-from recon.model.business_date import BusinessCalendar
+from recon.model.business_date import BusinessCalendar, day_in_words
 from recon.model.words import BreakCode, GatewayState
 
 ALIKE_MIN = 2
@@ -219,7 +219,8 @@ def _shared(breaks: Breaks, *, cause: Cause, evidence: Evidence) -> Iterator[tup
         sets = int(counts.get(place if len(place) > 1 else "".join(place), 0))
         every = len(rows) + sets if cause.beside else max(len(rows), sets)
         if 100 * len(rows) >= cause.share_percent * every:
-            sentence = cause.text.format(**key, others=every - len(rows), every=every)
+            words = {n: day_in_words(v) if n == "paid_day" else v for n, v in key.items()}
+            sentence = cause.text.format(**words, others=every - len(rows), every=every)
             causes.setdefault((key.get("merchant_id", ""), sentence), []).extend(rows.index)
     for (_, sentence), together in causes.items():
         if len(together) >= cause.breaks_min:

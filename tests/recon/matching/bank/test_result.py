@@ -24,8 +24,8 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         lambda c: c.paid("BATCH-01", 10_000).came("BATCH-01", 10_000).came("BATCH-01", 10_000),
         [("PAYOUT_TWICE_AT_BANK", 20_000, 10_000)],
         (
-            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10, came more than once: the bank "
-            "has 100.00 EUR on 2026-11-12 and 100.00 EUR on 2026-11-12."
+            "Batch BATCH-01 of 100.00 EUR, settled on 10 Nov 2026, came more than once: the bank "
+            "has 100.00 EUR on 12 Nov 2026 and 100.00 EUR on 12 Nov 2026."
         ),
     ),
     (
@@ -37,8 +37,8 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         ),
         [("PAYOUT_RETURNED", 0, -10_000)],
         (
-            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10, went back: the bank has "
-            "100.00 EUR on 2026-11-12 and -100.00 EUR on 2026-11-16."
+            "Batch BATCH-01 of 100.00 EUR, settled on 10 Nov 2026, went back: the bank has "
+            "100.00 EUR on 12 Nov 2026 and -100.00 EUR on 16 Nov 2026."
         ),
     ),
     (
@@ -46,8 +46,8 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         lambda c: c.paid("BATCH-01", 10_000).came("BATCH-01", 9_750),
         [("BANK_AMOUNT_DIFFERS", 9_750, -250)],
         (
-            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10: the bank has 97.50 EUR on "
-            "2026-11-12, 2.50 EUR too little."
+            "Batch BATCH-01 of 100.00 EUR, settled on 10 Nov 2026: the bank has 97.50 EUR on "
+            "12 Nov 2026, 2.50 EUR too little."
         ),
     ),
     (
@@ -55,8 +55,8 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         lambda c: _at_a_rate(c.paid("BATCH-01", 10_000, currency="USD").came("BATCH-01", 9_000)),
         [("BANK_FX_DIFFERENCE", 9_000, -200)],
         (
-            "Batch BATCH-01 of 100.00 USD, settled on 2026-11-10: the bank has 90.00 EUR on "
-            "2026-11-12, by the rate 0.92 of 2026-11-05 2.00 EUR too little."
+            "Batch BATCH-01 of 100.00 USD, settled on 10 Nov 2026: the bank has 90.00 EUR on "
+            "12 Nov 2026, by the rate 0.92 of 5 Nov 2026 2.00 EUR too little."
         ),
     ),
     (
@@ -64,9 +64,9 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         lambda c: c.paid("BATCH-01", 10_000, currency="USD").came("BATCH-01", 9_000),
         [("BANK_FX_DIFFERENCE", 9_000, 0)],
         (
-            "Batch BATCH-01 of 100.00 USD, settled on 2026-11-10: the bank has 90.00 EUR on "
-            "2026-11-12, the bank does not say from what, and [rate] of the rules names no rate "
-            "USD.EUR of 2026-11-12 or before."
+            "Batch BATCH-01 of 100.00 USD, settled on 10 Nov 2026: the bank has 90.00 EUR on "
+            "12 Nov 2026, the bank does not say from what, and [rate] of the rules names no rate "
+            "USD.EUR of 12 Nov 2026 or before."
         ),
     ),
     (
@@ -74,7 +74,7 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         lambda c: c.paid("BATCH-01", 10_000),
         [("PAYOUT_NOT_AT_BANK", 0, -10_000)],
         (
-            "Batch BATCH-01 of 100.00 EUR, settled on 2026-11-10, was due on 2026-11-13: no "
+            "Batch BATCH-01 of 100.00 EUR, settled on 10 Nov 2026, was due on 13 Nov 2026: no "
             "statement up to that day has it."
         ),
     ),
@@ -84,18 +84,18 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
             lambda c, day=day: c.paid("BATCH-01", 10_000, on=day),
             [("PAYOUT_NOT_AT_BANK", 0, -10_000)],
             (
-                f"Batch BATCH-01 of 100.00 EUR, settled on {day}, a day long after this night: "
+                f"Batch BATCH-01 of 100.00 EUR, settled on {shown}, a day long after this night: "
                 "no statement has it yet."
             ),
         )
-        for day in ("2099-12-31", "9999-12-31")
+        for day, shown in (("2099-12-31", "31 Dec 2099"), ("9999-12-31", "31 Dec 9999"))
     ),
     (
         "unknown",
         lambda c: c.came("greetings", 700, counterparty="The Gateway Ltd"),
         [("BANK_RECEIPT_UNKNOWN", 700, 700)],
         (
-            "The bank main has 7.00 EUR on 2026-11-12 (entry E1 of statement 1), and no payout "
+            "The bank main has 7.00 EUR on 12 Nov 2026 (entry E1 of statement 1), and no payout "
             "explains it."
         ),
     ),
@@ -108,8 +108,8 @@ PLANTED: list[tuple[str, Callable[[Case], Case], list[tuple[str, int, int]], str
         ),
         [("AMBIGUOUS_MATCH", 0, -10_000), ("AMBIGUOUS_MATCH", 10_000, 0)],
         (
-            "Batch BATCH-02 of 100.00 EUR, settled on 2026-11-10: the bank has 100.00 EUR on "
-            "2026-11-12, which may be of this or of another payout."
+            "Batch BATCH-02 of 100.00 EUR, settled on 10 Nov 2026: the bank has 100.00 EUR on "
+            "12 Nov 2026, which may be of this or of another payout."
         ),
     ),
 ]

@@ -82,7 +82,7 @@ def test_a_day_without_orders_is_a_missing_file(make_case: MakeCase) -> None:
     many(case, start=10, payment={"transaction_date": OTHER_DAY})
 
     assert causes(case) == {
-        "The order files have 0 of 3 payments of 2026-10-01 for account 1: is a file missing?"
+        "The order files have 0 of 3 payments of 1 Oct 2026 for account 1: is a file missing?"
     }
 
 
@@ -100,7 +100,7 @@ def test_a_day_without_postings_is_one_cause(make_case: MakeCase) -> None:
     case.entry(order_no="A10")
 
     (told,) = causes(case)
-    assert told.startswith("The ledger has a capture of 0 of 3 payments of 2026-10-01 in")
+    assert told.startswith("The ledger has a capture of 0 of 3 payments of 1 Oct 2026 in")
 
 
 def test_two_files_with_the_same_orders_are_one_cause(make_case: MakeCase) -> None:
@@ -149,7 +149,7 @@ def test_the_orders_of_another_merchant_do_not_hide_a_missing_file(make_case: Ma
     many(case, start=10, order=other, payment=other)
 
     assert {*case.run().breaks["cause"]} == {
-        "The order files have 0 of 3 payments of 2026-10-01 for account 1: is a file missing?"
+        "The order files have 0 of 3 payments of 1 Oct 2026 for account 1: is a file missing?"
     }
 
 
@@ -159,7 +159,7 @@ def test_a_missing_posting_day_is_told_although_an_entry_strays_in_it(make_case:
     case.entry(order_no="A0", transaction_id="T0")
 
     (told,) = causes(case)
-    assert told.startswith("The ledger has a capture of 1 of 10 payments of 2026-10-01 in")
+    assert told.startswith("The ledger has a capture of 1 of 10 payments of 1 Oct 2026 in")
 
 
 def test_a_missing_order_file_is_told_although_an_order_strays_in_it(make_case: MakeCase) -> None:
@@ -168,7 +168,7 @@ def test_a_missing_order_file_is_told_although_an_order_strays_in_it(make_case: 
     case.order(order_no="A0")
 
     (told,) = causes(case)
-    assert told.startswith("The order files have 1 of 10 payments of 2026-10-01 for account 1")
+    assert told.startswith("The order files have 1 of 10 payments of 1 Oct 2026 for account 1")
 
 
 def test_a_day_of_which_half_is_booked_has_no_cause(make_case: MakeCase) -> None:

@@ -103,11 +103,11 @@ def test_what_no_rate_is_held_against_is_told_by_pair() -> None:
     assert [*unrated_entries(ledger, rules=RULES)] == [
         (
             "exchange GBP.EUR of 1 entry of the books: [rate] of the rules names no rate GBP.EUR "
-            "of 2026-11-10 or before"
+            "of 10 Nov 2026 or before"
         ),
         (
             "exchange USD.EUR of 2 entries of the books: the newest rate USD.EUR of the rules "
-            "before 2026-11-11 is of 2026-11-05, and holds for 5 days"
+            "before 11 Nov 2026 is of 5 Nov 2026, and holds for 5 days"
         ),
     ]
     assert exchange_gaps(ledger, rules=RULES).tolist() == [0, 0, 0, 0, 0]
