@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from io import RawIOBase
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -272,27 +272,59 @@ def find_sealed(storage: Storage, *, night: str, step: str, sha256: str) -> Seal
     return None
 
 
-def step_problems(
-    storage: Storage, sealed: Sealed, *, kept: Callable[[str], bool] | None = None
-) -> list[str]:
-    """What of a sealed step is not as it was written, each as a sentence; none when all is.
+class SeenFile(NamedTuple):
+    """A file below a folder of the archive."""
 
-    `kept`: which of its files (`step/name`) are left, of a night that was let go.
+    name: str
+    """Below the archive."""
+    content: bytes | None
+    """None: it is gone."""
+    fault: str = ""
+    """In what it is not as it was sealed, as a sentence."""
+
+
+STRANGE = "lies there, and nobody sealed it: move it away"
+
+
+def look_through(
+    storage: Storage,
+    folder: str,
+    *,
+    steps: Iterable[Sealed],
+    is_left: Callable[[str], bool] = lambda _: False,
+) -> Iterator[SeenFile]:
+    """Every file below a folder, and those that its steps sealed and that are gone.
+
+    `is_left` says of a file outside these steps (below the folder) that an attempt left it.
     """
-    problems = []
-    for entry in sealed.manifest.files:
-        if kept is not None and not kept(f"{sealed.manifest.about.step}/{entry.name}"):
-            continue
+    sealed: dict[str, FileEntry | None] = {}
+    for step in steps:
+        sealed |= {f"{step.folder}/{entry.name}": entry for entry in step.manifest.files}
+        sealed[f"{step.folder}/{MANIFEST}"] = None
+    places = {name.rpartition("/")[0] for name in sealed}
+    for name in sorted({*storage.names(folder), *sealed}):
         try:
-            whole_file(storage, sealed, name=entry.name)
-        except ArchiveBrokenError as error:
-            problems.append(str(error))
-    if kept is not None:
-        return problems
-    named = {f"{sealed.folder}/{entry.name}" for entry in sealed.manifest.files}
-    named.add(f"{sealed.folder}/{MANIFEST}")
-    strangers = sorted(set(storage.names(sealed.folder)) - named)
-    return problems + [f"{name} was put there after it was sealed" for name in strangers]
+            content = storage.read(name)
+        except FileNotFoundError:
+            content = None
+        fault = ""
+        if name not in sealed:
+            is_strange = name.rpartition("/")[0] in places
+            if is_strange or not is_left(name.removeprefix(f"{folder}/")):
+                fault = f"{name} {STRANGE}"
+        elif (entry := sealed[name]) is not None:
+            size, sha256 = None if content is None else len(content), hashlib.sha256(content or b"")
+            try:
+                refuse_changed(name, entry=entry, size=size, sha256=sha256.hexdigest())
+            except ArchiveBrokenError as error:
+                fault = str(error)
+        yield SeenFile(name, content, fault)
+
+
+def step_problems(storage: Storage, sealed: Sealed) -> list[str]:
+    """What of a sealed step is not as it was written, each as a sentence; none when all is."""
+    files = look_through(storage, sealed.folder, steps=[sealed])
+    return [file.fault for file in files if file.fault]
 
 
 def whole_file(storage: Storage, sealed: Sealed, *, name: str) -> bytes:

@@ -8,16 +8,16 @@ faults are named. The manifest comes last: without one the copy was not finished
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recon import __version__
 from recon.archive.facts_files import whole_facts
-from recon.archive.step_folder import MANIFEST, Sealed
-from recon.archive.storage import Storage, reachable
+from recon.archive.step_folder import MANIFEST, Sealed, SeenFile, look_through
+from recon.archive.storage import reachable
 from recon.model.durable import flush_folder
 from recon.model.errors import (
     ArchiveError,
@@ -28,7 +28,7 @@ from recon.model.errors import (
 )
 from recon.model.words import ControlTotal
 from recon.privacy.own_files import for_group, make_folder
-from recon.steps.care.verify import folder_problems
+from recon.steps.care.verify import night_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import (
     DECISIONS as DECIDED,
@@ -36,19 +36,16 @@ from recon.steps.ground.night_folder import (
 from recon.steps.ground.night_folder import (
     PROOF,
     folder_of,
-    is_attempt,
-    is_kept,
     kept_decisions,
     sealed_night,
     sealed_totals,
-    storage_of,
     storages_of,
 )
 from recon.steps.month.folders import closed_folder
 from recon.store import Connection
 from recon.store.database import history
 from recon.store.nights import facts_rows, results, runs, sign_off_rows
-from recon.store.nights.runs import LetGo, Run, all_let_go, let_go_of
+from recon.store.nights.runs import LetGo, Run, all_let_go
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
 
@@ -266,23 +263,13 @@ def _night(
 
     The folder is held against its manifests, and those against the history.
     """
-    folder, faults = folder_of(run), list[str]()
+    folder = folder_of(run)
+    seen = (each.seen for each in night_files(connection, run, environment=environment))
+    faults = [f"run {run.run_id}: {fault}" for fault in _copied(seen, into=into)]
     steps: Mapping[str, Sealed] = {}
-    signatures = sign_off_rows.signatures(connection, run.run_id)
-    is_gone = let_go_of(connection, run.run_id) is not None
-    try:
-        storage = storage_of(run, environment=environment)
-        faults += folder_problems(connection, run, environment=environment, is_deep=False)
+    with suppress(ArchiveError, ConfigurationError):  # it is among the faults
         steps = sealed_night(connection, run, environment=environment).steps
-    except (ArchiveError, ConfigurationError) as error:
-        faults.append(str(error))
-    else:
-        expected = _expected(steps.values())
-        kept = partial(is_kept, is_signed=bool(signatures))
-        for name in [*expected] if is_gone else []:
-            if not kept(name.removeprefix(f"{folder}/")):
-                del expected[name]
-        faults += _copied(storage, folder=folder, expected=expected, into=into)
+    signatures = sign_off_rows.signatures(connection, run.run_id)
     faults += _copied_facts(connection, run, into=into, environment=environment)
     totals, lost = None, ""
     try:
@@ -314,9 +301,10 @@ def _closes(
     for closed in filter(span.has_month, closed_months.all_closes(connection)):
         try:
             storage, sealed = closed_folder(closed, environment=environment)
-            expected = _expected([sealed])
-            faults = _copied(storage, folder=sealed.folder, expected=expected, into=into)
-            yield closed, CopiedFolder(sealed.folder, {"close": sealed.sha256}, tuple(faults))
+            seen = look_through(storage, sealed.folder, steps=[sealed])
+            with reachable(storage, doing=UNREAD):
+                faults = (*_copied(seen, into=into),)
+            yield closed, CopiedFolder(sealed.folder, {"close": sealed.sha256}, faults)
         except (ArchiveError, ConfigurationError) as error:
             yield closed, CopiedFolder(closed.folder, {}, (str(error),))
 
@@ -430,32 +418,13 @@ def _copied_facts(
             into.write(facts.rows.path, content)
 
 
-def _copied(
-    storage: Storage, *, folder: str, expected: Mapping[str, str], into: EvidenceFolder
-) -> list[str]:
-    """Copy every file below a folder; what is not as `expected` (name -> SHA-256) says."""
-    faults: list[str] = []
-    missing = set(expected)
+def _copied(files: Iterable[SeenFile], *, into: EvidenceFolder) -> Iterator[str]:
+    """Copy every file that is there; what is wrong with them."""
     try:
-        with reachable(storage, doing=UNREAD):
-            for name in storage.names(folder):
-                was_left = name not in expected and is_attempt(name.removeprefix(f"{folder}/"))
-                content = storage.read(name)
-                into.write(name, content)
-                missing.discard(name)
-                if name not in expected:
-                    faults += [] if was_left else [f"{name}: nobody sealed it"]
-                elif hashlib.sha256(content).hexdigest() != expected[name]:
-                    faults.append(f"{name} is not the file that was sealed")
-    except ArchiveError as error:
-        faults.append(str(error))
-    return faults + [f"{name} is gone from the archive" for name in sorted(missing)]
-
-
-def _expected(steps: Iterable[Sealed]) -> dict[str, str]:
-    """Name below the archive -> SHA-256, of every file that was sealed."""
-    expected: dict[str, str] = {}
-    for step in steps:
-        expected[f"{step.folder}/{MANIFEST}"] = step.sha256
-        expected |= {f"{step.folder}/{each.name}": each.sha256 for each in step.manifest.files}
-    return expected
+        for file in files:
+            if file.content is not None:
+                into.write(file.name, file.content)
+            if file.fault:
+                yield file.fault
+    except (ArchiveError, ConfigurationError) as error:
+        yield str(error)

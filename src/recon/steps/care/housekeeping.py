@@ -17,14 +17,12 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
-from recon.archive.step_folder import whole_file
 from recon.archive.storage import reachable
 from recon.files.formats.named_bytes import sha256_of
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.model.business_date import month_of
 from recon.model.errors import (
-    ArchiveBrokenError,
     ArchiveError,
     ConfigurationError,
     NightHeldError,
@@ -32,14 +30,11 @@ from recon.model.errors import (
     UsageError,
 )
 from recon.model.nights import Mode
-from recon.steps.care.verify import STRANGE, folder_problems, forgotten_folders
+from recon.steps.care.verify import forgotten_folders, night_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_folder import (
     folder_of,
-    is_attempt,
-    is_kept,
-    sealed_night,
     storage_of,
 )
 from recon.steps.ground.stages import FOLDER as METRICS
@@ -344,9 +339,6 @@ class _Nights:
         own = KeptResult(connection, run.run_id, self.environment).open_breaks()
         if own is not None and {*own["break_id"], *own["order_no"]} & is_open:
             raise _StaysError("a break that it shows is still open")
-        lost = folder_problems(connection, run, environment=self.environment, is_deep=False)
-        if lost:
-            raise _StaysError(f"{lost[0]} (`recon verify {run.run_id}`)")
 
     def _refuse_needed(self, connection: Connection, run: Run) -> None:
         """Refuse a night that something needs by what the database has."""
@@ -406,36 +398,12 @@ def _live(connection: Connection, run: Run) -> dict[date, Run]:
 
 
 def _going(connection: Connection, run: Run, environment: Environment) -> dict[str, int]:
-    """The files of a run's folder that go with it, by size.
-
-    Every file is looked at, and one that is not as it was sealed keeps all; of a folder that was
-    let go it is those that still lie there.
-    """
-    storage, folder = storage_of(run, environment=environment), folder_of(run)
-    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
-    night = sealed_night(connection, run, environment=environment)
-    sealed = {
-        f"{step.folder}/{entry.name}": (step, entry)
-        for step in night.steps.values()
-        for entry in step.manifest.files
-    }
+    """The files of a run's folder that go with it, by size; one that has a fault keeps all."""
     sizes: dict[str, int] = {}
-    with reachable(storage, doing=UNREAD):
-        there = {*storage.names(folder)}
-        for name in sorted(there if night.let_go else there | {*sealed}):
-            below = name.removeprefix(f"{folder}/")
-            stays, size = is_kept(below, is_signed=is_signed), 0
-            if name in sealed and not (stays and night.let_go):
-                step, entry = sealed[name]
-                try:
-                    size = len(whole_file(storage, step, name=entry.name))
-                except ArchiveBrokenError as error:
-                    msg = f"{error}: nothing more of that folder goes; see who wrote it"
-                    raise _StaysError(msg) from error
-            elif not stays and is_attempt(below):
-                size = len(storage.read(name))
-            elif not stays:
-                raise _StaysError(f"{name} {STRANGE}, the next housekeeping goes on")
-            if not stays:
-                sizes[name] = size
+    for seen, stays in night_files(connection, run, environment=environment):
+        if seen.fault:
+            msg = f"{seen.fault}: nothing more of that folder goes; see who wrote it"
+            raise _StaysError(msg)
+        if not stays:
+            sizes[seen.name] = len(seen.content or b"")
     return sizes

@@ -7,14 +7,17 @@ judged: a night with breaks verifies as well as a clean one.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from recon.archive.step_folder import (
+    MANIFEST,
+    Sealed,
+    SeenFile,
     find_sealed,
+    look_through,
     sealed_step,
-    step_problems,
 )
 from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
@@ -42,6 +45,7 @@ from recon.steps.ground.night_folder import (
     is_attempt,
     is_kept,
     links,
+    sealed_night,
     storage_at,
     storage_of,
     storages_of,
@@ -368,7 +372,61 @@ def _signatures(connection: Connection, words: Endorsed) -> Iterator[str]:
 
 
 UNREAD = "nothing of it could be looked at"
-STRANGE = "lies in the folder of a night, and nobody sealed it: move it away"
+
+
+class NightFile(NamedTuple):
+    """A file of a night's folder."""
+
+    seen: SeenFile
+    stays: bool
+    """When its night is let go."""
+
+
+def night_files(
+    connection: Connection, run: Run, *, environment: Environment, is_deep: bool = True
+) -> Iterator[NightFile]:
+    """Every file of a run's folder, held against its manifests, and those against the history.
+
+    Of a folder that was let go those that went are not named. Not `is_deep`: only manifests that
+    are gone.
+
+    Raises:
+        ArchiveError: the archive cannot be reached.
+    """
+    storage, folder = storage_of(run, environment=environment), folder_of(run)
+    is_signed = bool(sign_off_rows.signatures(connection, run.run_id))
+    steps: dict[str, Sealed] = {}
+    is_broken = False
+    with reachable(storage, doing=UNREAD):
+        for link in {link.step: link for link in links(connection, run.run_id)}.values():
+            name = f"{link.folder}/{MANIFEST}"
+            try:
+                night = link.folder.rpartition("/")[0]
+                sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
+            except ArchiveBrokenError as error:
+                # It is there, of a version that cannot be read here: a look into it says so.
+                is_broken = True
+                yield from [NightFile(SeenFile(name, None, str(error)), stays=True)] * is_deep
+                continue
+            if sealed is None:
+                fault = (
+                    f"{name} of the archive {storage.shown} is gone, or is not the one whose hash "
+                    "the history keeps: the folder was moved, changed, swapped or restored from an "
+                    "older copy; put it back from a backup of the archive"
+                )
+                yield NightFile(SeenFile(name, None, fault), stays=True)
+            else:
+                steps[sealed.folder] = sealed
+        if not is_deep:
+            return
+        is_gone = let_go_of(connection, run.run_id) is not None
+        if not is_broken:  # what was read before it was started again is bound by another step
+            bound = sealed_night(connection, run, environment=environment).steps.values()
+            steps |= {step.folder: step for step in bound}
+        for seen in look_through(storage, folder, steps=steps.values(), is_left=is_attempt):
+            stays = is_kept(seen.name.removeprefix(f"{folder}/"), is_signed=is_signed)
+            if seen.content is not None or stays or not is_gone:
+                yield NightFile(seen, stays)
 
 
 def folder_problems(
@@ -376,40 +434,14 @@ def folder_problems(
 ) -> list[str]:
     """What of a run's folder is not as it was sealed, each as a sentence; none when all is.
 
-    Of a folder that was let go everything is looked at that is kept of one. Not `is_deep`: only
-    whether every step is there that the history binds.
-
-    Raises:
-        ArchiveError: the archive cannot be reached.
+    Of a folder that was let go everything is looked at that is kept of one; see `night_files`.
     """
-    storage, kept = storage_of(run, environment=environment), None
-    if let_go_of(connection, run.run_id) is not None:
-        kept = partial(is_kept, is_signed=bool(sign_off_rows.signatures(connection, run.run_id)))
-    problems: list[str] = []
-    bound = {link.step: link for link in links(connection, run.run_id)}
-    with reachable(storage, doing=UNREAD):
-        for link in bound.values():
-            night = link.folder.rpartition("/")[0]
-            try:
-                sealed = find_sealed(storage, night=night, step=link.step, sha256=link.sha256)
-            except ArchiveBrokenError as error:
-                # It is there, of a version that cannot be read here: a look into it says so.
-                problems += [str(error)] * is_deep
-                continue
-            if sealed is None:
-                problems.append(
-                    f"{link.folder}/manifest.json of the archive {storage.shown} is gone, or is "
-                    "not the one whose hash the history keeps: the folder was moved, changed, "
-                    "swapped or restored from an older copy; put it back from a backup of the "
-                    "archive"
-                )
-            elif is_deep:
-                problems += step_problems(storage, sealed, kept=kept)
-        for name in storage.names(folder_of(run)) if is_deep else ():
-            below = name.removeprefix(f"{folder_of(run)}/")
-            if below.partition("/")[0] not in bound and not is_attempt(below):
-                problems.append(f"{name} {STRANGE}")
-    return [f"run {run.run_id}: {problem}" for problem in problems]
+    is_gone = let_go_of(connection, run.run_id) is not None
+    return [
+        f"run {run.run_id}: {seen.fault}"
+        for seen, stays in night_files(connection, run, environment=environment, is_deep=is_deep)
+        if seen.fault and (stays or not is_gone)
+    ]
 
 
 def forgotten_folders(connection: Connection, *, environment: Environment) -> Iterator[str]:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from recon.archive.step_folder import MANIFEST, whole_file
+from recon.archive.step_folder import MANIFEST, SeenFile, look_through
 from recon.files.formats.named_bytes import sha256_of
 from recon.model.errors import NightLetGoError
 from recon.model.words import InstructionState, Verdict
 from recon.steps.care import housekeeping as keeping
+from recon.steps.care import verify
 from recon.steps.care.housekeeping import NIGHTS, Spared, _Nights
 from recon.steps.care.sql_questions import answer
 from recon.steps.compare.rebuild import rebuild_night
@@ -206,12 +207,12 @@ def test_whoever_signs_a_night_while_its_bytes_are_read_keeps_it(
     """Reading a folder holds nobody up who writes, and what they said meanwhile counts."""
     folder = night_folder(aged)
 
-    def read_and_signed(*args: Any, **named: Any) -> bytes:
-        monkeypatch.setattr(keeping, "whole_file", whole_file)
+    def read_and_signed(*args: Any, **named: Any) -> Iterator[SeenFile]:
+        monkeypatch.setattr(verify, "look_through", look_through)
         signed(aged, folder)
-        return whole_file(*args, **named)
+        return look_through(*args, **named)
 
-    monkeypatch.setattr(keeping, "whole_file", read_and_signed)
+    monkeypatch.setattr(verify, "look_through", read_and_signed)
 
     assert "somebody signed it meanwhile" in said(aged)
     assert checked(aged, folder.name).let_go == ()
@@ -451,12 +452,12 @@ def test_what_happens_while_its_bytes_are_read_keeps_the_night(
     """The transaction that lets it go asks again."""
     change, reason = CHANGES[what]
 
-    def read_and_changed(*args: Any, **named: Any) -> bytes:
-        monkeypatch.setattr(keeping, "whole_file", whole_file)
+    def read_and_changed(*args: Any, **named: Any) -> Iterator[SeenFile]:
+        monkeypatch.setattr(verify, "look_through", look_through)
         change(aged)
-        return whole_file(*args, **named)
+        return look_through(*args, **named)
 
-    monkeypatch.setattr(keeping, "whole_file", read_and_changed)
+    monkeypatch.setattr(verify, "look_through", read_and_changed)
 
     assert reason in said(aged)
     assert went(aged) == 0

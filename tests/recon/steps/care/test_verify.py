@@ -234,8 +234,8 @@ def _add_step(folder: Path) -> None:
         (_edit_manifest, "results/manifest.json of the archive"),
         (_move, "inputs/manifest.json of the archive"),
         (_lose, "put it back from a backup of the archive"),
-        (_add_beside, "/note.txt lies in the folder of a night, and nobody sealed it"),
-        (_add_step, "/more/manifest.json lies in the folder of a night, and nobody sealed it"),
+        (_add_beside, "/note.txt lies there, and nobody sealed it"),
+        (_add_step, "/more/manifest.json lies there, and nobody sealed it"),
     ],
 )
 def test_whatever_happens_to_a_sealed_night_is_found_and_named(
