@@ -140,23 +140,25 @@ def _tell(checked: "CheckedFile") -> None:
 def _check_statements(files: Sequence[Path], *, rules: Path | None, as_of: str) -> None:
     """Say what statements prove before a night counts them; nothing is stored."""
     from recon.config.settings import config_dir_of, load_rules
-    from recon.steps.files.bank_files import check_bank_files
+    from recon.matching.bank.statements import judge_statements
+    from recon.steps.files.bank_files import read_bank_files
 
     read_rules = load_rules(config_dir=config_dir_of(os.environ), rules_file=rules)
     day = date_of(as_of) if as_of else datetime.now(UTC).date()
-    checked = check_bank_files(files, rules=read_rules, day=day)
-    for number, statement in enumerate(checked.source.statements):
-        counts = number in checked.judged.counted
+    source = read_bank_files(files, rules=read_rules).source
+    judged = judge_statements(source, rules=read_rules, day=day)
+    for number, statement in enumerate(source.statements):
+        counts = number in judged.counted
         say(f"{_told_of(statement)} {'It counts.' if counts else 'It does not count.'}")
-    for note in checked.source.notes:
+    for note in source.notes:
         say(note)
-    for name, cover in checked.judged.covers.items():
+    for name, cover in judged.covers.items():
         days = f"{cover.first_day} to {cover.to_day}" if cover.to_day else "no day"
         say(f"{name}: covered {days}.")
-    for problem in checked.judged.problems:
+    for problem in judged.problems:
         echo_error(problem)
     say("Nothing was stored.")
-    if checked.judged.problems:
+    if judged.problems:
         raise typer.Exit(REFUSED_EXIT_CODE)
 
 

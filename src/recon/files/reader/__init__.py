@@ -8,7 +8,6 @@ from recon.files.reader.door import Bounds, FileReader, bounds_of, file_reader
 from recon.files.reader.files import (
     OrderRead,
     SpooledRows,
-    bank_facts,
     bank_file,
     instruction_file,
     layout_proposal,
@@ -24,7 +23,6 @@ __all__ = [
     "FileReader",
     "OrderRead",
     "SpooledRows",
-    "bank_facts",
     "bank_file",
     "bounds_of",
     "file_reader",

@@ -264,18 +264,15 @@ class Task:
 def serve(descriptor: int) -> None:
     """Answer until the other side is gone: the warm process, which has loaded the readers.
 
-    It reads samples of our own and touches no foreign byte itself, so it lives as long as the
-    process that started it. A fork reads one file under its bounds and ends; whatever that file did
-    to it ends with it.
+    It touches no foreign byte itself, so it lives as long as the process that started it. A fork
+    reads one file under its bounds and ends; whatever that file did to it ends with it.
     """
-    from recon.files.reader.files import prime  # and all that a file may need
+    from recon.files.reader.files import table  # and all that a file may need
 
+    _facts_of(table)
     gc.freeze()  # no fork looks through what is loaded: it would get a copy of each page of it
-    door, priming = Connection(descriptor), prime()
+    door = Connection(descriptor)
     while True:
-        # A file that waits comes first: a sample is read only while nobody asks for anything.
-        while not door.poll() and next(priming, None):
-            pass
         try:
             bounds, task = pickle.loads(door.recv_bytes())  # noqa: S301 - of the process that started this one
             handles = [recv_handle(door) for _ in range(2)]

@@ -6,10 +6,8 @@ Each raises what the reader says of the file, SourceMissingError where there is 
 ReaderBrokenError or SourceUnreadableError where it broke its reader.
 """
 
-import io
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -41,7 +39,6 @@ from recon.files.reader.door import (
     read_frame,
     size_of,
     write_batches,
-    write_facts,
     write_frame,
 )
 from recon.files.typing.mapped_columns import read_of
@@ -61,9 +58,8 @@ from recon.matching.frames.bank_sources import (
     no_entries,
 )
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
-from recon.model.errors import ReconError, SourceMissingError
+from recon.model.errors import SourceMissingError
 from recon.model.words import Reject, SourceFile
-from recon.privacy.own_files import for_owner
 from recon.privacy.shown_text import redacted
 
 ACTION_COLUMNS = (
@@ -211,13 +207,10 @@ class BankFacts(NamedTuple):
     source_file: SourceFile
 
 
-def bank(
-    rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout, entries: bool = True
-) -> BankFacts:
-    """A file of a bank; without `entries` only what it proves."""
+def bank(rows: IO[bytes], *, path: Path, rules: Rules, layout: FileLayout) -> BankFacts:
+    """A file of a bank."""
     read = bank_file_of(read_bytes(path), rules=rules, layout=layout)
-    if entries:
-        write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
+    write_batches(read.batches(), schema=ENTRY_SCHEMA, into=rows)
     return BankFacts(read.statements, read.notes, read.source_file)
 
 
@@ -245,14 +238,6 @@ def bank_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> Ite
     """A file of a bank: all of its statements, each proven where it has balances."""
     with file_reader().read(path, bank, path=path, rules=rules, layout=layout) as read:
         yield BankRead(read.facts, read.rows)
-
-
-def bank_facts(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) -> BankFacts:
-    """The statements of a file of a bank, proven as by `bank_file`, without their entries."""
-    how = {"rules": rules, "layout": layout, "entries": False}
-    with file_reader().read(path, bank, path=path, **how) as read:
-        facts: BankFacts = read.facts
-        return facts
 
 
 class InstructionFacts(NamedTuple):
@@ -362,47 +347,3 @@ def layout_proposal(
     with file_reader().read(max(paths, key=size_of), proposal, paths=paths, **how) as read:
         found: Proposal = read.facts
         return found
-
-
-SAMPLES = (
-    (
-        "orders.csv",
-        """\
-merchant_id,account_id,order_no,currency,amount,status,ordered_at,action,note
-1,1,sample-1,EUR,10.00,paid,2026-01-01T00:00:00Z,capture,"two
-lines"
-1,1,sam"ple"-2,EUR,10.00,paid,2026-01-01T00:00:00Z,,
-""",
-        ORDER_FILE,
-    ),
-    (
-        "ledger.csv",
-        """\
-entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at,note
-sample-1,1,1,sample-1,capture,EUR,10.00,2026-01-01T00:00:00Z,"two
-lines"
-sam"ple"-2,1,1,sample-1,capture,EUR,10.00,2026-01-01T00:00:00Z,
-""",
-        LEDGER,
-    ),
-)
-"""Name of a file of our own, its content, its columns."""
-
-
-def prime() -> Iterator[str]:
-    """Read one sample after another in the warm process; the name of each when it is read.
-
-    Libraries load parts of themselves, and build caches, at their first use; in a fork each file
-    would be the first. Nothing here may start a thread, since the process is to be forked. Where
-    samples cannot be laid down nothing is read: files are read all the same.
-    """
-    with suppress(OSError), tempfile.TemporaryDirectory() as folder:
-        for name, content, schema in SAMPLES:
-            path = Path(folder) / name
-            with open(path, "w", opener=for_owner) as file:
-                file.write(content)
-            how: dict[str, Any] = {"rules": Rules(), "layout": STANDARD, "keep": True}
-            with suppress(ReconError):
-                facts = table(io.BytesIO(), path=path, schema=schema, **how)
-                write_facts(facts, of=table, into=io.BytesIO())
-            yield name

@@ -129,18 +129,6 @@ def _banks(source: BankSource, *, rules: Rules, day: date, problems: list[str]) 
     return banks
 
 
-def told_again(statements: Iterable[BankStatement]) -> frozenset[int]:
-    """The statements of one account, year and number: what they say decides which of them count.
-
-    Args:
-        statements: in the order by which they are numbered.
-    """
-    numbers: dict[tuple[str, str, str], list[int]] = {}
-    for number, one in enumerate(statements):
-        numbers.setdefault((one.iban, one.to_date[:4], one.statement_no), []).append(number)
-    return frozenset(own for several in numbers.values() if len(several) > 1 for own in several)
-
-
 def _once(source: BankSource, *, numbers: Iterable[int], problems: list[str]) -> list[int]:
     """One version of each statement: the newest; of two that nothing tells apart none."""
     chosen = []

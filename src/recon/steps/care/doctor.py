@@ -40,7 +40,7 @@ from recon.files.formats.raw_reader import SUFFIXES
 from recon.files.inbox.arrived_files import inbox
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.ledger_file import read_ledger
-from recon.files.reader import bank_facts, ledger_file
+from recon.files.reader import bank_file, ledger_file
 from recon.gateway_client import UnsignedError
 from recon.instructions.account import SignerSocket
 from recon.instructions.queries import ask
@@ -488,7 +488,8 @@ def _bank(place: LookedAt, name: str) -> str:
 
     def entries(path: Path) -> Seen:
         layout = layout_of(path.name, layouts=bank.layouts)
-        return bank_facts(path, rules=rules, layout=layout).source_file, ()
+        with bank_file(path, rules=rules, layout=layout) as read:
+            return read.facts.source_file, ()
 
     return _inbox(place, bank.inbox, layouts=bank.layouts, endings=ENDINGS, look=entries)
 

@@ -4,7 +4,6 @@ import ctypes
 import errno
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import IO
@@ -116,8 +115,3 @@ def secrets(rows: IO[bytes], *, path: Path) -> list[str]:  # noqa: ARG001 - a ta
 def reads_frame(rows: IO[bytes]) -> int:
     """What the caller does with rows."""
     return len(door.read_frame(rows))
-
-
-def tells_whether_primed(rows: IO[bytes]) -> bool:  # noqa: ARG001 - it has none
-    """Whether the process it was forked from has read its samples."""
-    return "pyarrow.pandas_compat" in sys.modules

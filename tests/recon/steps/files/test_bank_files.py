@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from recon.config.rules import Rules
+from recon.matching.bank.statements import judge_statements
 from recon.model.errors import SourceMissingError
-from recon.steps.files.bank_files import check_bank_files, read_bank_files
+from recon.steps.files.bank_files import read_bank_files
 from tests.recon.files.bank_documents import CALM, CSV, IBAN, MT940, camt, entry
 
 RULES = Rules.of(
@@ -30,9 +31,10 @@ def test_two_formats_of_one_statement_count_once(tmp_path: Path) -> None:
     (tmp_path / "a.xml").write_text(camt(CALM + entry("250.50")))
     (tmp_path / "b.sta").write_text(MT940)
     paths = [tmp_path / "a.xml", tmp_path / "b.sta"]
-    checked = check_bank_files(paths, rules=RULES, day=date(2026, 11, 30))
-    assert len(checked.judged.counted) == 1
-    assert checked.judged.problems == ()
+    source = read_bank_files(paths, rules=RULES).source
+    judged = judge_statements(source, rules=RULES, day=date(2026, 11, 30))
+    assert len(judged.counted) == 1
+    assert judged.problems == ()
 
 
 def test_a_file_that_does_not_exist_is_no_statement(tmp_path: Path) -> None:
@@ -55,6 +57,7 @@ def test_a_statement_told_again_by_a_table_is_the_same_or_neither_counts(
             for number, amount in (entry.split(",") for entry in entries.split("\n"))
         ]
         paths[-1].write_text(CSV + "".join(rows))
-    checked = check_bank_files(paths, rules=RULES, day=date(2026, 11, 30))
-    assert len(checked.judged.counted) == counted
-    assert any("neither counts" in one for one in checked.judged.problems) == (not counted)
+    source = read_bank_files(paths, rules=RULES).source
+    judged = judge_statements(source, rules=RULES, day=date(2026, 11, 30))
+    assert len(judged.counted) == counted
+    assert any("neither counts" in one for one in judged.problems) == (not counted)
