@@ -1,7 +1,7 @@
-"""An order file as a night reads it, in this process."""
+"""Files as a night reads them: orders in this process, books wherever they are kept."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -9,8 +9,10 @@ from typing import NamedTuple
 import pandas as pd
 
 from recon.config.file_layouts import STANDARD, FileLayout
+from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
-from recon.files.reader import OrderRead, files
+from recon.files.kinds.ledger_file import read_ledger
+from recon.files.reader import OrderRead, files, ledger_file
 from recon.files.typing.table_schema import ORDER_FILE
 from recon.model.words import Reject, SourceFile
 
@@ -43,3 +45,20 @@ def read_order_file(path: Path, *, rules: Rules, layout: FileLayout = STANDARD) 
     frames = [pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True)]
     orders, actions = frames or [pd.DataFrame({"order_no": []})] * 2
     return OrderFile(orders, actions, read.facts.rejects, read.facts.source_file)
+
+
+class Books(NamedTuple):
+    """A ledger, read."""
+
+    entries: pd.DataFrame
+    rejects: tuple[Reject, ...]
+    source_file: SourceFile
+
+
+def read_books(source: LedgerSource, *, environment: Mapping[str, str], rules: Rules) -> Books:
+    """A file or a query."""
+    if source.path is None:
+        return Books(*read_ledger(source, environment=environment, rules=rules)[:3])
+    with ledger_file(source, rules=rules) as read:
+        entries = pd.concat([*read.parts()], ignore_index=True)
+        return Books(entries, read.facts.rejects, read.facts.source_file)

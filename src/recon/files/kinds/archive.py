@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recon.config.file_layouts import FileLayout
-from recon.files.formats.named_bytes import FileBytes, read_bytes
-from recon.files.formats.raw_reader import raw_of
-from recon.files.formats.raw_table import EveryColumn, RawTable, refuse
+from recon.files.formats.named_bytes import read_bytes
+from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.kinds.instruction_file import PAYOUT_COLUMNS
 from recon.files.typing.text_cells import holds_card_numbers
 from recon.model.errors import OutputError
@@ -24,28 +22,22 @@ KEPT_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-def keep(file: FileBytes, *, archive: Path, layout: FileLayout) -> str:
-    """Keep a file that could be read; why it was not kept, or "".
-
-    Raises:
-        OutputError: the archive cannot be written.
-    """
-    kept = kept_place(archive, sha256=file.sha256, name=file.path.name)
-    if kept.is_file():
-        return ""
-    if why := private_content(raw_of(file, wanted=EveryColumn(), layout=layout)):
-        return why
-    _write(kept, file.content, archive=archive)
-    return ""
-
-
 def is_kept(path: Path, *, sha256: str, archive: Path) -> bool:
     """Whether content of this hash lies in the archive."""
     return kept_place(archive, sha256=sha256, name=path.name).is_file()
 
 
-def keep_read(path: Path, *, sha256: str, private: str, archive: Path) -> str:
-    """As `keep`, of a file that was read elsewhere; `private`: why it must not be kept.
+def keep(
+    path: Path, *, sha256: str, private: str, archive: Path, content: bytes | None = None
+) -> str:
+    """Keep a file that could be read; why it was not kept, or "".
+
+    Args:
+        path: The file.
+        sha256: Of what was read of it.
+        private: Why it must not be kept, or "".
+        archive: Where files are kept.
+        content: Its bytes, where it is none that can be looked at again.
 
     Raises:
         SourceUnreadableError: it changed after it was read.
@@ -55,11 +47,12 @@ def keep_read(path: Path, *, sha256: str, private: str, archive: Path) -> str:
         return ""
     if private:
         return private
-    file = read_bytes(path)
-    if file.sha256 != sha256:
-        refuse(path.name, "changed after it was read; wait until it is complete and run again")
-    kept = kept_place(archive, sha256=sha256, name=path.name)
-    _write(kept, file.content, archive=archive)
+    if content is None:
+        file = read_bytes(path)
+        if file.sha256 != sha256:
+            refuse(path.name, "changed after it was read; wait until it is complete and run again")
+        content = file.content
+    _write(kept_place(archive, sha256=sha256, name=path.name), content, archive=archive)
     return ""
 
 

@@ -1,6 +1,7 @@
 """The ledger of an account, wherever it is kept, as the frame that the engine compares."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -9,24 +10,27 @@ import pandas as pd
 from recon.config.file_layouts import FileLayout
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
+from recon.files.kinds.archive import private_content
 from recon.files.kinds.layouts import refuse_wrong_layout
 from recon.files.typing.mapped_columns import names_of, read_of
-from recon.files.typing.table_schema import schema_of
-from recon.files.typing.typed_table import read_table, type_table
+from recon.files.typing.table_schema import LEDGER
+from recon.files.typing.typed_table import type_table
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ConfigurationError
-from recon.model.words import Reject, SourceFile, SourceKind
+from recon.model.words import Reject, SourceFile
 
 
 class Ledger(NamedTuple):
-    """One ledger, read."""
+    """What a query gave."""
 
     entries: pd.DataFrame
     """LEDGER_COLUMNS."""
     rejects: tuple[Reject, ...]
     source_file: SourceFile
-    extract: bytes = b""
-    """What a query gave, as JSON lines; nothing of a file, which can be looked at again."""
+    content: bytes
+    """The same as JSON lines."""
+    private: str
+    """Why that must not be archived, or ""."""
 
 
 def read_ledger(
@@ -34,44 +38,33 @@ def read_ledger(
     *,
     environment: Mapping[str, str],
     rules: Rules,
-    zone: ZoneInfo | None = None,
     rows_max: int | None = None,
 ) -> Ledger:
-    """The entries of a file or a query, its rejects, and its counts.
+    """The entries of a query, its rejects, and its counts; a file is read by `ledger_file`.
 
-    `zone` is that of timestamps without an offset, by default the source's own, else that of
-    business dates. With `rows_max` a query gives
-    its first rows only, to be looked at; a file is read whole.
+    With `rows_max` the first rows only, to be looked at.
 
     Raises:
         ConfigurationError: the mapping names what no ledger has, or the address is not set.
-        SourceMissingError: the file does not exist.
-        SourceUnreadableError: file or database cannot be read, or columns are missing.
+        SourceUnreadableError: the database cannot be read, or columns are missing.
     """
-    schema = schema_of(SourceKind.LEDGER)
-    layout = layout_of(source)
-    zone = zone or (ZoneInfo(source.zone) if source.zone else None)
-    refuse_wrong_mapping(source)
-    if source.path is not None:
-        table = read_table(
-            source.path, kind=SourceKind.LEDGER, rules=rules, layout=layout, zone=zone
-        )
-        content = b""
-    else:
-        # The library of databases is not loaded for a file: each reader of files would pay for it.
-        from recon.files.kinds.sql_extract import extract
+    # The library of databases is not loaded for a file: each reader of files would pay for it.
+    from recon.files.kinds.sql_extract import extract
 
-        theirs = names_of(schema, layout=layout)
-        raw, content = extract(
-            _address(source, environment=environment),
-            query=source.query,
-            wanted=read_of(schema, layout=layout),
-            amount=theirs.get("amount", ""),
-            rows_max=rows_max,
-        )
-        table = type_table(raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    layout = layout_of(source)
+    refuse_wrong_mapping(source)
+    raw, content = extract(
+        _address(source, environment=environment),
+        query=source.query,
+        wanted=read_of(LEDGER, layout=layout),
+        amount=names_of(LEDGER, layout=layout).get("amount", ""),
+        rows_max=rows_max,
+    )
+    zone = ZoneInfo(source.zone) if source.zone else None
+    table = type_table(raw, schema=LEDGER, rules=rules, layout=layout, zone=zone)
+    private = private_content(replace(raw, header=tuple(raw.columns)))
     entries = table.frame[list(LEDGER_COLUMNS)]
-    return Ledger(entries, table.rejects, table.source_file, content)
+    return Ledger(entries, table.rejects, table.source_file, content, private)
 
 
 def refuse_wrong_mapping(source: LedgerSource) -> None:
@@ -81,7 +74,7 @@ def refuse_wrong_mapping(source: LedgerSource) -> None:
         ConfigurationError: naming the key.
     """
     where = "merchants.toml: ledger.layout." if source.layout else "merchants.toml: ledger."
-    refuse_wrong_layout(layout_of(source), schemas=(schema_of(SourceKind.LEDGER),), where=where)
+    refuse_wrong_layout(layout_of(source), schemas=(LEDGER,), where=where)
 
 
 def layout_of(source: LedgerSource) -> FileLayout:

@@ -24,16 +24,18 @@ from recon.config.file_sources import (
     moment_after,
 )
 from recon.config.settings import AccountSettings
+from recon.files.formats.named_bytes import sha256_of
 from recon.files.formats.raw_reader import SUFFIXES
 from recon.files.formats.raw_table import refuse
 from recon.files.inbox.arrived_files import LOOKS_MAX, NOT_TOLD, WAITS_FOR, inbox, unsettled
 from recon.files.inbox.arrived_files import Inbox as Waiting
 from recon.files.inbox.fetching import RemoteFolder, fetch
+from recon.files.kinds.archive import is_kept, keep
 from recon.model.errors import SourceMissingError, SourceUnreadableError
 from recon.model.words import Reject, SourceFile, SourceKind
 from recon.privacy.shown_text import shown_name
 from recon.steps.files.incomplete import ABSENT, WHOLE_FILE, absent_sha256, unread
-from recon.steps.files.words_on_files import dismissed
+from recon.steps.files.words_on_files import dismissed, guarded
 from recon.steps.ground.environment import Environment
 from recon.store import Connection
 from recon.store.database.engine import Turn
@@ -121,14 +123,43 @@ class DeclaredInbox(Generic[Taken]):
         settings, run = self.environment.settings, self.run
         return settings.account(run.merchant_id, account_id=run.account_id)
 
-    def take(self, path: Path) -> Taken:
-        """Store one file that `refuse_growing` lets pass; what became of it.
+    def take(self, path: Path) -> Taken | None:
+        """Store one file, whole; what became of it.
 
         Raises:
             SourceMissingError: it is gone.
-            SourceUnreadableError: it is not what its name says.
+            SourceUnreadableError: it is not what its name says, or somebody writes it.
+        """
+        if problem := self.growing.get(path, ""):
+            refuse(shown_name(path.name), problem)
+        sha256 = sha256_of(path)
+        is_known, taken = self.known(path, sha256=sha256)
+        if is_known:
+            return taken
+        with guarded(path, run=self.run, environment=self.environment, sha256=sha256):
+            return self.take_new(path)
+
+    def known(self, path: Path, *, sha256: str) -> tuple[bool, Taken | None]:
+        """Whether this very content was read before, and what is to be told of that.
+
+        Files that stay in an inbox would otherwise cost each night what they cost the first.
         """
         raise NotImplementedError
+
+    def take_new(self, path: Path) -> Taken | None:
+        """Read and store a file that is not known."""
+        raise NotImplementedError
+
+    def is_kept(self, path: Path, *, sha256: str) -> bool:
+        """Whether a content lies in the archive, if it is to."""
+        archive = self.account.archive
+        return archive is None or is_kept(path, sha256=sha256, archive=archive)
+
+    def keep(self, path: Path, source: SourceFile, *, private: str) -> str:
+        """Keep what was read before anything of it is stored; why not, in words, or ""."""
+        archive = self.account.archive
+        why = archive and keep(path, sha256=source.sha256, private=private, archive=archive)
+        return f"{shown_name(path.name)}: {why}" if why else ""
 
     def is_noted(self, connection: Connection, source: SourceFile) -> bool:
         """Whether what stands for a file that cannot be read stands there already."""
@@ -146,15 +177,6 @@ class DeclaredInbox(Generic[Taken]):
     def layout_of(self, path: Path) -> FileLayout:
         """How a file is written."""
         return layout_of(path.name, layouts=self.folder.layouts)
-
-    def refuse_growing(self, path: Path) -> None:
-        """Refuse a file that somebody writes.
-
-        Raises:
-            SourceUnreadableError: it kept changing.
-        """
-        if problem := self.growing.get(path, ""):
-            refuse(shown_name(path.name), problem)
 
     def each(
         self, *, sleep: Sleep

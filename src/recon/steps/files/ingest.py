@@ -20,8 +20,6 @@ from typing import ClassVar
 import numpy as np
 
 from recon.config.file_sources import BankFolder, SettlementFolder
-from recon.files.formats.named_bytes import sha256_of
-from recon.files.kinds.archive import is_kept, keep_read
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.instruction_file import is_instruction_file
 from recon.files.reader import (
@@ -47,7 +45,7 @@ from recon.steps.files.arrived_rows import short_files_told
 from recon.steps.files.incomplete import WHOLE_FILE
 from recon.steps.files.lost_facts import missing_read_again, reading_lost_facts
 from recon.steps.files.order_files import refused_actions
-from recon.steps.files.words_on_files import dismissed, guarded, known_file
+from recon.steps.files.words_on_files import dismissed, known_file
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_of, storages_of
 from recon.store import Connection
@@ -154,51 +152,40 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
     """Instructions that their own rows contradict."""
 
     def take(self, path: Path) -> SourceFile | None:
-        """Nothing when its content was read before, or when it is left."""
-        shown, environment = shown_name(path.name), self.environment
-        if self._is_let_go(path):
+        """Nothing of the very version of a file that somebody let go: it may not even be opened."""
+        shown = shown_name(path.name)
+        with self.environment.store.reading() as connection:
+            identity = dismissed(connection, self.run, name=shown, environment=self.environment)
+        if identity and identity == unreadable_identity(path, name=shown):
             self.later[shown] = LET_GO
             return None
-        self.refuse_growing(path)
-        sha256 = sha256_of(path)
-        is_known, copy = self._taken_before(path, sha256=sha256)
-        if is_known:
-            return copy
-        with guarded(path, run=self.run, environment=environment, sha256=sha256):
-            if is_instruction_file(path):
-                return self._take_instructions(path)
-            archive, rules = self.account.archive, environment.settings.rules
-            layout, keep = self.layout_of(path), archive is not None
-            with order_file(path, rules=rules, layout=layout, keep=keep) as read:
-                if why := left_for_later(read, run=self.run, environment=environment):
-                    self.later[shown] = why
-                    return None
-                self._archive(path, read.facts.source_file, why=read.facts.private)
-                return self._save(read)
+        return super().take(path)
+
+    def take_new(self, path: Path) -> SourceFile | None:
+        """Nothing where it is left for a later night."""
+        if is_instruction_file(path):
+            return self._take_instructions(path)
+        archive, rules = self.account.archive, self.environment.settings.rules
+        layout = self.layout_of(path)
+        with order_file(path, rules=rules, layout=layout, keep=archive is not None) as read:
+            if why := left_for_later(read, run=self.run, environment=self.environment):
+                self.later[shown_name(path.name)] = why
+                return None
+            self._archive(path, read.facts.source_file, why=read.facts.private)
+            return self._save(read)
 
     def is_noted(self, connection: Connection, source: SourceFile) -> bool:
         """Whether that is what stands now, or was said to be read again."""
         return self._known(connection, source.name, sha256=source.sha256) is not None
 
-    def _is_let_go(self, path: Path) -> bool:
-        """Whether somebody let go of this very version of a file that could not be read."""
-        name = shown_name(path.name)
-        with self.environment.store.reading() as connection:
-            identity = dismissed(connection, self.run, name=name, environment=self.environment)
-        return identity != "" and identity == unreadable_identity(path, name=name)
+    def known(self, path: Path, *, sha256: str) -> tuple[bool, SourceFile | None]:
+        """Content that was read under another name is noted under this one.
 
-    def _taken_before(self, path: Path, *, sha256: str) -> tuple[bool, SourceFile | None]:
-        """Whether this very content was read whole in an earlier night, and is kept if it is to be.
-
-        And what was noted of it where it was read under another name. Files that stay in an inbox
-        would otherwise cost each night what they cost the first.
+        What was refused is not known by its content: it is told each night.
         """
         with self.environment.store.reading() as connection:
             known = self._known(connection, path.name, sha256=sha256)
-        if known is None:  # nor is what was refused known by its content: it is told each night
-            return False, None
-        archive = self.account.archive
-        if archive is not None and not is_kept(path, sha256=sha256, archive=archive):
+        if known is None or not self.is_kept(path, sha256=sha256):
             return False, None
         if known.name == path.name:
             return True, None
@@ -220,12 +207,8 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         return True, order_rows.save_copy(connection, self.run, of=known, name=name, at=at)
 
     def _archive(self, path: Path, source: SourceFile, *, why: str) -> None:
-        """Keep what was read before anything of it is stored, unless it is private."""
-        archive = self.account.archive
-        if archive is not None and (
-            why := keep_read(path, sha256=source.sha256, private=why, archive=archive)
-        ):
-            self.private.append(f"{shown_name(path.name)}: {why}")
+        if told := self.keep(path, source, private=why):
+            self.private.append(told)
 
     def _save(self, read: OrderRead) -> SourceFile | None:
         """Store a file that was read whole; nothing when its content was read before.
@@ -391,28 +374,29 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
             what = " No settlement file has arrived."
         return what + words + self.sentence()
 
-    def take(self, path: Path) -> tuple[SourceFile | None, str]:
+    def known(
+        self, path: Path, *, sha256: str
+    ) -> tuple[bool, tuple[SourceFile | None, str] | None]:
+        """Where it is kept, too, if it is to be."""
+        return self._is_noted(path, sha256) and self.is_kept(path, sha256=sha256), (None, "")
+
+    def _is_noted(self, path: Path, sha256: str) -> bool:
+        with self.environment.store.reading() as connection:
+            noted = bank_rows.newest_of(connection, self.run, name=self.name_of(path))
+        return noted is not None and noted.sha256 == sha256
+
+    def take_new(self, path: Path) -> tuple[SourceFile | None, str]:
         """Nothing when its content was read before; and what is to be told of it.
 
         Its lines are written before anybody waits for it.
         """
-        self.refuse_growing(path)
         run, environment, name = self.run, self.environment, self.name_of(path)
-        sha256, archive = sha256_of(path), self.account.archive
-        with environment.store.reading() as connection:
-            noted = bank_rows.newest_of(connection, run, name=name)
-        is_known = noted is not None and noted.sha256 == sha256
-        if is_known and (archive is None or is_kept(path, sha256=sha256, archive=archive)):
-            return None, ""
-        rules, layout, keep = environment.settings.rules, self.layout_of(path), archive is not None
-        with guarded(path, run=run, environment=environment, sha256=sha256):
-            lines, facts = settlement_file(path, rules=rules, layout=layout, keep=keep)
-        source, words = replace(facts.source_file, name=name), ""
-        if archive is not None and (
-            why := keep_read(path, sha256=source.sha256, private=facts.private, archive=archive)
-        ):
-            words = f" Not archived: {shown_name(path.name)}: {why}."
-        if noted is not None and noted.sha256 == source.sha256:
+        rules, kept = environment.settings.rules, self.account.archive is not None
+        lines, facts = settlement_file(path, rules=rules, layout=self.layout_of(path), keep=kept)
+        source = replace(facts.source_file, name=name)
+        why = self.keep(path, source, private=facts.private)
+        words = f" Not archived: {why}." if why else ""
+        if self._is_noted(path, source.sha256):
             return None, words
         storage = storage_of(run, environment=environment)
         settled = settlement_rows.written(lines, run=run, storage=storage)
@@ -477,37 +461,30 @@ class BankInbox(DeclaredInbox[str | None]):
             words = f" No file of the bank {self.bank} has arrived."
         return words + sentences + self.sentence()
 
-    def take(self, path: Path) -> str | None:
-        """What is to be told of a new file; None of one that is known."""
-        self.refuse_growing(path)
-        name, sha256 = self.name_of(path), sha256_of(path)
-        if self._is_known(name, sha256=sha256):
-            return None
+    def take_new(self, path: Path) -> str | None:
+        """What is to be told of it."""
         rules = self.environment.settings.rules
-        with (
-            guarded(path, run=self.run, environment=self.environment, sha256=sha256),
-            bank_file(path, rules=rules, layout=self.layout_of(path)) as read,
-        ):
-            self._save(read, name=name)
+        with bank_file(path, rules=rules, layout=self.layout_of(path)) as read:
+            self._save(read, name=self.name_of(path))
             return "".join(f" {note}" for note in read.facts.notes)
 
     def missed(self, connection: Connection) -> set[str]:
         """Until they are there, nobody knows what came in on their days."""
         return bank_rows.not_right(connection, self.run)
 
-    def _is_known(self, name: str, *, sha256: str) -> bool:
-        """Whether any night read this content, and nothing came since that names it."""
-        of_bank = {"bank": self.bank, "sha256": sha256}
+    def known(self, path: Path, *, sha256: str) -> tuple[bool, str | None]:
+        """By any night, and nothing came since that names an entry of it."""
+        name, of_bank = self.name_of(path), {"bank": self.bank, "sha256": sha256}
         with self.environment.store.writing(turn=Turn.ORDERS) as connection:
             before = bank_rows.read_before(connection, name=name, sha256=sha256)
             if before is None:
-                return False
+                return False, None
             if bank_rows.told_since(connection, **of_bank, accounts=self.served):
-                return False
+                return False, None
             if not self.is_noted(connection, before):
                 at = self.environment.clock()
                 bank_rows.note_known(connection, self.run, source=before, at=at)
-        return True
+        return True, None
 
     def _save(self, read: BankRead, *, name: str) -> None:
         """Keep the facts of the statements, and of the entries those in scope."""

@@ -6,11 +6,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from recon.config.file_layouts import STANDARD
 from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
-from recon.files.formats.named_bytes import FileBytes
-from recon.files.kinds.archive import keep, keep_read
+from recon.files.kinds.archive import keep
 from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import ledger_file
 from recon.model.errors import SourceMissingError, SourceUnreadableError
@@ -83,11 +81,10 @@ def _read(
     rules, archive = environment.settings.rules, account.archive
     if source.path is None:
         ledger = read_ledger(source, environment=environment.variables, rules=rules)
-        private = ""
-        if archive is not None and ledger.extract:  # what a query gave is kept by its hash
-            sha256 = ledger.source_file.sha256
-            extract = FileBytes(Path(EXTRACT_NAME), ledger.extract, sha256)
-            private = keep(extract, archive=archive, layout=STANDARD)
+        private, content = "", ledger.content
+        if archive is not None and content:  # what a query gave is kept by its hash
+            how = {"sha256": ledger.source_file.sha256, "private": ledger.private}
+            private = keep(Path(EXTRACT_NAME), **how, archive=archive, content=content)
         entries = table_of(ledger.entries, name=LEDGER)
         return _Books(entries, ledger.rejects, ledger.source_file, private)
     growing = still_written([source.path], account=account, environment=environment)
@@ -102,7 +99,7 @@ def _read(
         entries = table_of_parts(read.parts(), name=LEDGER)
     if archive is not None:
         sha256 = facts.source_file.sha256
-        private = keep_read(source.path, sha256=sha256, private=facts.private, archive=archive)
+        private = keep(source.path, sha256=sha256, private=facts.private, archive=archive)
     return _Books(entries, facts.rejects, facts.source_file, private)
 
 

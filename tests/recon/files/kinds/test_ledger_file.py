@@ -9,12 +9,12 @@ from openpyxl import Workbook
 from pyarrow import parquet as pq
 from pydantic import SecretStr, ValidationError
 
-from recon.config.file_layouts import STANDARD
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.files.formats.named_bytes import read_bytes
-from recon.files.kinds.archive import keep
-from recon.files.kinds.ledger_file import read_ledger
+from recon.files.formats.raw_reader import raw_of
+from recon.files.formats.raw_table import EveryColumn
+from recon.files.kinds.archive import keep, private_content
 from recon.files.typing.table_schema import schema_of
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -30,6 +30,7 @@ from recon.model.errors import (
     SourceUnreadableError,
 )
 from recon.model.words import SourceKind
+from tests.recon.files.whole_read import read_books
 
 COLUMNS = "entry_id,merchant_id,account_id,order_no,entry_type,currency,amount,booked_at"
 ROW = ("E-1", "100042", "100042001", "A-1", "capture", "EUR", "10.00", "2026-01-05T10:00:00Z")
@@ -51,8 +52,8 @@ def test_a_file_and_a_query_give_the_same_entries(tmp_path: Path) -> None:
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS}\n{','.join(ROW)}\n")
     source = LedgerSource(url=SecretStr(database(tmp_path, ROW)), query=QUERY)
-    of_query, _, counted = read_ledger(source, environment={}, rules=Rules())[:3]
-    of_file, rejects, _ = read_ledger(LedgerSource(path=path), environment={}, rules=Rules())[:3]
+    of_query, _, counted = read_books(source, environment={}, rules=Rules())[:3]
+    of_file, rejects, _ = read_books(LedgerSource(path=path), environment={}, rules=Rules())[:3]
     assert rejects == ()
     assert of_query.drop(columns="source").equals(of_file.drop(columns="source"))
     assert {name: str(kind) for name, kind in of_query.dtypes.items()} == LEDGER_COLUMNS
@@ -66,7 +67,7 @@ def test_times_of_a_query_without_an_offset_are_of_the_ledgers_zone(tmp_path: Pa
     tokyo = Rules.of({"calendar": {"timezone": "Asia/Tokyo"}}, source="rules.toml")
 
     hours = [
-        read_ledger(LedgerSource.model_validate(source), environment={}, rules=tokyo)
+        read_books(LedgerSource.model_validate(source), environment={}, rules=tokyo)
         .entries["booked_at"][0]
         .hour
         for source in (books, {**books, "zone": "Asia/Kolkata"})
@@ -94,29 +95,29 @@ def test_columns_may_be_mapped(tmp_path: Path) -> None:
     path = tmp_path / "ledger.csv"
     path.write_text(f"{COLUMNS.replace('entry_id', 'journal')}\n{','.join(ROW)}\n")
     source = LedgerSource(path=path, columns={"entry_id": "journal"})
-    assert read_ledger(source, environment={}, rules=Rules())[0]["entry_id"].tolist() == ["E-1"]
+    assert read_books(source, environment={}, rules=Rules())[0]["entry_id"].tolist() == ["E-1"]
     lacking = LedgerSource(path=path, columns={"entry_id": "journal", "transaction_id": "txn"})
     with pytest.raises(SourceUnreadableError, match="lacks the column txn"):
-        read_ledger(lacking, environment={}, rules=Rules())
+        read_books(lacking, environment={}, rules=Rules())
     wrong = LedgerSource(path=path, columns={"entry": "journal"})
     with pytest.raises(ConfigurationError, match=r"columns\.entry is none of the columns entry_id"):
-        read_ledger(wrong, environment={}, rules=Rules())
+        read_books(wrong, environment={}, rules=Rules())
 
 
 def test_the_address_may_stand_in_the_environment(tmp_path: Path) -> None:
     """A variable holds the address with its password; without it the configuration is wrong."""
     source = LedgerSource(url_env="BOOKS_URL", query=QUERY)
     variables = {"BOOKS_URL": database(tmp_path, ROW)}
-    assert len(read_ledger(source, environment=variables, rules=Rules())[0]) == 1
+    assert len(read_books(source, environment=variables, rules=Rules())[0]) == 1
     with pytest.raises(ConfigurationError, match="BOOKS_URL, the ledger's address, is not set"):
-        read_ledger(source, environment={}, rules=Rules())
+        read_books(source, environment={}, rules=Rules())
 
 
 def test_bad_entries_are_rejects(tmp_path: Path) -> None:
     """A row of a database can be as bad as one of a file."""
     bad = (*ROW[:6], "10.5", ROW[7])
     source = LedgerSource(url=SecretStr(database(tmp_path, ROW, bad)), query=QUERY)
-    frame, rejects, _ = read_ledger(source, environment={}, rules=Rules())[:3]
+    frame, rejects, _ = read_books(source, environment={}, rules=Rules())[:3]
     assert [(reject.column, reject.value) for reject in rejects] == [("amount", "10.5")]
     assert len(frame) == 1
 
@@ -124,13 +125,13 @@ def test_bad_entries_are_rejects(tmp_path: Path) -> None:
 def test_an_absent_ledger_is_told_by_its_kind(tmp_path: Path) -> None:
     """A missing file is a usage error, a missing database or column a ledger that is not there."""
     with pytest.raises(SourceMissingError):
-        read_ledger(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
+        read_books(LedgerSource(path=tmp_path / "l.csv"), environment={}, rules=Rules())
     source = LedgerSource(url=SecretStr(f"sqlite:///{tmp_path / 'no.db'}"), query=QUERY)
     with pytest.raises(SourceUnreadableError, match=r"ledger sqlite .*no\.db does not exist"):
-        read_ledger(source, environment={}, rules=Rules())
+        read_books(source, environment={}, rules=Rules())
     short = LedgerSource(url=SecretStr(database(tmp_path)), query="select entry_id from entry")
     with pytest.raises(SourceUnreadableError, match="lacks the columns merchant_id"):
-        read_ledger(short, environment={}, rules=Rules())
+        read_books(short, environment={}, rules=Rules())
 
 
 LAYOUT = {
@@ -170,8 +171,8 @@ def test_a_ledger_file_may_have_a_layout(tmp_path: Path, ending: str) -> None:
     plain.write_text(f"{COLUMNS}\n{','.join(ROW)}\n".replace("2026-01-05", "2026-07-05"))
     source = LedgerSource.model_validate({"path": path, "layout": LAYOUT})
 
-    found, rejects, _ = read_ledger(source, environment={}, rules=Rules())[:3]
-    expected, _, _ = read_ledger(LedgerSource(path=plain), environment={}, rules=Rules())[:3]
+    found, rejects, _ = read_books(source, environment={}, rules=Rules())[:3]
+    expected, _, _ = read_books(LedgerSource(path=plain), environment={}, rules=Rules())[:3]
     assert rejects == ()
     assert found.drop(columns="source").equals(expected.drop(columns="source"))
 
@@ -197,7 +198,7 @@ def test_a_layout_names_columns_of_the_ledger(tmp_path: Path) -> None:
         {"path": tmp_path / "b.csv", "layout": {"constants": {"status": "paid"}}}
     )
     with pytest.raises(ConfigurationError, match=r"ledger\.layout\.constants\.status is none of"):
-        read_ledger(wrong, environment={}, rules=Rules())
+        read_books(wrong, environment={}, rules=Rules())
 
 
 CARD = "4111111111111111"
@@ -205,8 +206,11 @@ CARD = "4111111111111111"
 
 def kept(tmp_path: Path, text: str, name: str = "a.csv") -> str:
     """Keep this text; why not, or ""."""
-    (tmp_path / name).write_text(text)
-    return keep(read_bytes(tmp_path / name), archive=tmp_path / "kept", layout=STANDARD)
+    path = tmp_path / name
+    path.write_text(text)
+    file = read_bytes(path)
+    private = private_content(raw_of(file, wanted=EveryColumn()))
+    return keep(path, sha256=file.sha256, private=private, archive=tmp_path / "kept")
 
 
 def test_the_same_content_is_kept_once_for_its_owner(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
 from recon.config.settings import load_file_settings
 from recon.files.formats.named_bytes import read_bytes
-from recon.files.kinds.archive import keep_read
+from recon.files.kinds.archive import keep
 from recon.files.kinds.bank_file import bank_file_of
 from recon.files.kinds.instruction_file import instruction_file_of, sealed
 from recon.files.reader import (
@@ -158,7 +158,7 @@ CARD = "4242424242424242"
 
 def _kept(path: Path, read: OrderRead, archive: Path) -> str:
     sha256 = read.facts.source_file.sha256
-    return keep_read(path, sha256=sha256, private=read.facts.private, archive=archive)
+    return keep(path, sha256=sha256, private=read.facts.private, archive=archive)
 
 
 def _read(path: Path, *, keep: bool = True) -> tuple[OrderRead, SpooledRows]:

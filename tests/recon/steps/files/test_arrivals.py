@@ -16,7 +16,6 @@ from sqlalchemy import select
 from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.inbox.fetching import RemoteFile
-from recon.files.kinds.ledger_file import read_ledger
 from recon.files.reader import Bounds, FileReader, bounds_of
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
@@ -29,7 +28,7 @@ from recon.steps.ground.identity import speaker
 from recon.steps.ground.kept_books import KeptBooks
 from recon.store.nights import facts_rows, order_rows, runs
 from recon.store.schema import order_file, reject
-from tests.recon.files.whole_read import spooled_file
+from tests.recon.files.whole_read import read_books, spooled_file
 
 EXPECTED = """
 [[accounts."100042/100042001".expected]]
@@ -451,7 +450,7 @@ def test_what_a_query_gave_is_kept_by_its_hash_and_can_be_read_again(merchant: A
     (path,) = archived(merchant)
     assert told == ""
     assert path.name == f"{source.sha256}.jsonl"
-    again = read_ledger(
+    again = read_books(
         LedgerSource(path=path), environment={}, rules=merchant_rules(merchant)
     ).entries
     # An extract has no header, so its rows stand one line higher.

@@ -4,10 +4,10 @@ import pytest
 
 from recon.config.file_sources import LedgerSource
 from recon.config.rules import Rules
-from recon.files.kinds.ledger_file import read_ledger
 from recon.model.errors import UsageError
 from recon.steps.files.proposed_layouts import KINDS, Proposed, checked, propose_layout
 from tests.recon.files.proposing.exports import ACCOUNT, MERCHANT, SHAPES, made
+from tests.recon.files.whole_read import read_books
 
 SHAPE = {shape.name: shape for shape in SHAPES}
 
@@ -191,7 +191,7 @@ def amounts_of(folder: Path, proposal: Proposed) -> list[int]:
     """What a night reads of the first sample."""
     assert proposal.layout is not None
     source = LedgerSource(path=folder / "a.csv", layout=proposal.layout)
-    entries = read_ledger(source, environment={}, rules=Rules()).entries
+    entries = read_books(source, environment={}, rules=Rules()).entries
     return entries["amount"].tolist()
 
 
