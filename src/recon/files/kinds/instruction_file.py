@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import pandas as pd
 from pydantic import ValidationError
@@ -29,7 +28,7 @@ from recon.files.formats.raw_table import RawTable, refuse
 from recon.files.typing.control_figures import refuse_unproven
 from recon.files.typing.mapped_columns import read_of
 from recon.files.typing.table_schema import Cell, Grammar, TableColumn, TableSchema
-from recon.files.typing.typed_table import type_table
+from recon.files.typing.typed_table import TableReading, reading_of, table_of
 from recon.instructions.sealing import Seal, masked_account
 from recon.model.errors import AmountError, ConfigurationError
 from recon.model.money import format_minor_units, is_currency, parse_minor_units, wire_amount
@@ -204,8 +203,6 @@ def _nested(details: Mapping[str, str]) -> dict[str, Any]:
 
 
 NO_TABLES: Mapping[str, Any] = {}
-_SENSITIVE = ""
-"""What a reject of a payout row shows of a value."""
 
 INSTRUCTION_FILE = TableSchema(
     SourceKind.INSTRUCTIONS,
@@ -254,8 +251,6 @@ class InstructionFile:
     rejects: tuple[Reject, ...]
     source_file: SourceFile
     ignored_columns: tuple[str, ...] = ()
-    refused: Mapping[int, tuple[str, str]] = field(default_factory=dict)
-    """Row number in the file -> (column, reason) of rows that cannot be meant so."""
     payouts: Mapping[int, ReadPayout] = field(default_factory=dict, repr=False)
     """Position in `actions` -> a payout that is not sealed yet."""
 
@@ -265,16 +260,15 @@ def is_instruction_file(path: Path) -> bool:
     return path.name.lower().startswith(INSTRUCTIONS_PREFIX)
 
 
-def instruction_file_of(
+def judged_instructions(
     file: FileBytes,
     *,
     rules: Rules,
     review_flags: frozenset[str],
     interface: Mapping[str, Any] = NO_TABLES,
     layout: FileLayout = STANDARD,
-    zone: ZoneInfo | None = None,
-) -> InstructionFile:
-    """The instructions of a file; a bad cell rejects its row.
+) -> tuple[TableReading, dict[int, ReadPayout]]:
+    """Every row of a file with what is wrong with it; row number -> a payout that can be sent.
 
     Args:
         file: Its name and bytes.
@@ -282,7 +276,6 @@ def instruction_file_of(
         review_flags: The flags that a review may set.
         interface: `Settings.interface`, by which payouts are checked; empty: as it ships.
         layout: How the file is written; payout columns always have their own names.
-        zone: Of timestamps without an offset.
 
     Raises:
         SourceUnreadableError: it is not what its name says, or columns are missing.
@@ -290,33 +283,44 @@ def instruction_file_of(
     layout = layout.of_all_rows()  # each row of such a file asks for money
     known = read_of(INSTRUCTION_FILE, layout=layout) | frozenset(PAYOUT_COLUMNS)
     raw = raw_of(file, wanted=known, layout=layout)
-    table = type_table(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout, zone=zone)
-    actions: list[Mapping[str, Any]] = []
-    rejects = [_unspoken(reject) for reject in table.rejects]
-    refused: dict[int, tuple[str, str]] = {}
-    payouts: dict[int, ReadPayout] = {}
+    reading = reading_of(raw, schema=INSTRUCTION_FILE, rules=rules, layout=layout)
     described = cache(partial(payout_interface, interface))
+    payouts: dict[int, ReadPayout] = {}
+    table = table_of(reading, schema=INSTRUCTION_FILE)
     for number, row in zip(table.rows.tolist(), _rows(table.frame), strict=True):
         details = _details(raw, row=number)
         judged = _judged(row, details=details, review_flags=review_flags, described=described)
         if isinstance(judged, tuple):
-            refused[number] = judged
-            rejects.append(_reject(row, column=judged[0], reason=judged[1]))
-            continue
-        if judged is not None:
-            payouts[len(actions)] = judged
-        actions.append(_action(row))
-    source = replace(table.source_file, rows_accepted=len(actions), rows_rejected=len(rejects))
-    ignored = tuple(name for name in table.ignored_columns if name not in known)
-    rejects.sort(key=lambda reject: reject.line)
+            reading.note(judged[0], {number: judged[1]})
+        elif judged is not None:
+            payouts[number] = judged
+    return reading, payouts
+
+
+def instruction_file_of(
+    file: FileBytes, *, layout: FileLayout = STANDARD, **how: Any
+) -> InstructionFile:
+    """The instructions of a file; a bad cell rejects its row. `how`: see `judged_instructions`.
+
+    Raises:
+        SourceUnreadableError: it is not what its name says, columns are missing, or its control
+            figures differ.
+    """
+    reading, payouts = judged_instructions(file, layout=layout, **how)
+    table = table_of(reading, schema=INSTRUCTION_FILE)
+    # Without their values: a shifted row may hold a payee's account anywhere.
+    rejects = tuple(replace(reject, value="") for reject in table.rejects)
     refuse_unproven(
         file.path,
-        declared=raw.declared,
+        declared=reading.raw.declared,
         counted=table.counted,
-        rejects=tuple(rejects),
+        rejects=rejects,
         layout=layout,
     )
-    return InstructionFile(tuple(actions), tuple(rejects), source, ignored, refused, payouts)
+    closed = {at: payouts[n] for at, n in enumerate(table.rows.tolist()) if n in payouts}
+    ignored = tuple(name for name in table.ignored_columns if name not in PAYOUT_COLUMNS)
+    actions = tuple(map(_action, _rows(table.frame)))
+    return InstructionFile(actions, rejects, table.source_file, ignored, closed)
 
 
 def sealed(read: InstructionFile, *, seal: Seal | None) -> InstructionFile:
@@ -415,22 +419,3 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
         {str(name): None if value is pd.NA else value for name, value in record.items()}
         for record in frame.astype({"amount": "object"}).to_dict("records")
     ]
-
-
-def _unspoken(reject: Reject) -> Reject:
-    """A reject without its value: a shifted row may hold a payee's account anywhere."""
-    return replace(reject, value=_SENSITIVE)
-
-
-def _reject(row: Mapping[str, Any], *, column: str, reason: str) -> Reject:
-    return Reject(
-        kind=SourceKind.INSTRUCTIONS,
-        source=row["source"],
-        line=int(row["line"]),
-        column=column,
-        reason=reason,
-        value=_SENSITIVE,
-        merchant_id=row["merchant_id"],
-        account_id=row["account_id"],
-        order_no=row["order_no"] or "",
-    )

@@ -24,10 +24,10 @@ from recon.files.kinds.archive import private_content
 from recon.files.kinds.bank_file import ENTRY_SCHEMA, bank_file_of
 from recon.files.kinds.instruction_file import (
     INSTRUCTION_FILE,
-    NO_TABLES,
     PAYOUT_COLUMNS,
     InstructionFile,
     instruction_file_of,
+    judged_instructions,
     sealed,
 )
 from recon.files.kinds.ledger_file import layout_of, refuse_wrong_mapping
@@ -49,7 +49,7 @@ from recon.files.typing.table_schema import (
     SETTLEMENT_FILE,
     TableSchema,
 )
-from recon.files.typing.typed_table import TableReading, proven_table, reading_of
+from recon.files.typing.typed_table import proven_table, reading_of
 from recon.instructions.sealing import Seal
 from recon.matching.frames.bank_sources import (
     BANK_ENTRY_COLUMNS,
@@ -60,7 +60,6 @@ from recon.matching.frames.bank_sources import (
 from recon.matching.frames.sources import LEDGER_COLUMNS, ORDER_COLUMNS, SETTLEMENT_COLUMNS
 from recon.model.errors import SourceMissingError
 from recon.model.words import Reject, SourceFile
-from recon.privacy.shown_text import redacted
 
 ACTION_COLUMNS = (
     *("merchant_id", "account_id", "order_no", "transaction_id", "currency", "amount", "status"),
@@ -285,34 +284,18 @@ def refused_orders(
     """Every refused row of an order file, in the order of its lines."""
     raw = read_raw(path, wanted=read_of(ORDER_FILE, layout=layout), layout=layout)
     reading = reading_of(raw, schema=ORDER_FILE, rules=rules, layout=layout)
-    return mendable_rows(reading, schema=ORDER_FILE, refused=_refused(reading))
+    return mendable_rows(reading, schema=ORDER_FILE)
 
 
 def refused_instructions(
     rows: IO[bytes],  # noqa: ARG001 - its rows are facts
     *,
     path: Path,
-    rules: Rules,
-    review_flags: frozenset[str],
-    layout: FileLayout,
-    interface: Mapping[str, Any] = NO_TABLES,
+    **how: Any,
 ) -> list[MendableRow]:
     """Every refused row of an instruction file, in the order of its lines."""
-    file, schema, layout = read_bytes(path), INSTRUCTION_FILE, layout.of_all_rows()
-    wanted = read_of(schema, layout=layout) | frozenset(PAYOUT_COLUMNS)
-    reading = reading_of(
-        raw_of(file, wanted=wanted, layout=layout), schema=schema, rules=rules, layout=layout
-    )
-    judged = instruction_file_of(
-        file, rules=rules, review_flags=review_flags, interface=interface, layout=layout
-    )
-    refused = _refused(reading)
-    refused |= {row: (column, redacted(why)) for row, (column, why) in judged.refused.items()}
-    return mendable_rows(reading, schema=schema, refused=refused, also=PAYOUT_COLUMNS)
-
-
-def _refused(reading: TableReading) -> dict[int, tuple[str, str]]:
-    return {row: (column, reading.reason(row)) for row, (column, _) in reading.problems.items()}
+    reading, _ = judged_instructions(read_bytes(path), **how)
+    return mendable_rows(reading, schema=INSTRUCTION_FILE, also=PAYOUT_COLUMNS)
 
 
 def rows_to_mend(path: Path, *, instructs: bool = False, **how: Any) -> list[MendableRow]:

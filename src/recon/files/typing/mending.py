@@ -43,21 +43,16 @@ class MendableRow(NamedTuple):
 
 
 def mendable_rows(
-    reading: TableReading,
-    *,
-    schema: TableSchema,
-    refused: Mapping[int, tuple[str, str]],
-    also: Sequence[str] = (),
+    reading: TableReading, *, schema: TableSchema, also: Sequence[str] = ()
 ) -> list[MendableRow]:
     """The refused rows of a table, in the order of its lines.
 
     Args:
         reading: The table.
         schema: Its columns.
-        refused: Row number -> (column, redacted reason) of every well-formed row that was refused.
         also: Further columns of the file that its rows may fill.
     """
-    rows = list(refused)
+    rows = list(reading.problems)
     filled = {column.name: _cells(reading, column, rows=rows) for column in schema.columns}
     for name in also:
         if name in reading.raw.columns:
@@ -66,12 +61,14 @@ def mendable_rows(
         MendableRow(row.line, {}, WHOLE_ROW, row.reason, _bounded(row.text))
         for row in reading.raw.bad_rows
     ]
-    for row, (column_name, why) in refused.items():
+    for row, (column_name, _) in reading.problems.items():
         cells = {name: texts[row] for name, texts in filled.items()}
         text = _unexplained(reading, row=row)
         if column_name == WHOLE_ROW:
             text, cells = _bounded(" | ".join(filter(None, cells.values()))), {}
-        mendable.append(MendableRow(int(reading.raw.lines[row]), cells, column_name, why, text))
+        mendable.append(
+            MendableRow(int(reading.raw.lines[row]), cells, column_name, reading.reason(row), text)
+        )
     return sorted(mendable, key=lambda row: row.line)
 
 

@@ -260,7 +260,8 @@ def type_table(
     Raises:
         SourceUnreadableError: a required column is missing.
     """
-    return _table(reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone), schema)
+    reading = reading_of(raw, schema=schema, rules=rules, layout=layout, zone=zone)
+    return table_of(reading, schema=schema)
 
 
 def reading_of(
@@ -487,7 +488,8 @@ def _drop_values(
             value.given &= ~rows
 
 
-def _table(reading: TableReading, schema: TableSchema) -> Table:
+def table_of(reading: TableReading, *, schema: TableSchema) -> Table:
+    """The rows without a problem as a frame, and one reject for each other row."""
     raw = reading.raw
     rejects = rejects_of(reading, schema=schema)
     keep = np.ones(len(raw.lines), dtype=bool)

@@ -30,7 +30,7 @@ def mended(path: Path) -> tuple[str, int]:
     """The file of refused rows, and how many rows were refused."""
     raw = read_raw(path, wanted=frozenset(ORDER_FILE.names))
     reading = reading_of(raw, schema=ORDER_FILE, rules=Rules())
-    rows = mendable_rows(reading, schema=ORDER_FILE, refused=reading.problems)
+    rows = mendable_rows(reading, schema=ORDER_FILE)
     text = mendable_text(rows, schema=ORDER_FILE)
     return text, len(reading.problems) + len(raw.bad_rows)
 
