@@ -6,7 +6,7 @@ Nothing is decided here: which rows stand is looked up in all that arrived (`sto
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from itertools import groupby
 from typing import Any
@@ -82,27 +82,6 @@ _OF_LINES = and_(
 )
 
 
-@dataclass(slots=True)
-class Arrived:
-    """Which rejected rows one order file brings again, part by part."""
-
-    waiting: Waiting
-    delivered: set[int] = field(default_factory=set)
-
-    def look(self, orders: pd.DataFrame) -> None:
-        """Note those whose order stands in this part of the file."""
-        if not self.waiting:
-            return
-        among = orders[orders["order_no"].isin([*self.waiting])]
-        places = zip(among["order_no"], among["merchant_id"], among["account_id"], strict=True)
-        for order_no, merchant_id, account_id in places:
-            self.delivered |= {
-                reject_id
-                for reject_id, merchant, account in self.waiting[order_no]
-                if merchant in {"", merchant_id} and account in {"", account_id}
-            }
-
-
 def outstanding(
     connection: Connection, run: Run, *, last_file: int = LATEST, last_end: int = LATEST
 ) -> tuple[Quarantined, ...]:
@@ -137,8 +116,8 @@ def _standing(which: ColumnElement[bool]) -> Select[Any]:
     )
 
 
-def arriving(connection: Connection, *, file_id: int) -> Arrived:
-    """For a file that was noted: what earlier files could not tell.
+def _waiting_for(connection: Connection, *, file_id: int) -> Waiting:
+    """Rejected rows of earlier files that a file may bring again.
 
     A row that does not say its merchant may be of any that its own inbox brings rows of; else, and
     in the inbox of another merchant, it is of the merchant whose inbox it came to.
@@ -151,7 +130,19 @@ def arriving(connection: Connection, *, file_id: int) -> Arrived:
         is_any = row.merchant_id == "" and row.merchant_of_inbox == merchant_id
         identity = (row.reject_id, "" if is_any else row.merchant_of_inbox, row.account_id)
         waiting.setdefault(row.order_no, []).append(identity)
-    return Arrived(waiting)
+    return waiting
+
+
+def _brought(waiting: Waiting, *, orders: pd.DataFrame) -> set[int]:
+    """Those of which the order stands in a part of the file."""
+    among = orders[orders["order_no"].isin([*waiting])]
+    places = zip(among["order_no"], among["merchant_id"], among["account_id"], strict=True)
+    return {
+        reject_id
+        for order_no, merchant_id, account_id in places
+        for reject_id, merchant, account in waiting[order_no]
+        if merchant in {"", merchant_id} and account in {"", account_id}
+    }
 
 
 def dismiss(connection: Connection, reject_id: int, *, by: str, why: str, at: datetime) -> None:
@@ -180,6 +171,8 @@ ACTIONS = Bound(
 ARRIVED = "arrived"
 OF_A_FILE = ("name", "kind", "sha256")
 _PLACE = ("file_id", "merchant_id", "account_id")
+_IN_ORDER = [order_action.c[name] for name in (*_PLACE, "action_id")]
+_SOME = {"yield_per": LINKS_AT_ONCE}
 _ENTITY_ID = literal(f"{ACTIONS.entity}-") + cast(order_action.c.file_id, String)
 _WAITING = (
     select(
@@ -191,8 +184,8 @@ _WAITING = (
     # One link for each file; a second would double its rows, and they would not agree.
     .outerjoin(history, and_(history.c.entity == ACTIONS.entity, history.c.entity_id == _ENTITY_ID))
     .where(order_action.c.instruction_id == "")
-    .order_by(*(order_action.c[name] for name in (*_PLACE, "action_id")))
-    .execution_options(yield_per=LINKS_AT_ONCE)
+    .order_by(*_IN_ORDER)
+    .execution_options(**_SOME)
 )
 _COUNTS = select(
     _ENTITY_ID.label("file"),
@@ -203,27 +196,16 @@ _COUNTS = _COUNTS.group_by(*(order_action.c[name] for name in _PLACE))
 _LINKS = select(history.c.entity_id, history.c.data).where(history.c.entity == ACTIONS.entity)
 
 
-class Arriving:
-    """The actions of one file while they are stored; `bind` notes them in the history."""
-
-    def __init__(self) -> None:
-        self._accounts: dict[str, _Rows] = {}
-
-    def take(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Some of them, in the order in which they are stored."""
-        for row in rows:
-            self._accounts.setdefault(_account(row), _Rows()).add(row)
-
-    def bind(
-        self, connection: Connection, *, file_id: int, source: SourceFile, at: datetime
-    ) -> None:
-        """Bind them, in the transaction that stored them; nothing where the file asks nothing."""
-        if not self._accounts:
-            return
+def _bind_actions(
+    connection: Connection, *, file_id: int, source: SourceFile, at: datetime
+) -> None:
+    """Bind a file's actions, in the transaction that stored them; nothing where it asks nothing."""
+    own = select(order_action).where(order_action.c.file_id == file_id).order_by(*_IN_ORDER)
+    accounts = _digests(connection.execute(own, execution_options=_SOME).mappings())
+    if accounts:
         # Files have a turn of their own, so that nobody's money waits for them; this is its end.
         join_turn(connection, Turn.JOURNAL)
-        bound: dict[str, Any] = {name: str(getattr(source, name)) for name in OF_A_FILE}
-        bound["accounts"] = {account: rows.facts for account, rows in self._accounts.items()}
+        bound = {name: str(getattr(source, name)) for name in OF_A_FILE} | {"accounts": accounts}
         file = f"{ACTIONS.entity}-{file_id}"
         append(connection, [Event(ACTIONS.entity, file, ARRIVED, bound)], at=at)
 
@@ -249,41 +231,33 @@ def all_changed_actions(connection: Connection) -> Iterator[str]:
                 yield _sentence(bound["name"], number, account=account, problem=has)
 
 
-class _Rows:
-    """How many rows, and the digest of all that they say."""
-
-    def __init__(self, rows: Iterable[Mapping[Any, Any]] = ()) -> None:
-        self._count, self._hash = 0, hashlib.sha256()
-        for row in rows:
-            self.add(row)
-
-    def add(self, row: Mapping[Any, Any]) -> None:
-        cells = folded([cells_of(ACTIONS, row)])
-        self._hash.update(json.dumps(cells).encode())
-        self._count += 1
-
-    @property
-    def facts(self) -> dict[str, object]:
-        return {"rows": self._count, "digest": self._hash.hexdigest()}
+def _digests(rows: Iterable[Mapping[Any, Any]]) -> dict[str, Any]:
+    """Account -> how many rows a file has of it, and the digest of all that they say."""
+    facts = {}
+    for account, group in groupby(rows, key=_account):
+        digest, count = hashlib.sha256(), 0
+        for row in group:
+            digest.update(json.dumps(folded([cells_of(ACTIONS, row)])).encode())
+            count += 1
+        facts[account] = {"rows": count, "digest": digest.hexdigest()}
+    return facts
 
 
 def _changed(rows: Iterable[Mapping[Any, Any]]) -> Iterator[str]:
-    for (file_id, account), group in groupby(rows, key=lambda r: (r["file_id"], _account(r))):
+    for file_id, group in groupby(rows, key=lambda row: row["file_id"]):
         waiting = list(group)
-        if problem := _problem(waiting, account=account):
-            name = waiting[0]["file_name"]
-            yield _sentence(name, file_id, account=account, problem=problem)
+        for account, now in _digests(waiting).items():
+            if problem := _problem(waiting[0], now=now, account=account):
+                yield _sentence(waiting[0]["file_name"], file_id, account=account, problem=problem)
 
 
-def _problem(waiting: Sequence[Mapping[Any, Any]], *, account: str) -> str:
-    first = waiting[0]
+def _problem(first: Mapping[Any, Any], *, now: Mapping[str, Any], account: str) -> str:
     bound = data_of(first["data"])
     arrived = bound.get("accounts", {}).get(account)
     if arrived is None:
         return "the history never heard of them"
     if any(first[f"file_{name}"] != bound[name] for name in OF_A_FILE):
         return f"the file was {bound['name']} ({bound['kind']}, {bound['sha256'][:12]}…)"
-    now = _Rows(waiting).facts
     if now["rows"] != arrived["rows"]:
         return f"{arrived['rows']} arrived, {now['rows']} wait"
     return "" if now == arrived else "they do not say what arrived"
@@ -381,49 +355,42 @@ def save_file(
     run: Run,
     *,
     source: SourceFile,
-    facts: Written | None,
     rejects: Sequence[Reject],
     at: datetime,
+    facts: Written | None = None,
     parts: Parts = tuple,
+    actions: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Store one order file, or one settlement file, whole, whose rows are written."""
+    """Store one file whole.
+
+    Args:
+        connection: of the transaction.
+        run: that read it.
+        source: what was read.
+        rejects: what of it could not be read.
+        at: when.
+        facts: its rows, which are written; None: it has none.
+        parts: of an order file.
+        actions: of an instruction file; every accepted row is new, planning knows repeats.
+    """
     new = source.rows_accepted
     file_id = insert_file(connection, run, source=source, rejects=rejects, new=new, at=at)
-    asked = Arriving()
-    arrived = arriving(connection, file_id=file_id)
-    for part, actions in parts():
+    add_rows(connection, order_action, [{**action, "file_id": file_id} for action in actions])
+    waiting = _waiting_for(connection, file_id=file_id)
+    delivered = set[int]()
+    for part, asked in parts():
         rows = [
             {**{name: row[name] for name in _ACTION_COLUMNS}, "file_id": file_id}
-            for row in rows_of(actions)
+            for row in rows_of(asked)
         ]
         add_rows(connection, order_action, rows)
-        asked.take(rows)
-        arrived.look(part)
-    delivered = {"ended": DELIVERED, "file_id": file_id, "ended_at": at}
-    ends = [{"reject_id": each, **delivered} for each in sorted(arrived.delivered)]
+        delivered |= _brought(waiting, orders=part)
+    end = {"ended": DELIVERED, "file_id": file_id, "ended_at": at}
+    ends = [{"reject_id": each, **end} for each in sorted(delivered)]
     add_rows(connection, reject_end, ends)
     if facts is not None:
         facts_rows.save(connection, facts, file_id=file_id, at=at)
-    asked.bind(connection, file_id=file_id, source=source, at=at)
-
-
-def save_instruction_file(
-    connection: Connection,
-    run: Run,
-    *,
-    actions: Sequence[Mapping[str, Any]],
-    rejects: Sequence[Reject],
-    source: SourceFile,
-    at: datetime,
-) -> None:
-    """Store one instruction file whole; every accepted row is new, planning knows repeats."""
-    new = source.rows_accepted
-    file_id = insert_file(connection, run, source=source, rejects=rejects, new=new, at=at)
-    rows = [{**action, "file_id": file_id} for action in actions]
-    add_rows(connection, order_action, rows)
-    asked = Arriving()
-    asked.take(rows)
-    asked.bind(connection, file_id=file_id, source=source, at=at)
+    _bind_actions(connection, file_id=file_id, source=source, at=at)
 
 
 def files_of_night(

@@ -34,9 +34,7 @@ def arrive(store: Store, run: Run, *lines: int) -> None:
     rows += [{**place, **row, "account_id": OTHER, "line": 9, "action_amount": 5}]
     for actions in (rows[:-1], rows[-1:]):
         with store.writing(turn=Turn.ORDERS) as connection:
-            order_rows.save_instruction_file(
-                connection, run, actions=actions, rejects=(), source=SOURCE, at=AT
-            )
+            order_rows.save_file(connection, run, actions=actions, rejects=(), source=SOURCE, at=AT)
             grown = history.grown(connection)
         # A database that forgot a file reads it again: nothing is noted outside for it.
         assert grown is not None
