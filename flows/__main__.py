@@ -15,8 +15,8 @@ from prefect.client.orchestration import get_client
 from flows.automations import establish
 from flows.deployments import WORK_POOL, pool_text, text_of
 from flows.prefect_health import health_checks
-from recon.config.retention import retention_of
-from recon.config.settings import config_dir_of, load_file_settings, load_tables
+from recon.config.retention import RetentionFile
+from recon.config.settings import config_dir_of, load_file, load_file_settings
 from recon.model.errors import ReconError
 from recon.privacy.own_files import write_result
 from recon.steps.care.doctor import checked
@@ -42,7 +42,8 @@ def files(
     By the template of the pool a run cannot bring a program, variables or a folder.
     """
     accounts = load_file_settings(os.environ).accounts
-    retention = retention_of(load_tables("retention", config_dir=config_dir_of(os.environ)))
+    config_dir = config_dir_of(os.environ)
+    retention = load_file("retention", RetentionFile, config_dir=config_dir).retention
     project, pool = out / "prefect.yaml", out / "pool.json"
     write_result(project, text_of(accounts, retention=retention, parts=every))
     write_result(pool, pool_text())

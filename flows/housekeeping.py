@@ -11,15 +11,16 @@ from pydantic import Field
 
 from flows.night_date import refuse_schedule
 from flows.outcome import in_words
-from recon.config.retention import NightSchedule, retention_of
-from recon.config.settings import config_dir_of, load_tables
+from recon.config.retention import NightSchedule, RetentionFile
+from recon.config.settings import config_dir_of, load_file
 from tasks.night_tasks import opened_environment, say, sentences_only
 
 PersonName = Annotated[str, Field(max_length=100)]
 
 
 def _schedule() -> NightSchedule | None:
-    return retention_of(load_tables("retention", config_dir=config_dir_of(os.environ))).schedule
+    config_dir = config_dir_of(os.environ)
+    return load_file("retention", RetentionFile, config_dir=config_dir).retention.schedule
 
 
 @flow(

@@ -50,9 +50,10 @@ if TYPE_CHECKING:
 @contextmanager
 def night_workers() -> Iterator[None]:
     """Until the end of the block all environments of this process share the configured workers."""
-    from recon.config.settings import load_cluster
+    from recon.config.cluster import ClusterSettings
+    from recon.config.settings import config_dir_of, load_file
 
-    cluster = load_cluster(os.environ)
+    cluster = load_file("cluster", ClusterSettings, config_dir=config_dir_of(os.environ))
     if not cluster.address:
         yield
         return

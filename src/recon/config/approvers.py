@@ -8,12 +8,11 @@ import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from recon.config.declared import DeclaredTable, declared
-from recon.model.errors import ConfigurationError
+from recon.config.declared import DeclaredTable
 
 NAME = r"^[^:\x00-\x1f\x7f]+$"
 """A colon ends the name where sentences begin with it."""
@@ -32,19 +31,6 @@ class Approver(DeclaredTable):
     """The environment variable that holds the secret of the one-time codes (base32)."""
     code_secret_file: Path | None = None
     """Or the file, mode 0600, that holds it. Neither: the identity is never authenticated."""
-
-
-def approvers_of(tables: Mapping[str, Any]) -> dict[str, Approver]:
-    """The people of approvers.toml by short name.
-
-    Raises:
-        ConfigurationError: naming the table and key that is wrong.
-    """
-    unknown = sorted(set(tables) - {"approvers"})
-    if unknown:
-        msg = f"approvers.toml: {', '.join(unknown)}: only tables [approvers.<name>] stand here"
-        raise ConfigurationError(msg)
-    return declared(_People, tables, source="approvers.toml").approvers
 
 
 def person_key(name: str, *, declared: Mapping[str, Approver]) -> str:
@@ -73,7 +59,9 @@ def folded(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", shown).split())
 
 
-class _People(DeclaredTable):
+class Approvers(DeclaredTable):
+    """All of approvers.toml, by short name."""
+
     approvers: dict[str, Approver] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -4,10 +4,10 @@ A part is always a pure function of what it is handed: it may be done again, any
 result. Money is never moved in parts, and parts never write the database.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol, Self, TypeVar
+from typing import Annotated, Protocol, Self, TypeVar
 
 from pydantic import (
     Field,
@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from recon.config.declared import DeclaredTable, declared
+from recon.config.declared import DeclaredTable
 
 COMPARED_AT_ONCE_MAX = 64
 
@@ -87,12 +87,3 @@ class InProcess:
 
 
 IN_PROCESS: Workers = InProcess()
-
-
-def cluster_of(tables: Mapping[str, Any]) -> ClusterSettings:
-    """The settings of cluster.toml.
-
-    Raises:
-        ConfigurationError: naming the key that is wrong.
-    """
-    return declared(ClusterSettings, tables, source="cluster.toml")

@@ -7,6 +7,7 @@ says what an amount is worth, and nobody guesses it.
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from operator import not_
 from typing import Annotated, Self
 
@@ -108,14 +109,8 @@ class AppliedRate:
         if self.rate is None:
             return None
         foreign, _, booked = self.pair.partition(".")
-        numerator, denominator = self.rate.as_integer_ratio()
         shift = exponent(booked) - exponent(foreign)
-        numerator *= abs(amount) * 10 ** max(shift, 0)
-        denominator *= 10 ** max(-shift, 0)
-        whole: int
-        whole, rest = divmod(numerator, denominator)
-        whole += int(2 * rest > denominator or (2 * rest == denominator and whole % 2 == 1))
-        return whole if amount >= 0 else -whole
+        return round(amount * Fraction(self.rate) * Fraction(10) ** shift)
 
     def allows(self, gap: int, *, of: int) -> bool:
         """Whether so much difference of a booked amount is none."""

@@ -152,13 +152,9 @@ def banks_of(
     Raises:
         ConfigurationError: naming the bank and the key.
     """
-    named = tables.get("bank", {})
-    if not isinstance(named, dict):
-        msg = 'merchants.toml: bank: write a table [bank."<name>"] for each bank'
-        raise ConfigurationError(msg)
     folders = {inbox: name for name, account in accounts.items() for inbox in account.inboxes}
     banks = {}
-    for name, value in named.items():
+    for name, value in bank_tables(tables, source="merchants.toml").items():
         where = f'merchants.toml: bank."{printable(name)}"'
         if name not in rules.bank:
             msg = f'{where}: rules.toml has no [bank."{printable(name)}"] that says its IBAN'
@@ -170,6 +166,19 @@ def banks_of(
         folders[folder.inbox] = f"the bank {name}"
         banks[name] = folder
     return banks
+
+
+def bank_tables(tables: Mapping[str, Any], *, source: str) -> Mapping[str, Any]:
+    """The tables of banks as they are written.
+
+    Raises:
+        ConfigurationError: they are no tables.
+    """
+    named = tables.get("bank", {})
+    if not isinstance(named, dict):
+        msg = f'{source}: bank: write a table [bank."<name>"] for each bank'
+        raise ConfigurationError(msg)
+    return named
 
 
 _OF_AN_INBOX = frozenset({"files", "whole_file", "control_file", "done_file"})

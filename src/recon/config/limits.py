@@ -4,13 +4,12 @@
 an account's own keys on top. Amounts are major units; an absent key sets no bound.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from decimal import Decimal
-from typing import Any
 
 from pydantic import Field
 
-from recon.config.declared import CurrencyCode, DeclaredTable, declared
+from recon.config.declared import CurrencyCode, DeclaredTable
 from recon.model.errors import ConfigurationError
 
 
@@ -41,16 +40,12 @@ class Limits(DeclaredTable):
         own = self.accounts.get(account, {}).get(currency, CurrencyLimits())
         return general.model_copy(update=own.model_dump(exclude_none=True))
 
+    def refuse_strangers(self, accounts: Collection[str]) -> None:
+        """A bound that could never hold, because nobody has such an account, bounds nothing.
 
-def limits_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> Limits:
-    """The bounds of limits.toml, for these accounts ("<merchant>/<account>").
-
-    Raises:
-        ConfigurationError: naming the table and key that is wrong; a bound that could never hold,
-            because nobody has such an account or currency, is one.
-    """
-    limits = declared(Limits, tables, source="limits.toml")
-    if strange := sorted(set(limits.accounts) - set(accounts)):
-        msg = f'limits.toml: accounts."{strange[0]}": merchants.toml declares no such account'
-        raise ConfigurationError(msg)
-    return limits
+        Raises:
+            ConfigurationError: naming the account.
+        """
+        if strange := sorted(set(self.accounts) - set(accounts)):
+            msg = f'limits.toml: accounts."{strange[0]}": merchants.toml declares no such account'
+            raise ConfigurationError(msg)

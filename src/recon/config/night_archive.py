@@ -1,13 +1,12 @@
 """Where the folders of nights lie (`archive.toml`), as it is declared."""
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
-from recon.config.declared import DeclaredTable, S3Access, declared
+from recon.config.declared import DeclaredTable, S3Access
 
 BESIDE = "archive"
 """Name of the folder where none is named: beside the database, or in the reports of an account."""
@@ -52,14 +51,7 @@ class ArchiveSettings(S3Access):
         return self
 
 
-class _Declared(DeclaredTable):
+class ArchiveFile(DeclaredTable):
+    """All of archive.toml."""
+
     archive: ArchiveSettings = Field(default_factory=ArchiveSettings)
-
-
-def archive_of(tables: Mapping[str, Any]) -> ArchiveSettings:
-    """The settings of archive.toml.
-
-    Raises:
-        ConfigurationError: naming the key that is wrong.
-    """
-    return declared(_Declared, tables, source="archive.toml").archive

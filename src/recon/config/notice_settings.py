@@ -4,10 +4,10 @@ Each notice has one table `[notices.<name>]`. Its address holds a password or a 
 named here: an environment variable, or a file that only its owner can read.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import (
     Field,
@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from recon.config.declared import DeclaredTable, declared
+from recon.config.declared import DeclaredTable
 from recon.model.errors import ConfigurationError
 
 NOTICES_MAX = 20
@@ -63,24 +63,22 @@ class Notice(DeclaredTable):
         return is_asked_for and any(fnmatchcase(account, named) for named in self.accounts)
 
 
-def notices_of(tables: Mapping[str, Any], *, accounts: Collection[str]) -> dict[str, Notice]:
-    """The notices of notices.toml by name, about these accounts ("<merchant>/<account>").
+class Notices(DeclaredTable):
+    """All of notices.toml, by name."""
 
-    Raises:
-        ConfigurationError: naming the table and key that is wrong; a pattern that fits no account
-            is one, for nobody would ever be told.
-    """
-    notices = declared(_Declared, tables, source="notices.toml").notices
-    for name, notice in notices.items():
-        for pattern in notice.accounts:
-            if accounts and not any(fnmatchcase(account, pattern) for account in accounts):
-                msg = (
-                    f"notices.toml: notices.{name}.accounts: {pattern!r} fits no account of "
-                    "merchants.toml"
-                )
-                raise ConfigurationError(msg)
-    return notices
-
-
-class _Declared(DeclaredTable):
     notices: dict[NoticeName, Notice] = Field(default_factory=dict, max_length=NOTICES_MAX)
+
+    def refuse_strangers(self, accounts: Collection[str]) -> None:
+        """A pattern that fits none of these accounts would tell nobody, ever.
+
+        Raises:
+            ConfigurationError: naming the notice and the pattern.
+        """
+        for name, notice in self.notices.items():
+            for pattern in notice.accounts:
+                if accounts and not any(fnmatchcase(account, pattern) for account in accounts):
+                    msg = (
+                        f"notices.toml: notices.{name}.accounts: {pattern!r} fits no account of "
+                        "merchants.toml"
+                    )
+                    raise ConfigurationError(msg)

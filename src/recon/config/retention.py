@@ -4,9 +4,8 @@ Nothing has an age here unless somebody named one. The journal, the history and 
 manifests, signed workbooks and the newest workbook of a night have no key: they are never deleted.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import (
     Field,
@@ -14,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from recon.config.declared import DeclaredTable, ZoneText, declared
+from recon.config.declared import DeclaredTable, ZoneText
 
 DAYS_MAX = 36_500
 WEEK = Annotated[int, Field(ge=7, le=DAYS_MAX)]
@@ -72,14 +71,7 @@ class Retention(DeclaredTable):
         return self
 
 
-class _Declared(DeclaredTable):
+class RetentionFile(DeclaredTable):
+    """All of retention.toml."""
+
     retention: Retention = Field(default_factory=Retention)
-
-
-def retention_of(tables: Mapping[str, Any]) -> Retention:
-    """The ages of retention.toml.
-
-    Raises:
-        ConfigurationError: naming the table and key that is wrong.
-    """
-    return declared(_Declared, tables, source="retention.toml").retention

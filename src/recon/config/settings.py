@@ -2,16 +2,13 @@
 
 Files are looked up in one place: the bundled ones (`recon/_config` in a wheel, `config/` of the
 checkout in an editable install), overlaid key by key by the same-named files in
-`RECON_CONFIG_DIR`. The environment is an argument, never read here from the process.
-
-What a merchant declares of the request ids in its files (`instructions` of an account).
-
-How long the lists of a workbook may be that nobody answers, as it is declared for an account.
+`RECON_CONFIG_DIR`. The environment is an argument, never read here from the process. Accounts of
+merchants.toml stand here, every other file has its model in a module of its own.
 """
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -19,9 +16,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-from recon.config.approvers import Approver, approvers_of
-from recon.config.cluster import ClusterSettings, cluster_of
-from recon.config.declared import DeclaredTable, declared, deepest_key, unprintable_keys
+from recon.config.approvers import Approver, Approvers
+from recon.config.cluster import ClusterSettings
+from recon.config.declared import DeclaredTable, Table, declared, deepest_key, unprintable_keys
 from recon.config.fee_contract import FeeContract, contract_of
 from recon.config.file_layouts import FileLayout, GivenLayout, GivenLayouts
 from recon.config.file_sources import (
@@ -31,13 +28,14 @@ from recon.config.file_sources import (
     LedgerSource,
     RemoteSource,
     SettlementFolder,
+    bank_tables,
     banks_of,
 )
 from recon.config.keys import OwnSignKey, SignKeys, address_of, given, secret_of
-from recon.config.limits import Limits, limits_of
-from recon.config.night_archive import ArchiveSettings, archive_of
-from recon.config.notice_settings import Notice, notices_of
-from recon.config.retention import NightSchedule, Retention, retention_of
+from recon.config.limits import Limits
+from recon.config.night_archive import ArchiveFile, ArchiveSettings
+from recon.config.notice_settings import Notice, Notices
+from recon.config.retention import NightSchedule, Retention, RetentionFile
 from recon.config.rules import Rules
 from recon.model.errors import ConfigurationError
 from recon.model.figures import (
@@ -257,6 +255,15 @@ def load_tables(name: str, *, config_dir: Path | None) -> Tables:
     return overlay(tables, over=_read_toml(config_dir / f"{name}.toml"))
 
 
+def load_file(name: str, model: type[Table], *, config_dir: Path | None) -> Table:
+    """One configuration file by its stem, as its model has it.
+
+    Raises:
+        ConfigurationError: naming the file and every table and key that is wrong.
+    """
+    return declared(model, load_tables(name, config_dir=config_dir), source=f"{name}.toml")
+
+
 @cache
 def _bundled_tables(name: str) -> Tables:
     """What ships with the product stays as it is while a process runs."""
@@ -298,7 +305,11 @@ def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Sett
     config_dir = config_dir_of(environment)
     merchants = load_tables("merchants", config_dir=config_dir)
     accounts, rules = _accounts(merchants), load_rules(config_dir=config_dir)
-    gateway = _gateway(config_dir)
+    gateway = load_file("gateway", GatewaySettings, config_dir=config_dir)
+    limits = load_file("limits", Limits, config_dir=config_dir)
+    notices = load_file("notices", Notices, config_dir=config_dir)
+    limits.refuse_strangers(accounts)
+    notices.refuse_strangers(accounts)
     settings = Settings(
         database_url=SecretStr(_required(environment, "RECON_DATABASE_URL")),
         gateway_base_url=address_of(_required(environment, ADDRESS), variable=ADDRESS),
@@ -309,26 +320,17 @@ def load_settings(environment: Mapping[str, str], *, signs: bool = True) -> Sett
         accounts=accounts,
         banks=banks_of(merchants, accounts=accounts, rules=rules),
         rules=rules,
-        approvers=approvers_of(load_tables("approvers", config_dir=config_dir)),
-        limits=limits_of(load_tables("limits", config_dir=config_dir), accounts=accounts),
-        retention=retention_of(load_tables("retention", config_dir=config_dir)),
-        notices=notices_of(load_tables("notices", config_dir=config_dir), accounts=accounts),
-        archive=archive_of(load_tables("archive", config_dir=config_dir)),
-        cluster=cluster_of(load_tables("cluster", config_dir=config_dir)),
+        approvers=load_file("approvers", Approvers, config_dir=config_dir).approvers,
+        limits=limits,
+        retention=load_file("retention", RetentionFile, config_dir=config_dir).retention,
+        notices=notices.notices,
+        archive=load_file("archive", ArchiveFile, config_dir=config_dir).archive,
+        cluster=load_file("cluster", ClusterSettings, config_dir=config_dir),
         config_dir=config_dir,
     )
     if signs:
         settings.sign_keys.refuse_nothing_given(accounts)
     return settings
-
-
-def load_cluster(environment: Mapping[str, str]) -> ClusterSettings:
-    """Which machines do work in parts; asks for no key and no database.
-
-    Raises:
-        ConfigurationError: naming the key of cluster.toml that is wrong.
-    """
-    return cluster_of(load_tables("cluster", config_dir=config_dir_of(environment)))
 
 
 def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
@@ -338,7 +340,7 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
         ConfigurationError: naming the file and key that is wrong.
     """
     config_dir = config_dir_of(environment)
-    gateway = _gateway(config_dir)
+    gateway = load_file("gateway", GatewaySettings, config_dir=config_dir)
     return FileSettings(
         accounts=_accounts(load_tables("merchants", config_dir=config_dir)),
         rules=load_rules(config_dir=config_dir),
@@ -346,11 +348,6 @@ def load_file_settings(environment: Mapping[str, str]) -> FileSettings:
         interface=_interface(config_dir, profile=gateway.profile),
         seal_key=secret_of(environment, "RECON_SEAL_KEY"),
     )
-
-
-def _gateway(config_dir: Path | None) -> GatewaySettings:
-    tables = load_tables("gateway", config_dir=config_dir)
-    return declared(GatewaySettings, tables, source="gateway.toml")
 
 
 def _interface(config_dir: Path | None, *, profile: str) -> dict[str, Any]:
@@ -405,51 +402,30 @@ def _named_file(path: Path, *, what: str) -> Tables:
     return _read_toml(path)
 
 
-def _accounts(tables: Tables) -> dict[str, AccountSettings]:
-    """The accounts of merchants.toml by "<merchant_id>/<account_id>"."""
+def _accounts(
+    tables: Tables,
+    *,
+    source: str = "merchants.toml",
+    filled: Callable[[Any], Any] = lambda account: account,
+) -> dict[str, AccountSettings]:
+    """The accounts of merchants.toml, or of a file like it, by "<merchant_id>/<account_id>"."""
     unknown = sorted(set(tables) - {"accounts", "bank"})
     accounts = tables.get("accounts", {})
     if unknown or not isinstance(accounts, dict):
         named = ", ".join(unknown) or "accounts"
-        msg = f"merchants.toml: {named}: only tables [accounts...] and [bank...] stand here"
+        msg = f"{source}: {named}: only tables [accounts...] and [bank...] stand here"
         raise ConfigurationError(msg)
     for key in accounts:
         if _ACCOUNT_KEY.fullmatch(key) is None:
             msg = (
-                f'merchants.toml: accounts."{printable(key)}": must be "<merchant>/<account>", '
+                f'{source}: accounts."{printable(key)}": must be "<merchant>/<account>", '
                 "each 1 to 50 letters, digits and . _ - that begin with a letter or digit"
             )
             raise ConfigurationError(msg)
     return {
-        key: declared(AccountSettings, value, source=f'merchants.toml: accounts."{key}"')
+        key: declared(AccountSettings, filled(value), source=f'{source}: accounts."{key}"')
         for key, value in accounts.items()
     }
-
-
-_NIGHTS_TABLES: Mapping[str, type[BaseModel]] = {
-    "ledger": LedgerSource,
-    "settlement": SettlementFolder,
-    "gateway": GatewayLists,
-}
-
-
-class _Layouts(DeclaredTable):
-    layouts: tuple[FileLayout, ...] = ()
-
-
-class _OneLayout(DeclaredTable):
-    layout: FileLayout | None = None
-
-
-class _OfAccount(_Layouts):
-    gateway: _Layouts = _Layouts()
-    settlement: _Layouts = _Layouts()
-    ledger: _OneLayout = _OneLayout()
-
-
-class _GivenTables(DeclaredTable):
-    accounts: Mapping[str, _OfAccount] = {}
-    bank: Mapping[str, _Layouts] = {}
 
 
 def given_layouts(paths: Sequence[Path]) -> GivenLayouts:
@@ -462,35 +438,35 @@ def given_layouts(paths: Sequence[Path]) -> GivenLayouts:
 
 
 def _of_file(path: Path) -> Iterator[GivenLayout]:
-    read = _named_file(path, what="layout")
-    for table, model in (("accounts", AccountSettings), ("bank", BankFolder)):
-        if isinstance(of := read.get(table), dict):
-            read[table] = {owner: _without_nights(each, model=model) for owner, each in of.items()}
-    tables = declared(_GivenTables, read, source=str(path))
-    for owner, account in tables.accounts.items():
-        ledger = (account.ledger.layout,) if account.ledger.layout else ()
+    """Layouts as merchants.toml has them; what a night alone needs may be absent."""
+    read, source = _named_file(path, what="layout"), str(path)
+    accounts = _accounts(read, source=source, filled=_for_layouts)
+    for owner, account in accounts.items():
+        of_ledger = account.ledger.layout if account.ledger else None
         for kind, layouts in (
             (SourceKind.ORDERS, account.layouts),
             (SourceKind.GATEWAY, account.gateway.layouts),
-            (SourceKind.SETTLEMENT, account.settlement.layouts),
-            (SourceKind.LEDGER, ledger),
+            (SourceKind.SETTLEMENT, account.settlement.layouts if account.settlement else ()),
+            (SourceKind.LEDGER, (of_ledger,) if of_ledger else ()),
         ):
-            yield from (GivenLayout(kind, owner, layout, str(path)) for layout in layouts)
-    for owner, bank in tables.bank.items():
+            yield from (GivenLayout(kind, owner, layout, source) for layout in layouts)
+    for owner, table in bank_tables(read, source=source).items():
+        bank = declared(BankFolder, _filled(table, inbox="-"), source=f'{source}: bank."{owner}"')
         for layout in bank.layouts:
-            yield GivenLayout(SourceKind.BANK, owner, layout, str(path))
+            yield GivenLayout(SourceKind.BANK, owner, layout, source)
 
 
-def _without_nights(table: object, *, model: type[BaseModel]) -> object:
-    """What a table says of layouts; a key that its model does not know stays, and is refused."""
-    if not isinstance(table, dict):
-        return table
-    own = model.model_fields.keys() - _NIGHTS_TABLES.keys() - {"layout", "layouts"}
-    return {
-        key: _without_nights(value, model=_NIGHTS_TABLES[key]) if key in _NIGHTS_TABLES else value
-        for key, value in table.items()
-        if key not in own
-    }
+def _filled(table: Any, **absent: str) -> Any:
+    return {**absent, **table} if isinstance(table, dict) else table
+
+
+def _for_layouts(account: Any) -> Any:
+    filled = _filled(account, inbox="-", reports="-")
+    if isinstance(filled, dict) and "settlement" in filled:
+        filled["settlement"] = _filled(filled["settlement"], inbox="settlement")
+    if isinstance(filled, dict) and {"layout"} == {*filled.get("ledger", ())}:
+        filled["ledger"] = _filled(filled["ledger"], path="-")
+    return filled
 
 
 def config_dir_of(environment: Mapping[str, str]) -> Path | None:

@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from recon.config.cluster import IN_PROCESS, ClusterSettings, InProcess, cluster_of
+from recon.config.approvers import Approvers
+from recon.config.cluster import IN_PROCESS, ClusterSettings, InProcess
+from recon.config.declared import declared
 from recon.config.file_sources import SettlementFolder
 from recon.config.keys import storage_keys
-from recon.config.limits import limits_of
-from recon.config.night_archive import archive_of
-from recon.config.notice_settings import NOTICES_MAX, STOPPED, Notice, notices_of
-from recon.config.retention import NightSchedule, retention_of
+from recon.config.limits import Limits
+from recon.config.night_archive import ArchiveFile, ArchiveSettings
+from recon.config.notice_settings import NOTICES_MAX, STOPPED, Notice, Notices
+from recon.config.retention import NightSchedule, RetentionFile
 from recon.config.settings import WorkbookLists, load_tables
 from recon.model.errors import ConfigurationError
 from recon.model.words import Verdict
@@ -25,8 +27,27 @@ DASK = {"address": "tls://dask.internal:8786"}
 NOTICE = {"address_env": "A"}
 ACCOUNT = "100042/100042001"
 Read = Callable[[dict[str, Any]], object]
-told = partial(notices_of, accounts={ACCOUNT})
-limited = partial(limits_of, accounts={"1/2"})
+cluster_of = partial(declared, ClusterSettings, source="cluster.toml")
+retention_of = partial(declared, RetentionFile, source="retention.toml")
+
+
+def archive_of(tables: dict[str, Any]) -> ArchiveSettings:
+    """As archive.toml declares it."""
+    return declared(ArchiveFile, tables, source="archive.toml").archive
+
+
+def told(tables: dict[str, Any]) -> dict[str, Notice]:
+    """As notices.toml declares it for one account."""
+    read = declared(Notices, tables, source="notices.toml")
+    read.refuse_strangers({ACCOUNT})
+    return read.notices
+
+
+def limited(tables: dict[str, Any]) -> Limits:
+    """As limits.toml declares it for two accounts."""
+    read = declared(Limits, tables, source="limits.toml")
+    read.refuse_strangers({"1/2", "1/3"})
+    return read
 
 
 def backups(**changes: object) -> dict[str, Any]:
@@ -88,6 +109,13 @@ FILES: Mapping[str, tuple[Read, list[tuple[dict[str, Any], str]]]] = {
             ({"notices": {f"n{i}": NOTICE for i in range(NOTICES_MAX + 1)}}, "notices"),
         ],
     ),
+    "approvers": (
+        partial(declared, Approvers, source="approvers.toml"),
+        [
+            ({"approvers": {"anna": {"name": "Anna Berg", "limits": {"EUR": 5}}}}, "limits"),
+            ({"people": {}}, "people"),
+        ],
+    ),
     # A misspelt currency or account must not let money through unbounded.
     "limits": (
         limited,
@@ -144,7 +172,7 @@ def test_a_cron_line_of_five_fields_is_taken(cron: str) -> None:
 
 def test_who_declares_nothing_keeps_everything_on_one_machine() -> None:
     """No age, no cluster, nights beside the database."""
-    keeps = retention_of({}).model_dump()
+    keeps = retention_of({}).retention.model_dump()
 
     assert keeps.pop("schedule_deletes") is False
     assert set(keeps.values()) == {None}
@@ -208,7 +236,7 @@ def test_a_notice_is_bound_to_its_accounts_and_verdicts() -> None:
 def test_an_accounts_own_limits_lie_over_the_general_ones() -> None:
     """An account changes the keys it names and keeps the others; what is not named has no bound."""
     general, own = {"EUR": {"item": 100, "night": 1000}}, {"1/2": {"EUR": {"item": 250}}}
-    limits = limits_of({"limits": general, "accounts": own}, accounts={"1/2", "1/3"})
+    limits = limited({"limits": general, "accounts": own})
     of = limits.of("1/2", currency="EUR")
 
     assert (of.item, of.night) == (Decimal(250), Decimal(1000))

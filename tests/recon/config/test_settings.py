@@ -157,6 +157,7 @@ def test_a_configuration_folder_that_is_none_is_named(environment: dict[str, str
         (b"\xff = 1", r"gateway\.toml is not UTF-8 \(byte 0\)"),
         (b"#" * (CONFIG_FILE_BYTES_MAX + 1), "larger than 1048576 bytes"),
     ],
+    ids=["no text", "too large"],
 )
 def test_a_file_that_is_no_text_is_refused(config_dir: Path, content: bytes, message: str) -> None:
     """A configuration file is small UTF-8 text."""
