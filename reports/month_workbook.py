@@ -51,7 +51,7 @@ from reports.drawing.blocks import (
     rows_of,
 )
 from reports.drawing.look import NAVY, CellLink, Tone
-from reports.sheets.lists import added_up
+from reports.sheets.assurance import added_up
 from reports.sheets.words import TABLES, in_words, words_of
 
 Files = Mapping[str, str]
@@ -154,8 +154,6 @@ def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
     statement = stated.statement
     there = (True, statement.transit is not None, statement.books is not None)
     named = [name for name, is_there in zip(BLOCKS, there, strict=True) if is_there]
-    yield TextLine()
-    yield TextLine(currency, "heading")
     for about, block in zip(named, blocks_of(statement, currency=currency), strict=True):
         columns = (
             Column(about, 62, "label", tone=_tone),
@@ -163,8 +161,8 @@ def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
             Column("Amount", 22, "amount", "money", tone=_tone),
             Column("Check", 12, "check", "check"),
         )
-        yield Listing(columns, _rows(block, currency=currency, about=about))
-        yield TextLine()
+        title = currency if about == BLOCKS[0] else ""
+        yield Listing(columns, _rows(block, currency=currency, about=about), title=title)
 
 
 def _rows(block: Sequence[StatementRow], *, currency: str, about: str) -> list[dict[str, Any]]:
@@ -268,14 +266,10 @@ def close_sheet(close: PreparedClose, *, digest: str) -> Sheet:
             ),
             TextLine(close.verdict.value, "verdict bad" if is_bad else "verdict good"),
             *(TextLine(sentence, "note") for sentence in _next_steps(close, digest=digest)),
-            TextLine(),
             *_names(close),
             Listing(CLOSINGS, [*_closings(close)]),
-            TextLine(),
             Listing(BLOCKERS, [*_blockers(close)]),
-            TextLine(),
             Listing(OPEN_ITEMS, [*_open_items(close)]),
-            TextLine(),
             *_estimates(close),
         ],
         widths=WIDTHS,
@@ -300,7 +294,6 @@ def journals_sheet(close: PreparedClose) -> Sheet:
         "Journals",
         [
             Listing(JOURNAL_COLUMNS, rows_of(lines), is_list=True),
-            TextLine(),
             Listing(SUMS, sums, nothing=""),
         ],
         heading="Journals",
@@ -338,12 +331,10 @@ def _names(close: PreparedClose) -> Iterator[Part]:
             "note",
             len(WIDTHS),
         )
-        yield TextLine()
     if close.signatures:
         names = ("by", "role", "at")
         rows = [{name: getattr(each, name) for name in names} for each in close.signatures]
         yield Listing(SIGNED, rows)
-        yield TextLine()
 
 
 def _closings(close: PreparedClose) -> Iterator[dict[str, Any]]:
@@ -467,18 +458,6 @@ PROOF = (
     Column("Right", 20, "right", "money", currency="of"),
     Column("Check", 10, "check", "check"),
 )
-SENTENCES = {
-    "Open items": "What the gateway owed at the two closes, item by item; sums stand on page one.",
-    "In transit": "Paid out and not at the bank at the last close; a break says why.",
-    "Books": "Why the books differ from the gateway at the last close, by order or group.",
-    "Straddling": "What lies across a close, with both dates; no second date: it has not come yet.",
-    "Prior periods": (
-        "Dated in a closed month and told after its close: it counts here, the close stays."
-    ),
-    "Nights": "Every business date of the month, and what is wrong with its night.",
-    "Proof": "Both sides of each equation, in SQL over the sealed files of the nights.",
-    "Facts": "Every movement of the month by the business date of its own event.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,12 +478,12 @@ class MonthList:
 
     def sheet(self, *, files: Files) -> Sheet:
         """All rows, or their sums and the first ones; `files`: name -> content."""
-        about, blocks, frame = SENTENCES[self.title], list[Part](), self.frame
+        about, blocks, frame = TABLES["lists_of_month"][self.title], list[Part](), self.frame
         if len(frame) > LIST_ROWS_MAX:
             named = [*self._named(files)]
             about = added_up(f"{len(frame):,} rows", named=named, where="below")
             sums = Listing(self._sum_columns(), self._sums())
-            blocks = [sums, TextLine(), *map(_file, named), TextLine()]
+            blocks = [sums, TextLine(), *map(_file, named)]
             name, word = self.first
             if name:
                 frame = pd.concat([frame[frame[name].eq(word)], frame[frame[name].ne(word)]])
@@ -630,7 +609,7 @@ def nights_sheet(stated: StatedMonth) -> Sheet:
         for digest, day in stated.rules.items()
     ]
     blocks: list[Part] = [Listing(NIGHTS, rows, is_list=True), TextLine(), *rules]
-    return Sheet("Nights", blocks, heading="Nights", about=SENTENCES["Nights"])
+    return Sheet("Nights", blocks, heading="Nights", about=TABLES["lists_of_month"]["Nights"])
 
 
 def proof_sheet(stated: StatedMonth) -> Sheet:
@@ -643,7 +622,7 @@ def proof_sheet(stated: StatedMonth) -> Sheet:
         for each in stated.statement.equations
     ]
     blocks = [Listing(PROOF, rows, is_list=True)]
-    return Sheet("Proof", blocks, heading="Proof", about=SENTENCES["Proof"])
+    return Sheet("Proof", blocks, heading="Proof", about=TABLES["lists_of_month"]["Proof"])
 
 
 def _fields(columns: Sequence[Column]) -> list[Any]:

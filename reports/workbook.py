@@ -10,13 +10,18 @@ from pathlib import Path
 
 from recon.model.figures import NightFigures
 from reports.drawing.blocks import Sheet, Workbook, written_in_place
+from reports.sheets.assurance import assurance_sheet, checks_of
 from reports.sheets.bank_sheet import bank_sheet
 from reports.sheets.breaks_sheet import breaks_sheet
-from reports.sheets.control_totals import totals_sheet, ways_of
-from reports.sheets.journals_sheet import journals_sheet
-from reports.sheets.lists import matched_sheet, open_sheet
+from reports.sheets.lists import (
+    fees_sheet,
+    guide_sheet,
+    instructions_sheet,
+    journals_sheet,
+    matched_sheet,
+    open_sheet,
+)
 from reports.sheets.page_one import page_one
-from reports.sheets.sources_sheet import fees_sheet, guide_sheet, instructions_sheet, sources_sheet
 from reports.sheets.totals import Rows, facts_of, rows_on_sheets, run_sheet
 
 
@@ -49,9 +54,8 @@ def drawn(figures: NightFigures) -> Workbook:
 
 def _sheets(figures: NightFigures, rows: Rows) -> Iterator[Sheet]:
     """Of fees only with a contract, of the bank only with statements."""
-    ways = ways_of(figures, rows)
-    yield page_one(figures, rows, ways)
-    yield totals_sheet(figures, rows, ways)
+    checks = checks_of(figures, rows)
+    yield page_one(figures, rows, checks)
     yield breaks_sheet(figures, rows)
     yield open_sheet(figures, rows)
     yield instructions_sheet(figures, rows)
@@ -61,6 +65,6 @@ def _sheets(figures: NightFigures, rows: Rows) -> Iterator[Sheet]:
         yield fees_sheet(figures.fees)
     if figures.bank:
         yield bank_sheet(figures)
-    yield sources_sheet(figures)
+    yield assurance_sheet(figures, rows, checks)
     yield guide_sheet(figures)
     yield run_sheet(figures, rows)

@@ -337,7 +337,10 @@ class _Drawn:
             page.set_column(number, number, width)
         listed = next((e for e in sheet.blocks if isinstance(e, Listing) and e.is_list), None)
         row, printed = 0, 0
-        for block in (*_head(sheet, listed), *sheet.blocks):
+        head = _head(sheet, listed)
+        for number, block in enumerate((*head, *sheet.blocks)):
+            # A gap above each list but what stands first.
+            row += number > len(head) and not isinstance(block, TextLine)
             top = row
             for line in self._lines(block, grid):
                 self._put(page, row, line)

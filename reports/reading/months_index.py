@@ -120,7 +120,7 @@ def write_months_index(
     about = f"Accounts of {merchant}, {month.name}"
     sheet = Sheet(
         "Accounts",
-        [TextLine(named, "note"), TextLine(), *_blocks(accounts, folder=folder)],
+        [TextLine(named, "note"), *_blocks(accounts, folder=folder)],
         heading=about,
         about=SENTENCE,
     )
@@ -146,7 +146,6 @@ def _blocks(accounts: Sequence[AccountMonth], *, folder: Path) -> Iterator[Part]
         blank = {"standing": "", "check": None, "workbook": ""}
         named = {"account": f"Sum {currency}", "currency": currency}
         yield Listing(COLUMNS, rows, total={**blank, **named, **total})
-        yield TextLine()
 
 
 def _sum(amounts: Sequence[int | None]) -> int | None:

@@ -26,7 +26,7 @@ from reports.sheets.breaks_sheet import TITLE as BREAKS
 from reports.sheets.page_one import NOT_SIGNED, SIGN_OFF, SIGNED_FILE
 from reports.sheets.page_one import TITLE as SUMMARY
 
-PAGES = {SUMMARY: "xl/worksheets/sheet1.xml", BREAKS: "xl/worksheets/sheet3.xml"}
+PAGES = {SUMMARY: "xl/worksheets/sheet1.xml", BREAKS: "xl/worksheets/sheet2.xml"}
 ENDINGS = {
     ("reviewer",): "reviewed",
     ("approver",): "awaits-review",

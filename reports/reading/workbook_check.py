@@ -24,6 +24,8 @@ from recon.model.figures import NightFigures
 from recon.proof.totals_in_sql import BY_RULE, in_file
 from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
 from reports.drawing.look import CHECK, decimals_of, read_text
+from reports.sheets.assurance import TITLE as ASSURANCE
+from reports.sheets.assurance import named_in
 from reports.sheets.breaks_sheet import (
     ANSWERED_BY,
     ANSWERS,
@@ -35,8 +37,7 @@ from reports.sheets.breaks_sheet import (
     break_of,
 )
 from reports.sheets.breaks_sheet import TITLE as BREAKS
-from reports.sheets.control_totals import TITLE as TOTALS_TITLE
-from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS, named_in
+from reports.sheets.lists import CURRENCY, MATCHED_ROWS, RESULT, RULE, SETS
 from reports.sheets.page_one import SIGN_OFF, SIGNED_FILE
 from reports.sheets.page_one import TITLE as SUMMARY
 from reports.sheets.totals import NOT_VERIFIED, WAITING, beside_of
@@ -99,7 +100,7 @@ def sheet_totals(path: Path, *, beside: Mapping[str, Path] | None = None) -> She
             for _, _, name in named:
                 totals |= _unlike(totals, beside=files[name])
             # How many checks fail: what page one calls NOT PROVEN.
-            failing = sum(cell == CHECK for cells in rows_in(book, TOTALS_TITLE) for cell in cells)
+            failing = sum(cell == CHECK for cells in rows_in(book, ASSURANCE) for cell in cells)
             return {**totals, CHECKS: (failing, {})}
     except UNREADABLE as error:
         msg = f"{path} cannot be read back ({error}); the result is kept: write the report again"
@@ -134,8 +135,8 @@ def _open_totals(book: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
 
 
 def _named_totals(book: Any) -> dict[str, tuple[int, Mapping[str, int]]]:
-    """The files that Sources names in place of rows, each with the rows that it says of them."""
-    rows = list_rows(book, "Sources", ("Kind", "Name", "Rows"), optional=True)
+    """The files that Assurance names in place of rows, each with the rows that it says of them."""
+    rows = list_rows(book, ASSURANCE, ("Kind", "Name", "Rows"), optional=True)
     return {
         in_file(section, sha256=digest): (count, {}) for section, count, digest in named_in(rows)
     }
@@ -261,7 +262,7 @@ def totals_in(path: Path) -> tuple[int, Mapping[str, Decimal]]:
 CELL_CHARACTERS_MAX = 60
 """Of a cell, in a message."""
 NEWER_LATER = frozenset({"history_head", "History"})
-"""Facts of the hidden sheet and the Guide that go on after the night."""
+"""Facts of the hidden sheet and of Assurance that go on after the night."""
 LEFT_OUT = frozenset({*ANSWERS, ANSWERED_BY})
 """Columns of Breaks that people fill in, or that an import fills in later."""
 DIFFERENCES_MAX = 100_000
@@ -331,7 +332,7 @@ def _is_left_out(title: str, expected: Cells) -> bool:
     """Lines that a signed copy fills in, and facts that go on after the night."""
     if title == SUMMARY:
         return not {*SIGN_OFF.values(), *SIGNED_FILE}.isdisjoint(map(str, expected))
-    return title in {RUN_TITLE, "Guide"} and bool(expected) and expected[0] in NEWER_LATER
+    return title in {RUN_TITLE, ASSURANCE} and bool(expected) and expected[0] in NEWER_LATER
 
 
 def _breaks(shown: Sequence[Cells], *, true: Sequence[Cells]) -> Iterator[str]:

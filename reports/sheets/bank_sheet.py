@@ -8,8 +8,8 @@ from datetime import date
 from typing import Any
 
 from recon.model.figures import BANK_DAYS_AHEAD, NightFigures
-from reports.drawing.blocks import Column, Listing, Row, Sheet, TextLine, check_of, rows_of
-from reports.sheets.words import flag_words, worded, words_of
+from reports.drawing.blocks import Column, Listing, Row, Sheet, check_of, rows_of
+from reports.sheets.words import flag_words, title_of, worded
 
 TITLE = "Bank"
 STATES = {
@@ -18,10 +18,6 @@ STATES = {
     "BREAK": "Break",
     "OPENING": "From before the first statement",
 }
-
-
-def _title(code: str) -> str:
-    return words_of(code).title if code else ""
 
 
 OPEN_FIRST = {"BREAK": 0, "PENDING": 1}
@@ -53,7 +49,7 @@ PAYOUTS = (
     Column("Days", 7, "days", "days"),
     Column("Difference", 14, "difference", "money"),
     Column("State", 22, "shown"),
-    Column("What it is", 24, worded("code", _title)),
+    Column("What it is", 24, worded("code", title_of)),
     Column("Beside", 20, worded("flags", flag_words)),
 )
 BOOKED = Column("Booked", 14, "booked", "money")
@@ -93,9 +89,7 @@ def bank_sheet(figures: NightFigures) -> Sheet:
                 title=f"Statements ({len(statements)})",
                 nothing="None that could be read.",
             ),
-            TextLine(),
             Listing(columns, payouts, title=f"Payouts ({len(payouts)})"),
-            TextLine(),
             Listing(EXPECTED, expected, title=ahead, nothing="Nothing."),
         ],
         heading=TITLE,

@@ -1,50 +1,31 @@
-"""Lists that grow with the business: their sums, the rows that are shown, and the file with all."""
+"""The sheets that list: Pending, Matched, Instructions, Journals, Fees and Guide.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+A list that grows with the business stands with its sums and the rows that are shown; a file of the
+run has all of them. Nothing here books: what was handed out stands on Journals until the ledger
+shows it, and the movements are the rows that the roll-forward on Assurance adds up.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from recon.model.figures import MATCHES, ListFile, NightFigures
+from recon.matching.codes import CODES
+from recon.model.figures import MATCHES, NightFigures
+from recon.model.gateway_holds import ChargedFees
 from recon.model.words import UnverifiedReason
-from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine
-from reports.sheets.totals import NOT_VERIFIED, RISK, Rows
-from reports.sheets.words import UNVERIFIED_WORDS, flag_words, rule_words, state_words, worded
-
-KINDS: Mapping[str, str] = {
-    "match": "matched",
-    "unverified": "not verified",
-    "pending": "waiting",
-}
-"""Section -> the word for it on Sources."""
-TITLE = "Lists that are too long for their sheets, in files of the run"
-COLUMNS = (
-    Column("Kind", 15, "kind"),
-    Column("Name", 66, "name"),
-    Column("Bytes", 12, "size_bytes", "count"),
-    Column("Rows", 20, "rows", "count"),
-    Column("SHA-256", 70, "sha256", span=6),
+from reports.drawing.blocks import Column, Listing, Part, Row, Sheet, TextLine, check_of, rows_of
+from reports.sheets.assurance import added_up
+from reports.sheets.totals import GROUP_ORDER, NOT_VERIFIED, RISK, Rows, sum_of
+from reports.sheets.words import (
+    TABLES,
+    UNVERIFIED_WORDS,
+    VERDICT_WORDS,
+    flag_words,
+    rule_words,
+    state_words,
+    title_of,
+    worded,
 )
-
-
-def added_up(sets: str, *, named: Iterable[ListFile], where: str = "on Sources") -> str:
-    """The sentence of a sheet that has sums in place of `sets`; `where` their files are told."""
-    files = " and ".join(file.name for file in named) or "the files of the run"
-    return f"{sets}, added up; each row stands in {files} (rows and SHA-256 {where})."
-
-
-def named_block(files: Mapping[str, ListFile]) -> Listing:
-    """Each file in a row of Sources."""
-    rows = [{**asdict(file), "kind": KINDS[section]} for section, file in files.items()]
-    return Listing(COLUMNS, rows, title=TITLE)
-
-
-def named_in(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, int, str]]:
-    """Section, rows and SHA-256 of each file, as they stand in the rows of Sources."""
-    sections = {kind: section for section, kind in KINDS.items()}
-    for row in rows:
-        kind = str(row["Kind"])
-        yield sections.get(kind, kind), int(row["Rows"]), str(row["SHA-256"])
-
 
 SETS, MATCHED_ROWS = "Sets", "Matched rows"
 RULE, RESULT, CURRENCY = "How it was matched", "Result", "Ccy"
@@ -119,7 +100,7 @@ def open_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     title = f"The first {shown:,} by money at risk" if shown < count else "Each of them"
     blocks: list[Part] = [
         Listing(sums, rows.open.groups, title="By reason"),
-        TextLine(),
+        *_unread(figures),
         Listing(single, rows.open.shown, title=title, is_list=True),
     ]
     return _sheet("Pending", blocks, about=about)
@@ -161,7 +142,6 @@ def matched_sheet(figures: NightFigures, rows: Rows) -> Sheet:
     first = f"The first {shown:,}, orders first, in the order of the file"
     blocks: list[Part] = [
         Listing(sums, rows.matched.groups, title="All of them, added up"),
-        TextLine(),
         Listing(single, rows.matched.shown, title=first if shown < count else "Each", is_list=True),
     ]
     return _sheet("Matched", blocks, about=about)
@@ -175,3 +155,385 @@ def _sheet(title: str, blocks: Sequence[Part], *, about: str) -> Sheet:
         about=about,
         paper_columns=PAPER_COLUMNS,
     )
+
+
+REJECTS_MAX = 10_000
+"""More rejected rows than this say one thing: the file is not what it should be."""
+REJECTS = (
+    Column("Kind", 14, "kind"),
+    Column("File", 41, "source", span=2),
+    Column("Line", 17, "line", "count"),
+    Column("Column", 21, "column", span=2),
+    Column("Order no", 30, "order_no", span=2),
+    Column("Value", 32, "value", span=2),
+    Column("Reason", 65, "reason", span=2, wrap=True),
+)
+STANDING = (
+    Column("Row", 14, "reject_id", "count"),
+    *REJECTS[1:4],
+    Column("Order no", 62, "order_no", span=4),
+    REJECTS[-1],
+)
+UNMAPPED = (
+    Column("Field", 14, "field"),
+    Column("Code", 41, "code", span=2),
+    Column("Times", 17, "count", "count"),
+    Column("An order", 21, "sample", span=2),
+)
+DISMISS = "Have these orders delivered, or decide: `recon file --row ROW --dismiss WHY`."
+
+
+def _unread(figures: NightFigures) -> Iterator[Part]:
+    """Rows rejected tonight, those of earlier nights that still stand for their orders, codes."""
+    count = len(figures.rejects)
+    if rows := [asdict(reject) for reject in figures.rejects[:REJECTS_MAX]]:
+        yield Listing(REJECTS, rows, title=f"Rejected rows ({count})")
+    if count > REJECTS_MAX:
+        yield TextLine(f"{count - REJECTS_MAX} more are in the database.", "note")
+    tonight = {(reject.source, reject.line) for reject in figures.rejects}
+    left = [each for each in figures.quarantined if (each.source, each.line) not in tonight]
+    if left:
+        title = f"Rejected on earlier nights, and not delivered again since ({len(left)})"
+        yield Listing(STANDING, [asdict(each) for each in left[:REJECTS_MAX]], title=title)
+        yield TextLine(DISMISS, "note")
+    if figures.unmapped_codes:
+        sampled = ("sample order_no", "order_no", "sample")
+        codes = [
+            {"field": "", "code": "", "count": 0, **each}
+            | {"sample": str(next((each[name] for name in sampled if name in each), ""))}
+            for each in figures.unmapped_codes
+        ]
+        yield Listing(UNMAPPED, codes, title="Gateway codes that no rule explains")
+
+
+INSTRUCTIONS = (
+    Column("Instruction", 36, "instruction_id"),
+    Column("Kind", 18, "kind"),
+    Column("Result", 14, "group", tone=lambda row: "bad" if row["group"] == "in doubt" else ""),
+    Column("Order no", 24, "order_no"),
+    Column("Payment", 24, "transaction_id"),
+    Column("Ccy", 9, "currency"),
+    Column("Amount", 16, "amount", "money"),
+    Column("State", 20, worded("state", state_words)),
+    Column("Outcome", 11, "outcome"),
+    Column("Code", 10, "code"),
+    Column("Message", 40, "message", wrap=True),
+    Column("Refund reference", 22, "refund_reference_id"),
+    Column("Batch", 36, "batch_id"),
+    Column("Attempt", 9, "attempt", "count"),
+    Column("Approved by", 18, "approved_by"),
+    Column("Sent", 19, "sent_at", "instant"),
+    Column("Outcome at", 19, "outcome_at", "instant"),
+    Column("In doubt since", 19, "in_doubt_since", "instant"),
+    Column("File", 26, "source"),
+    Column("Line", 8, "line", "count"),
+)
+TOTALS = (
+    Column("Kind", 36, "kind"),
+    Column("Ccy", 18, "currency"),
+    Column("Result", 14, "group", tone=INSTRUCTIONS[2].tone),
+    Column("Instructions", 24, "count", "count"),
+    Column("Amount", 24, "amount", "money"),
+)
+BATCHES = (
+    Column("Batch", 36, "batch_id"),
+    Column("Kind", 18, "kind"),
+    Column("In doubt", 14, "in_doubt", "count"),
+    Column("Sent", 24, "sent_at", "instant"),
+    Column("SHA-256 of the request", 24, "body_sha256"),
+    Column("Ccy", 9, "currency"),
+    Column("Amount", 16, "amount", "money"),
+    Column("Rows", 20, "rows", "count"),
+    Column("Confirmed", 11, "confirmed", "count"),
+    Column("Rejected", 10, "rejected", "count"),
+    Column("Gateway's message", 40, "message"),
+    Column("Not sent", 22, "not_sent", "count"),
+    Column("Return status", 36, "return_status"),
+)
+
+
+def instructions_sheet(figures: NightFigures, rows: Rows) -> Sheet:
+    """Totals per kind and currency, every batch, every instruction (doubt first)."""
+    blocks: list[Part] = [TextLine(figures.stopped, "bad", 11)] if figures.stopped else []
+    blocks += [
+        Listing(
+            TOTALS,
+            _totals_of(rows.instructions),
+            title="Totals per kind and currency",
+            nothing="No instruction was given.",
+        ),
+        Listing(
+            BATCHES, rows.batches, title="Batches as they were sent", nothing="Nothing was sent."
+        ),
+        Listing(
+            INSTRUCTIONS,
+            rows.instructions,
+            title="Every instruction, what is in doubt first",
+            nothing="",
+            is_list=True,
+        ),
+    ]
+    return Sheet(
+        "Instructions",
+        blocks,
+        heading="Instructions",
+        about="What was to be moved. In doubt means that nobody knows yet whether it took "
+        f"effect: it is never sent again. Times in {figures.timezone}.",
+        widths=[column.width for column in INSTRUCTIONS],
+        paper_columns=11,
+    )
+
+
+def _totals_of(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Count and amount per kind, currency and result."""
+    sums: dict[tuple[str, str, int], tuple[int, int]] = {}
+    for row in rows:
+        key = (str(row["kind"]), str(row["currency"]), GROUP_ORDER.index(row["group"]))
+        count, amount = sums.get(key, (0, 0))
+        sums[key] = count + 1, amount + (row["amount"] or 0)
+    return [
+        {"kind": kind, "currency": currency, "group": GROUP_ORDER[place]}
+        | {"count": count, "amount": amount}
+        for (kind, currency, place), (count, amount) in sorted(sums.items())
+    ]
+
+
+_HANDED_OUT = ": `recon journals --out` hands each one out once"
+
+
+def _became(row: Row) -> str:
+    return TABLES["movements"].get(row["movement"], str(row["movement"]))
+
+
+JOURNAL_SUMS = (
+    Column("Currency", 36, "currency", tone="strong", span=4),
+    Column("Debit", 16, "debit", "money"),
+    Column("Credit", 16, "credit", "money"),
+    Column("Difference", 24, "difference", "money"),
+    Column("Check", 24, "check", "check"),
+)
+JOURNALS = (
+    Column("Journal", 36, "journal_id"),
+    Column("Date", 14, "date", "date"),
+    Column("Account of the books", 27, "account"),
+    Column("Ccy", 8, "currency"),
+    Column("Debit", 16, "debit", "money"),
+    Column("Credit", 16, "credit", "money"),
+    Column("Order no", 24, "order_no"),
+    Column("Payment", 24, "transaction_id"),
+    Column("Break key", 18, "break_id"),
+    Column("What for", 42, "text"),
+)
+OUT = (
+    Column("Journal", 36, "journal_id"),
+    Column("Handed out (UTC)", 14, "handed_out"),
+    Column("Of run", 27, "run_id"),
+    Column("Ccy", 8, "currency"),
+    Column("Books still lack", 16, "amount", "money"),
+    Column("", 16, lambda _: None),
+    Column("Order no", 24, "order_no"),
+    Column("Payment", 24, "transaction_id"),
+    Column("Break key", 18, "break_id"),
+)
+MOVEMENTS = (
+    Column("What became of it", 36, _became),
+    Column("Ccy before", 14, "currency_before"),
+    Column("It was", 27, worded("code_before", title_of)),
+    Column("Ccy", 8, "currency"),
+    Column("At risk before", 16, "exposure_before", "money", currency="currency_before"),
+    Column("At risk now", 16, "exposure", "money"),
+    Column("Order no", 24, "order_no"),
+    Column("Payment", 24, "transaction_id"),
+    Column("Break key", 18, "break_id"),
+    Column("It is", 42, worded("code", title_of)),
+    Column("Counts as", 14, "counts_as"),
+)
+
+
+def journals_sheet(figures: NightFigures, rows: Rows) -> Sheet:
+    """Totals per currency, the lines of the proposals, then the movements."""
+    out = [
+        {**asdict(each), "handed_out": f"{each.handed_out_at:%Y-%m-%d}"}
+        for each in figures.handed_out
+    ]
+    count, moved = len(rows.journals), len(rows.movements)
+    became = f"What became of each break since the night before ({moved})"
+    return Sheet(
+        "Journals",
+        [
+            Listing(
+                JOURNAL_SUMS,
+                _journal_sums(rows),
+                title="Proposed per currency",
+                nothing="No journal is proposed.",
+            ),
+            Listing(JOURNALS, rows.journals, title=f"Lines of the proposals ({count})"),
+            Listing(OUT, out, title=f"Handed out, not yet seen in the books ({len(out)})"),
+            Listing(MOVEMENTS, rows.movements, title=became),
+        ],
+        heading="Journals",
+        about="Proposed journals: what would put the books right, two lines for each kind of "
+        f"entry. Nothing is booked from here{'' if figures.of_plain_files else _HANDED_OUT}.",
+        widths=[column.width for column in MOVEMENTS],
+    )
+
+
+def _journal_sums(rows: Rows) -> list[dict[str, Any]]:
+    sums = []
+    for currency in sorted({line["currency"] for line in rows.journals}):
+        debit, credit = (
+            sum_of(rows.journals, name=name, currency=currency) for name in ("debit", "credit")
+        )
+        sums.append(
+            {"currency": currency, "debit": debit, "credit": credit}
+            | {"difference": debit - credit, "check": check_of(holds=debit == credit)}
+        )
+    return sums
+
+
+MONTHS_TITLE = "What months came to"
+DIFFERING_SHOWN_MAX = 50_000
+"""Payments that are listed; the claim file has all that is claimed."""
+BY_LINE = (
+    Column("Contract", 24, "name"),
+    Column("Type", 12, "type"),
+    Column("Holds for", 24, "holds_for"),
+    Column("Days", 24, "days"),
+    Column("Price", 34, "price"),
+    Column("Ccy", 12, "currency"),
+    Column("Lines", 12, "lines", "count"),
+    Column("Base", 16, "base", "money"),
+    Column("Expected", 16, "expected", "money"),
+    Column("Charged", 16, "charged", "money"),
+    Column("Difference", 16, "difference", "money"),
+    Column("Too much", 16, "over", "money"),
+    Column("Too little", 16, "under", "money"),
+)
+OUTSIDE = (
+    Column("Why", 24, "reason", span=5),
+    Column("Ccy", 12, "currency"),
+    Column("Lines", 12, "lines", "count"),
+    Column("Charged", 16, "charged", "money"),
+)
+DIFFERING = (
+    Column("Contract", 24, "contract_line"),
+    Column("Type", 12, "entry_type"),
+    Column("Order no", 24, "order_no"),
+    Column("Payment", 24, "transaction_id"),
+    Column("Batch", 34, "batch_id"),
+    Column("Ccy", 12, "currency"),
+    Column("Settled on", 12, "settled_on", "date"),
+    Column("Base", 16, "base", "money"),
+    Column("Expected", 16, "expected", "money"),
+    Column("Charged", 16, "charged", "money"),
+    Column("Difference", 16, "difference", "money"),
+    Column("Given back", 16, "given_back", "money"),
+    Column("Claimed", 16, "claimed", "money"),
+)
+MONTHS = (
+    Column("Contract", 24, "name"),
+    Column("Month", 12, "month"),
+    Column("Account", 24, "account", span=2),
+    Column("Reaches", 34, "reached"),
+    Column("Ccy", 12, "currency"),
+    Column("Lines", 12, "lines", "count"),
+    Column("Base", 16, "base", "money"),
+    Column("Late lines", 16, "late_lines", "count"),
+    Column("Late base", 16, "late_base", "money"),
+    Column("Priced anew", 16, "otherwise", "count"),
+)
+FEE_SUMS = (
+    Column("Currency", 24, "currency", tone="strong"),
+    Column("By contract", 12, "inside", "money"),
+    Column("Outside", 24, "outside", "money"),
+    Column("All fees", 24, "charged", "money"),
+    Column("Adds up", 34, "check", "check"),
+)
+
+
+def fees_sheet(fees: ChargedFees) -> Sheet:
+    """The contract, what it leaves out, the sums, every payment that differs."""
+    lines = [
+        {**row, "difference": row["charged"] - row["expected"]} for row in rows_of(fees.by_line)
+    ]
+    differing = fees.differing.head(DIFFERING_SHOWN_MAX)
+    title = f"Payments with another fee ({len(fees.differing)})"
+    if len(fees.differing) > DIFFERING_SHOWN_MAX:
+        title += f": the first {DIFFERING_SHOWN_MAX:,}; the claim file has all that is claimed."
+    blocks: list[Part] = [
+        Listing(BY_LINE, lines, title="Contract"),
+        Listing(OUTSIDE, rows_of(fees.outside), title="Outside the contract"),
+        Listing(FEE_SUMS, _fee_sums(fees), title="All fees of the settlement", nothing=""),
+    ]
+    if len(fees.months):
+        blocks += [Listing(MONTHS, rows_of(fees.months), title=MONTHS_TITLE)]
+    blocks.append(Listing(DIFFERING, rows_of(differing), title=title))
+    return Sheet(
+        "Fees",
+        blocks,
+        heading="Fees",
+        about="What each line of the fee contract expects of the settlement, and what the "
+        "gateway charged. What no line holds for stands below it by name.",
+        widths=[column.width for column in BY_LINE],
+    )
+
+
+def _fee_sums(fees: ChargedFees) -> list[dict[str, Any]]:
+    """By contract + outside = all fees of the settlement, each from a sum of its own."""
+    sums = []
+    for currency, charged in fees.totals:
+        inside, outside = (_charged(frame, currency) for frame in (fees.by_line, fees.outside))
+        sums.append(
+            {"currency": currency, "inside": inside, "outside": outside, "charged": charged}
+            | {"check": check_of(holds=inside + outside == charged)}
+        )
+    return sums
+
+
+def _charged(frame: Any, currency: str) -> int:
+    return int(frame.loc[frame["currency"] == currency, "charged"].sum())
+
+
+_OF_A_NIGHT = "Signing is a command of its own."
+_OF_PLAIN_FILES = "They are for yourself: only of nights are answers taken in and signed."
+RULES = (
+    Column("Word", 36, "word", tone="strong"),
+    Column("What it means", 186, "meaning", span=3),
+)
+CODES_COLUMNS = (
+    Column("Code", 36, "name"),
+    Column("What is wrong", 30, "title", wrap=True),
+    Column("What it means", 78, "meaning", wrap=True),
+    Column("What to do", 78, "to_do", wrap=True),
+)
+
+
+def guide_sheet(figures: NightFigures) -> Sheet:
+    """Rules of reading, verdicts, codes."""
+    codes = [
+        {"name": code.value, "title": each.title, "meaning": each.meaning, "to_do": each.to_do}
+        for code, each in CODES.items()
+    ]
+    facts = {
+        "timezone": figures.timezone,
+        "signing": _OF_PLAIN_FILES if figures.of_plain_files else _OF_A_NIGHT,
+    }
+    verdicts = [(verdict.value, words) for verdict, words in VERDICT_WORDS.items()]
+    return Sheet(
+        "Guide",
+        [
+            pairs((word, words.format(**facts)) for word, words in TABLES["guide"].items()),
+            pairs(verdicts, title="Verdicts, worst first"),
+            Listing(CODES_COLUMNS, codes, title="Break codes, first found first named"),
+            pairs(UNVERIFIED_WORDS.items(), title="Why a set is not verified"),
+        ],
+        heading="Guide",
+        about="How to read this workbook, and what each code asks.",
+        widths=[column.width for column in CODES_COLUMNS],
+    )
+
+
+def pairs(words: Iterable[tuple[Any, str]], *, title: str = "") -> Listing:
+    """Words and what they mean."""
+    rows = [{"word": str(word), "meaning": meaning} for word, meaning in words]
+    return Listing(RULES, rows, title=title)

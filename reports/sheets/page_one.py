@@ -2,7 +2,7 @@
 
 One A4 page: what is due, waits, is broken and lies with gateway and bank, by currency, each amount
 once. Things that say the same are one line, with how many they are and what money they are about: a
-stopped night does not repeat its reason for each order. Proofs stand on Control totals.
+stopped night does not repeat its reason for each order. Proofs stand on Assurance.
 """
 
 import re
@@ -13,7 +13,6 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from recon.matching.breaks.result import subject_of
 from recon.matching.judging.severity import risk_of_break
 from recon.model.figures import Attention, NightFigures
 from recon.model.gateway_holds import Holding
@@ -22,16 +21,14 @@ from reports.drawing.blocks import Beside, Column, Listing, Part, Row, Sheet, Te
 from reports.drawing.look import (
     NAVY,
     CellLink,
-    amount_text,
     grouped_amount,
     local_instant,
     with_currency,
 )
+from reports.sheets.assurance import ASSURANCE_AT, Checks, failing
 from reports.sheets.bank_sheet import in_transit, payout_rows, to_be_taken
 from reports.sheets.breaks_sheet import is_grave, place_of
-from reports.sheets.control_totals import TOTALS_AT, Ways
-from reports.sheets.sources_sheet import kinds_of
-from reports.sheets.totals import AMOUNT_NAMES, NOT_VERIFIED, Rows
+from reports.sheets.totals import AMOUNT_NAMES, GROUP_ORDER, NOT_VERIFIED, RISK, Rows, kinds_of
 from reports.sheets.words import TABLES, VERDICT_WORDS, proof_words, words_of
 
 TITLE = "Summary"
@@ -40,9 +37,11 @@ LAST = 16
 WIDTHS_FROM, WIDTHS_TO = 11, 20
 """Characters: as wide as the longest amount asks for."""
 CURRENCIES_SHOWN, CURRENCIES_ACROSS = 10, 6
-"""One below the other, and one beside the other; the others stand on Control totals."""
-ATTENTION_SHOWN, CALM_SHOWN = 8, 2
-"""Lines of things that need a person; of what only waits, however much is urgent."""
+"""One below the other, and one beside the other; the others stand on Assurance."""
+ATTENTION_SHOWN, CALM_SHOWN = 5, 1
+"""Things that need a person; of what only waits, however much is urgent."""
+NIGHTS_MIN, NIGHTS_ACROSS = 5, 14
+"""Fewer nights say nothing of where the open breaks go; so many are shown, tonight with them."""
 CAUSES_SHOWN, NOT_COVERED_SHOWN = 3, 3
 PROOFS_SHOWN, RECORDS_SHOWN = 5, 3
 NOT_SENT = " not sent"
@@ -52,8 +51,8 @@ SIGN_OFF = {"reviewer": "Reviewed", "approver": "Approved"}
 """Role -> its line of the sign-off; a signed copy fills in who and when."""
 NOT_SIGNED = "not signed"
 SIGNED_FILE = (
-    "Signed with `recon sign-off`, which binds the SHA-256 of this file;",
-    "a copy beside it then says who signed. Nothing is signed here.",
+    "Two people sign this file, by the form sign-off or `recon sign-off`;",
+    "a copy beside it then says who did. Nothing is signed here.",
 )
 """Two lines under the names, which the signed copy replaces."""
 OF_PLAIN_FILES = (
@@ -61,8 +60,6 @@ OF_PLAIN_FILES = (
     "Sign it on paper, or file it with its SHA-256.",
 )
 """The same two where no night stands behind the file."""
-KINDS = {"capture": "Captures", "refund": "Refunds", "cancel": "Cancels"}
-MOVES = ("instructed", "confirmed", "rejected", "in doubt", "waiting", "withdrawn")
 AREAS = {
     "moves": "Money still to move, or in doubt",
     "bank": "Bank and payouts",
@@ -83,7 +80,7 @@ _FILES_AGAIN = "Run `recon reconcile` over the same files again; where it says t
 WITHOUT_A_NIGHT: Mapping[str, str] = {**dict.fromkeys(OF_A_NIGHT, _FILES_AGAIN), STOPPED: ""}
 TELL_IT = "Tell IT, and sign nothing: the rows of this workbook do not add up there."
 _REFERENCE = re.compile(r",? \bT[0-9]+[A-C]?\b")
-"""Of a control total, which nobody but Control totals names."""
+"""Of a control total, which nobody but Assurance names."""
 _NAMES = ("order_no", "transaction_id", "entry_id", "about")
 
 
@@ -93,7 +90,7 @@ class Page:
 
     figures: NightFigures
     rows: Rows
-    ways: Ways
+    checks: Checks
 
     @property
     def is_proven(self) -> bool:
@@ -104,13 +101,13 @@ class Page:
     def verdict(self) -> Verdict:
         """What page one says: never better than what the sheets come to."""
         totals = self.figures.control_totals
-        holds = not self.ways.failing() and all(total.passed for total in totals)
+        holds = not failing(self.checks) and all(total.passed for total in totals)
         return self.figures.verdict if holds else Verdict.NOT_PROVEN
 
 
-def page_one(figures: NightFigures, rows: Rows, ways: Ways) -> Sheet:
+def page_one(figures: NightFigures, rows: Rows, checks: Checks) -> Sheet:
     """All blocks of the page, top to bottom."""
-    page = Page(figures, rows, ways)
+    page = Page(figures, rows, checks)
     money = [*_by_currency(page)]
     columns = _money_columns(figures)
     amounts = [str(each.value) for each in columns if each.kind == "money"]
@@ -131,8 +128,8 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
     figures, verdict = page.figures, page.verdict
     tone = VERDICT_TONES.get(verdict, "verdict bad")
     yield TextLine(f"{verdict.value} · {verdict_sentence(page)}", tone, LAST)
-    if first := _look_first(page):
-        yield TextLine(CellLink(first, place_of(0)), "heading")
+    if step := _next_step(page):
+        yield TextLine(CellLink(step, place_of(0)), "heading")
     as_of = local_instant(figures.as_of, timezone=figures.timezone)
     account = f" · account {figures.account_id}" if figures.account_id else ""
     yield TextLine(
@@ -141,29 +138,25 @@ def _blocks(page: Page, money: Listing, *, left: int) -> Iterator[Part]:
         f"{figures.run_id} · data as of {as_of:%Y-%m-%d %H:%M} {figures.timezone}",
         "muted",
     )
-    yield TextLine()
     for note in figures.notes:
         yield TextLine(note, "warn", LAST)
-    if figures.notes:
-        yield TextLine()
     yield from _unproven(page)
     yield from _attention(page)
-    yield TextLine()
     yield money
     if left:
-        yield TextLine(CellLink(f"and {left} more currencies on Control totals", TOTALS_AT))
-    yield TextLine()
+        yield TextLine(CellLink(f"and {left} more currencies on Assurance", ASSURANCE_AT))
     yield Beside(_areas(page.rows.breaks), _sign_off(figures), at=12)
     for sentence in OF_PLAIN_FILES if figures.of_plain_files else SIGNED_FILE:
         yield TextLine(sentence, "note")
     yield from _causes(page.rows.breaks)
-    yield TextLine()
-    yield _tonight(page.rows)
-    yield TextLine(CellLink(_sources_sentence(figures), "'Sources'!A4"))
+    yield from _trend(figures)
+    if moved := _moved(page.rows):
+        yield TextLine(CellLink(moved, "'Instructions'!A4"))
+    yield TextLine(CellLink(_sources_sentence(figures), ASSURANCE_AT))
     for sentence in figures.not_covered[:NOT_COVERED_SHOWN]:
         yield TextLine(f"Not covered: {_REFERENCE.sub('', sentence)}", "note")
     if left := len(figures.not_covered[NOT_COVERED_SHOWN:]):
-        yield TextLine(CellLink(f"and {left} more on Control totals", TOTALS_AT))
+        yield TextLine(CellLink(f"and {left} more on Assurance", ASSURANCE_AT))
 
 
 def verdict_sentence(page: Page) -> str:
@@ -204,24 +197,21 @@ def _since_yesterday(figures: NightFigures) -> str:
     return f" ({words} the night before)"
 
 
-def _look_first(page: Page) -> str:
-    """The most urgent break, and the next step of whoever signs."""
-    breaks, figures = page.rows.breaks, page.figures
+def _next_step(page: Page) -> str:
+    """What whoever signs does next; "" where no break is open."""
+    breaks = page.rows.breaks
     if not page.is_proven or not breaks:
         return ""
-    first = breaks[0]
-    money = with_currency(risk_of_break(first), first["currency"] or "").strip()
-    named = f" ({subject_of(first)})" if subject_of(first) else ""
     grave = sum(map(is_grave, breaks))
-    title = words_of(first["code"]).title
     if grave:
         each = f"each of the {grave:,} high and critical breaks" if grave > 1 else "the grave break"
         step = f"give {each} an owner and a comment on Breaks"
     else:
         step = "look through Breaks"
+    answered = sum(row["break_id"] in page.figures.answers for row in breaks)
     return (
-        f"Look first at: {title}{named}, {money}. "
-        f"Next: {step}{'' if figures.of_plain_files else ', then sign'}."
+        f"Next: {step}{'' if page.figures.of_plain_files else ', then sign'}. "
+        f"{answered:,} of {len(breaks):,} answered."
     )
 
 
@@ -233,10 +223,10 @@ def _unproven(page: Page) -> Iterator[Part]:
     """Why the night is not proven: what does not tie, whose it may be, what to do."""
     if page.is_proven:
         return
-    failing = [total for total in page.figures.control_totals if not total.passed]
-    shown = [_unproven_row(proof, page=page) for proof in failing[:PROOFS_SHOWN]]
+    untied = [total for total in page.figures.control_totals if not total.passed]
+    shown = [_unproven_row(proof, page=page) for proof in untied[:PROOFS_SHOWN]]
     blank = {"currency": "", "of": "", "left": None, "right": None, "difference": None}
-    shown += [{**blank, "what": title, "to_do": TELL_IT} for title in page.ways.failing()]
+    shown += [{**blank, "what": title, "to_do": TELL_IT} for title in failing(page.checks)]
     columns = (
         Column("What does not tie", 42, "what", span=4, tone="grave", wrap=True),
         Column("Ccy", 13, "currency"),
@@ -246,8 +236,8 @@ def _unproven(page: Page) -> Iterator[Part]:
         Column("What to do", 70, "to_do", span=8, wrap=True),
     )
     yield Listing(columns, shown, title="Why this night is not proven", nothing="")
-    if left := len(failing[PROOFS_SHOWN:]):
-        yield TextLine(CellLink(f"and {left} more, first on the list of every check", TOTALS_AT))
+    if left := len(untied[PROOFS_SHOWN:]):
+        yield TextLine(CellLink(f"and {left} more, first on the list of every check", ASSURANCE_AT))
     if page.figures.of_plain_files:
         ending = "Sign nothing of this: no figure of it is known to be whole."
     else:
@@ -257,11 +247,10 @@ def _unproven(page: Page) -> Iterator[Part]:
             "go on."
         )
     yield TextLine(ending, "bad", LAST)
-    yield TextLine()
 
 
 def _unproven_row(proof: ControlTotal, *, page: Page) -> dict[str, Any]:
-    to_do = TABLES["to_do"].get(proof.id, "See Control totals, and tell IT.")
+    to_do = TABLES["to_do"].get(proof.id, "See Assurance, and tell IT.")
     commands = WITHOUT_A_NIGHT if page.figures.of_plain_files else OF_A_NIGHT
     for name, command in commands.items():
         to_do = to_do.replace(name, command)
@@ -294,7 +283,7 @@ def _records_of(page: Page, proof: ControlTotal) -> Iterator[str]:
             name = next((str(row[name]) for name in _NAMES if row.get(name)), "")
             if name and name not in named:
                 named.append(name)
-                yield f"{name} ({amount_text(wanted, proof.currency)} {proof.currency})"
+                yield f"{name} ({with_currency(wanted, proof.currency)})"
 
 
 def _every_row(page: Page) -> Iterator[Row]:
@@ -317,29 +306,26 @@ ATTENTION = (
 
 
 def _attention(page: Page) -> Iterator[Part]:
-    """Doubt first, then the breaks as a whole, then what waits."""
+    """Doubt and grave breaks first, then what could not be judged, then what waits."""
     lines = _lines_of(page.figures)
     of_night = [line for line in lines if line["of_night"]]
     urgent = [line for line in lines if line["urgent"]]
     calm = [line for line in lines if not line["urgent"] and not line["of_night"]]
-    breaks, doubtful = page.rows.breaks, _doubtful(page.rows)
-    unjudged = [*_unjudged(page)]
-    if not (lines or breaks or unjudged or doubtful):
-        yield TextLine("Needs a person", "heading")
-        yield TextLine(NOTHING, "good", LAST)
-        return
-    room = ATTENTION_SHOWN - len(of_night) - bool(breaks) - min(CALM_SHOWN, len(calm))
-    calm_shown = calm[: max(CALM_SHOWN, CALM_SHOWN + room - len(urgent))]
-    shown = [*of_night, *urgent[:room], *_all_breaks(page), *unjudged, *calm_shown]
+    unjudged, doubtful = [*_unjudged(page)], _doubtful(page.rows)
     if doubtful and not urgent:
         # A missing list of people does not turn a doubt into good news.
         text = "Instructions are in doubt: see the sheet Instructions."
-        shown.insert(0, _line({"what": text, "tone": "bad"}))
-    yield Listing(ATTENTION, shown, title="Needs a person")
-    left = sum(line["count"] for line in [*urgent[room:], *calm[len(calm_shown) :]])
-    if left or not page.figures.instructions.empty:
-        text = f"and {left:,} more: see Instructions and Breaks" if left else "All instructions"
-        yield TextLine(CellLink(text, "'Instructions'!A4"))
+        of_night.insert(0, _line({"what": text, "tone": "bad"}))
+    room = ATTENTION_SHOWN - len(of_night) - len(unjudged) - min(CALM_SHOWN, len(calm))
+    calm_shown = calm[: max(CALM_SHOWN, CALM_SHOWN + room - len(urgent))]
+    shown = [*of_night, *urgent[: max(room, 0)], *unjudged, *calm_shown]
+    if shown:
+        yield Listing(ATTENTION, shown, title="Needs a person")
+    elif not page.rows.breaks:
+        yield TextLine("Needs a person", "heading")
+        yield TextLine(NOTHING, "good", LAST)
+    if left := sum(line["count"] for line in [*urgent[max(room, 0) :], *calm[len(calm_shown) :]]):
+        yield TextLine(CellLink(f"and {left:,} more: see Instructions and Breaks", place_of(0)))
 
 
 def _line(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -410,31 +396,12 @@ def _sums(money: Mapping[str, int]) -> str:
     return " · ".join(with_currency(money[currency], currency) for currency in sorted(money))
 
 
-def _all_breaks(page: Page) -> Iterator[dict[str, Any]]:
-    """All open breaks in one line: how many, how much per currency, since when."""
-    breaks = page.rows.breaks
-    if not breaks:
-        return
-    answered = sum(row["break_id"] in page.figures.answers for row in breaks)
-    first = min((str(row["first_seen"]) for row in breaks if row["first_seen"]), default="")
-    to_do = "Answer them on Breaks, most urgent first: who looks after each, and what was done."
-    yield _line(
-        {
-            "what": f"{len(breaks):,} open break{'s' * (len(breaks) != 1)}, "
-            f"{sum(map(is_grave, breaks)):,} high, {answered:,} of {len(breaks):,} answered",
-            "about": _sums(_at_risk(breaks)),
-            "since": f"{date.fromisoformat(first):%d %b %Y}" if first else "",
-            "to_do": CellLink(to_do, place_of(0)),
-        }
-    )
-
-
 def _unjudged(page: Page) -> Iterator[dict[str, Any]]:
     """Sets that nobody could judge and rows that could not be read: no night is reconciled then."""
     sets, rejected = page.rows.open.count(NOT_VERIFIED), len(page.figures.rejects)
     if not sets and not rejected:
         return
-    to_do = "Why stands on Pending and Sources: correct the row or entry, the next night judges it."
+    to_do = "Why stands on Pending: correct the row or entry, the next night judges it."
     yield _line(
         {
             "what": f"{sets:,} not verified, {rejected:,} rejected",
@@ -510,11 +477,16 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
         if words_of(payout["code"]).overdue:
             overdue[payout["currency"]] += payout["amount"]
     late_from, at_risk = _late_from(figures), _at_risk(breaks)
+    not_verified: Counter[str] = Counter()
+    for group in page.rows.open.groups:
+        if group["result"] == NOT_VERIFIED and group["currency"]:
+            not_verified[group["currency"]] += group[RISK]
     of: Counter[tuple[str, str]] = Counter()
     for row in _of_gateway(page):
         of[row["currency"], row["state"]] += row["amount"] or 0
     names = [*(currency for currency, _ in of), *(row["currency"] for row in breaks)]
-    for currency in sorted({*names, *holds, *on_its_way, *taken, *overdue} - {"", None}):
+    others = {*not_verified, *holds, *on_its_way, *taken, *overdue}
+    for currency in sorted({*names, *others} - {"", None}):
         due, matched = sum(of[currency, each] for each in DUE), of[currency, SetState.MATCHED.value]
         own = [row for row in breaks if row["currency"] == currency]
         held, _ = holds.get(currency, (Holding("", "", currency), None))
@@ -524,7 +496,7 @@ def _by_currency(page: Page) -> Iterator[dict[str, Any]]:
             "matched": matched,
             # Rounded down; amounts of both signs may make no share.
             "share": Decimal(matched * 10_000 // due).scaleb(-4) if due >= matched > 0 else None,
-            "not_verified": of[currency, SetState.UNVERIFIED.value],
+            "not_verified": not_verified[currency],
             "waiting": of[currency, SetState.PENDING.value],
             "late_from": late_from.get(currency),
             "breaks": len(own),
@@ -607,21 +579,24 @@ def _causes(breaks: Sequence[Row]) -> Iterator[Part]:
         yield TextLine(CellLink(f"{count:,} breaks: {cause}", place_of(causes.index(cause))))
 
 
-def _tonight(rows: Rows) -> Listing:
-    """What moved tonight, by kind and result."""
-    kinds = dict.fromkeys([*KINDS, *kinds_of(rows.instructions)])
-    lines = []
-    for kind in kinds:
-        own = [row for row in rows.instructions if row["kind"] == kind]
-        words = KINDS.get(kind, kind.replace("_", " ").capitalize())
-        groups = Counter(row["group"] for row in own)
-        lines.append({"kind": words, "instructed": len(own)})
-        lines[-1] |= {move: groups[move] for move in MOVES[1:]}
-    columns = (
-        Column("Tonight", 22, "kind", span=2),
-        *(Column(move.capitalize(), 13, move, "count") for move in MOVES),
-    )
-    return Listing(columns, lines)
+def _trend(figures: NightFigures) -> Iterator[Part]:
+    """Open breaks of the last nights, tonight last."""
+    points = [(point.business_date, point.open_breaks) for point in figures.trend]
+    points = [*points[1 - NIGHTS_ACROSS :], (figures.business_date, len(figures.breaks))]
+    if len(points) >= NIGHTS_MIN:
+        days = (Column(f"{day:%-d %b}", 11, str(day), "count") for day, _ in points)
+        row = {"what": "Open breaks"} | {str(day): count for day, count in points}
+        yield Listing((Column("Night", 11, "what", tone="strong"), *days), [row])
+
+
+def _moved(rows: Rows) -> str:
+    """What became of tonight's instructions, by kind: "Captures: 395 confirmed · Refunds: …"."""
+    parts = []
+    for kind in kinds_of(rows.instructions):
+        groups = Counter(row["group"] for row in rows.instructions if row["kind"] == kind)
+        counts = (f"{groups[group]:,} {group}" for group in GROUP_ORDER if groups[group])
+        parts.append(f"{kind.replace('_', ' ').capitalize()}s: {', '.join(counts)}")
+    return " · ".join(parts)
 
 
 def _sign_off(figures: NightFigures) -> Listing:
@@ -638,4 +613,4 @@ def _sources_sentence(figures: NightFigures) -> str:
     rejected = sum(file.rows_rejected for file in figures.files)
     ledger = "" if figures.ledger_covered else " · no ledger: the ledger is not covered"
     count = len(figures.files)
-    return f"Sources: {count} · {read:,} rows read · {rejected:,} rejected{ledger}"
+    return f"Read: {count} files · {read:,} rows · {rejected:,} rejected{ledger}"

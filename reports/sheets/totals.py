@@ -1,6 +1,6 @@
 """The rows of a night as its sheets show them, and their totals: integers, never over currencies.
 
-Two legs: `orders` (gateway minus orders) and `ledger` (gateway minus ledger). Of the lists that
+Of the lists that
 grow with the business (matched, waiting, not verified) there are the sums by group of all rows, and
 the rows that a sheet shows.
 """
@@ -29,11 +29,10 @@ from reports.drawing.blocks import Column, Listing, Sheet, rows_of
 
 Place = tuple[str, str]
 """Account, "" where it could not be read, and order number."""
-LEGS = ("orders", "ledger")
-PARTS = ("breaks", "waiting", "not verified", "matched")
 WAITING, NOT_VERIFIED = "Waiting", "Not verified"
 RISK = "risk"
-"""What a set may cost: the effect that shows, else all of it; minor units."""
+"""What a set may cost, minor units: of one that waits the effect that shows, else all of it; all of
+one that nobody could judge."""
 MATCHED_BY = ("account_id", "currency", "state_orders", "state_gateway", "rule", "flags")
 OPEN_BY = ("result", "reason", "expected_side", "account_id", "currency")
 AMOUNT_NAMES = ("order_amount", "gateway_amount", "ledger_amount", "effect_orders", "effect_ledger")
@@ -52,37 +51,6 @@ _HALF = 10**9
 """Amounts are added up in two halves: each half's sum fits in 64 bits for any batch."""
 Told = Callable[[Mapping[str, Any]], str | None]
 """What is known of a row beside its codes, in words."""
-
-
-@dataclass(frozen=True, slots=True)
-class LegTotal:
-    """One currency on one leg, minor units."""
-
-    currency: str
-    leg: str
-    gateway: int
-    other: int
-    parts: Mapping[str, int]
-    """Part (PARTS) -> sum of its effects in this currency."""
-    elsewhere: int
-    """Effects of breaks whose row shows another currency or account."""
-    gross: int
-    """Sum of the breaks' effects without their signs: a net of 0 can hide two large breaks."""
-
-    @property
-    def difference(self) -> int:
-        """Gateway minus the other side."""
-        return self.gateway - self.other
-
-    @property
-    def explained(self) -> int:
-        """What the rows on the sheets account for."""
-        return sum(self.parts.values()) + self.elsewhere
-
-    @property
-    def unexplained(self) -> int:
-        """Must be 0."""
-        return self.difference - self.explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,57 +138,9 @@ def rows_on_sheets(figures: NightFigures) -> Rows:
     )
 
 
-def legs_of(rows: Rows, *, ledger_covered: bool) -> tuple[LegTotal, ...]:
-    """The totals of a night, per currency and leg."""
-    legs = LEGS if ledger_covered else LEGS[:1]
-    currencies = _currencies(rows)
-    return tuple(_leg_total(rows, currency=each, leg=leg) for each in currencies for leg in legs)
-
-
 def sum_of(rows: Iterable[Mapping[str, Any]], *, name: str, currency: str) -> int:
     """The sum of an amount column over the rows of one currency, minor units."""
     return sum(row[name] or 0 for row in rows if row["currency"] == currency)
-
-
-GATEWAY_SIDES = {"orders": ("gateway",), "ledger": ("gateway", "payouts", "fees", "reserves")}
-"""Leg -> the sources on its gateway side: the books show our payouts too, no order does (T5B)."""
-
-
-def _leg_total(rows: Rows, *, currency: str, leg: str) -> LegTotal:
-    effect = f"effect_{leg}"
-    waiting, unverified = (
-        [group for group in rows.open.groups if group["result"] == result]
-        for result in (WAITING, NOT_VERIFIED)
-    )
-    shown = (rows.breaks, waiting, unverified, rows.matched.groups)
-    parts = {
-        part: sum_of(amounts, name=effect, currency=currency)
-        for part, amounts in zip(PARTS, shown, strict=True)
-    }
-    gateway, other = (
-        sum_of(
-            [row for row in rows.sides if row["source"] in sources],
-            name="amount",
-            currency=currency,
-        )
-        for sources in (GATEWAY_SIDES[leg], (leg,))
-    )
-    elsewhere = [row for row in rows.elsewhere if row["leg"] == leg]
-    return LegTotal(
-        currency=currency,
-        leg=leg,
-        gateway=gateway,
-        other=other,
-        parts=parts,
-        elsewhere=sum_of(elsewhere, name="amount", currency=currency),
-        gross=sum(abs(row[effect] or 0) for row in rows.breaks if row["currency"] == currency),
-    )
-
-
-def _currencies(rows: Rows) -> list[str]:
-    everything = (rows.sides, rows.breaks, rows.open.groups, rows.matched.groups, rows.elsewhere)
-    names = {row["currency"] for part in everything for row in part}
-    return sorted(names - {"", None})
 
 
 def _effects_elsewhere(
@@ -231,7 +151,7 @@ def _effects_elsewhere(
     for row in effects:
         left[row["break_id"], row["account_id"], row["leg"], row["currency"]] += row["amount"] or 0
     for row in breaks:
-        for leg in LEGS:
+        for leg in ("orders", "ledger"):
             key = (row["break_id"], row["account_id"], leg, row["currency"])
             left[key] -= row[f"effect_{leg}"] or 0
     names = ("break_id", "account_id", "leg", "currency")
@@ -240,6 +160,13 @@ def _effects_elsewhere(
         for key, amount in sorted(left.items())
         if amount
     ]
+
+
+def kinds_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The kinds that occur, captures and refunds first."""
+    first = ("capture", "refund", "cancel")
+    kinds = {str(row["kind"]) for row in rows}
+    return [*(kind for kind in first if kind in kinds), *sorted(kinds - set(first))]
 
 
 def _instruction_urgency(row: Mapping[str, Any]) -> tuple[int, str]:
@@ -329,7 +256,7 @@ def _open(figures: NightFigures) -> Summed:
     for result, frame in frames.items():
         if not len(frame):
             continue
-        risk = _risk(frame)
+        risk = _risk(frame, is_judged=result == WAITING)
         every = frame.assign(risk=risk, result=result)
         absent = [name for name in OPEN_BY if name not in every.columns]
         every[absent] = ""
@@ -358,13 +285,13 @@ def _waiting(instructions: pd.DataFrame) -> dict[str, str]:
     return {order: " ".join(each) for order, each in sentences.items()}
 
 
-def _risk(frame: pd.DataFrame) -> Ints:
+def _risk(frame: pd.DataFrame, *, is_judged: bool) -> Ints:
     """RISK of each row."""
     effect, whole = (
         np.maximum.reduce([np.abs(amounts_of(frame[name])) for name in names])
         for names in (_EFFECTS, _SIDES)
     )
-    risk: Ints = np.where(effect > 0, effect, whole)
+    risk: Ints = np.where(is_judged & (effect > 0), effect, whole)
     return risk
 
 

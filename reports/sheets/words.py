@@ -35,6 +35,11 @@ def words_of(code: str) -> Code:
         )
 
 
+def title_of(code: str) -> str:
+    """The title of a break code; "" for none."""
+    return words_of(code).title if code else ""
+
+
 def in_words(sentence: str, *, code: str) -> str:
     """A sentence that names a break by its code, with the words of finance before the code."""
     if not code:

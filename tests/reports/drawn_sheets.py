@@ -11,8 +11,8 @@ from recon.model.figures import NightFigures
 from reports.workbook import drawn
 
 SHEETS = (
-    *("Summary", "Control totals", "Breaks", "Pending", "Instructions", "Matched", "Journals"),
-    *("Sources", "Guide", "_run"),
+    *("Summary", "Breaks", "Pending", "Instructions", "Matched", "Journals"),
+    *("Assurance", "Guide", "_run"),
 )
 
 

@@ -39,13 +39,13 @@ def test_a_night_says_what_its_tables_say(workbook: Path, figures: NightFigures)
 
 PLANTED = {
     "Summary!A5": "RECONCILED",
-    "Control totals!C6": 1.5,
     "Breaks!C9": 7,
     "Pending!B6": "another",
     "Instructions!A30": "a word",
     "Matched!H7": 12,
     "Journals!E6": 4,
-    "Sources!D6": 61,
+    "Assurance!C6": 1.5,
+    "Assurance!F42": 61,
     "Guide!B5": "Plus: the merchant has more money.",
     "_run!B7": "RECONCILED",
 }
@@ -104,7 +104,7 @@ def test_the_files_of_a_large_night_are_not_cells(figures: NightFigures, tmp_pat
 
     assert list(differences(long, written)) == []
     (told,) = differences(other, written)
-    assert told.startswith("Sources!E")
+    assert told.startswith("Assurance!H")
 
 
 def test_a_missing_sheet_and_a_foreign_file_are_told(

@@ -50,7 +50,7 @@ def test_files_beside_that_the_workbook_does_not_name_change_nothing(
 
 def test_a_check_that_fails_on_the_sheet_is_counted(workbook: Path) -> None:
     """What page one calls NOT PROVEN never stands beside another verdict of the night."""
-    changed = rewritten(workbook, sheet="Control totals", cell="M6", value="CHECK")
+    changed = rewritten(workbook, sheet="Assurance", cell="M6", value="CHECK")
 
     assert sheet_totals(changed)[CHECKS][0] == 1
 

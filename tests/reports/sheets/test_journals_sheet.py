@@ -76,7 +76,7 @@ def test_what_is_out_and_not_in_the_books_is_listed(build: Build) -> None:
 
 def test_breaks_roll_forward_in_number_and_in_money(figures: NightFigures) -> None:
     """Six were open, five are new, two again, three ended: ten are open, as many as on Breaks."""
-    block = below(rows_on(figures, "Control totals"), "Breaks from the night before")
+    block = below(rows_on(figures, "Assurance"), "Breaks from the night before")
     told = {row[0] or row[1]: row[2:14] for row in block}
 
     assert told["breaks"] == [6, 5, 2, 0, -1, 0, -1, -1, 10, 10, 0, "OK"]
@@ -90,7 +90,7 @@ def test_a_break_that_came_from_nowhere_makes_the_night_not_proven(build: Build)
     """A movement that is missing leaves a difference, and page one no other verdict."""
     night = build()
     spoilt = replace(night, movements=night.movements.iloc[1:])
-    block = below(rows_on(spoilt, "Control totals"), "Breaks from the night before")
+    block = below(rows_on(spoilt, "Assurance"), "Breaks from the night before")
 
     assert (block[0][12], block[0][13]) == (-1, "CHECK")
     assert str(rows_on(spoilt, "Summary")[0][0]).startswith("NOT PROVEN · ")

@@ -7,7 +7,7 @@ import pytest
 from recon.matching.breaks import movements
 from recon.model.figures import NightFigures
 from recon.model.words import SourceKind
-from reports.sheets.control_totals import ways_of
+from reports.sheets.assurance import checks_of, failing
 from reports.sheets.totals import (
     CLOSED,
     COUNTS_AS,
@@ -46,6 +46,6 @@ def test_a_step_that_is_one_off_fails_its_block(
         "books": {"EUR": {"in_file": 1}},
     }[changed]
 
-    ways = ways_of(replace(figures, **{changed: steps}), rows_on_sheets(figures))
+    checks = checks_of(replace(figures, **{changed: steps}), rows_on_sheets(figures))
 
-    assert ways.failing()[title] == 1
+    assert failing(checks)[title] == 1

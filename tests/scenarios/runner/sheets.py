@@ -17,10 +17,10 @@ SHEETS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "unverified": ("Pending", ("Result", "Order no")),
     "matched": ("Matched", ("Order no", "Match key")),
     "instructions": ("Instructions", ("Instruction",)),
-    "rejected": ("Sources", ("Kind", "Line")),
-    "totals": ("Control totals", ("What must be equal",)),
+    "rejected": ("Pending", ("Kind", "Line")),
+    "totals": ("Assurance", ("What must be equal",)),
     "attention": ("Summary", ("What",)),
-    "held": ("Control totals", ("Currency", "Payable, held back included")),
+    "held": ("Assurance", ("Currency", "Payable, held back included")),
     "became": ("Journals", ("What became of it",)),
     "journals": ("Journals", ("Journal", "Debit")),
     "bank": ("Bank", ("Batch",)),
@@ -122,16 +122,9 @@ def _row(titles: Sequence[Any], cells: Sequence[Any]) -> Row:
         code, severity, owed_to, *_ = str(line).split(" · ")
         named |= {"Code": code, "Severity": severity, "Owed to": owed_to.removeprefix("owed to ")}
     row = {_title(title): _text(cell, currency=currency) for title, cell in named.items()}
-    if line:
-        row["why"] = re.sub(r"\b\d\d? [A-Z][a-z]{2} \d{4}\b", _day, row["why"])
     if "at risk" in row and currency:
         row["at risk"] = f"{row['at risk']} {currency}"
     return row
-
-
-def _day(found: re.Match[str]) -> str:
-    """A day of a sentence for people as files have it."""
-    return f"{datetime.strptime(found[0], '%d %b %Y'):%Y-%m-%d}"  # noqa: DTZ007 - a day alone
 
 
 def _title(title: str) -> str:

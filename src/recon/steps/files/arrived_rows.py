@@ -40,7 +40,7 @@ def _short(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -
 
 
 def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]) -> list[str]:
-    """A sentence where too few nights had files of a sender to know what is usual."""
+    """What nobody can judge where too few nights had files of a sender to know what is usual."""
     known = {sender_of(file.name): len(_usual(file.name, earlier=earlier)) for file in files}
     few = {sender: nights for sender, nights in sorted(known.items()) if nights < USUAL_FILES_MIN}
     if not few:
@@ -48,9 +48,8 @@ def _unjudged(files: Sequence[SourceFile], *, earlier: Sequence[tuple[str, int]]
     named = [f"{sender} has {nights}" for sender, nights in [*few.items()][:UNJUDGED_SHOWN_MAX]]
     more = [f"{len(few) - len(named)} more"] if len(few) > len(named) else []
     sentence = (
-        f"Whether an order file was cut is not judged yet: that needs {USUAL_FILES_MIN} earlier "
-        f"nights with files of its sender ({', '.join([*named, *more])}), or a trailer, a control "
-        "or a done file."
+        f"whether an order file was cut short: that takes {USUAL_FILES_MIN} earlier nights with "
+        f"files of its sender ({', '.join([*named, *more])}), or files that say where they end"
     )
     return [sentence]
 
@@ -138,17 +137,17 @@ def declared_accounts(environment: Environment) -> frozenset[Account]:
     return frozenset(map(account_of, environment.settings.accounts))
 
 
-def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
-    """What page one says of the files.
+def files_told(run: Run, *, until: int, environment: Environment) -> tuple[list[str], list[str]]:
+    """What page one says of the files, and what of them is not covered.
 
     Accounts that order rows name and nobody declared, for no night compares them; files that look
-    cut; and of which senders nobody can judge that yet.
+    cut. Of which senders nobody can judge that yet.
     """
     with environment.store.reading() as connection:
         orders = StoredOrders(connection, run, storages_of(environment), until)
         undeclared = orders.undeclared_accounts(declared_accounts(environment))
     files, earlier = _without_an_end(run, until=until, environment=environment)
-    sentences = [*_short(files, earlier=earlier), *_unjudged(files, earlier=earlier)]
+    sentences = [*_short(files, earlier=earlier)]
     if undeclared:
         named = ", ".join(undeclared[:UNDECLARED_SHOWN_MAX])
         sentence = (
@@ -156,4 +155,4 @@ def files_told(run: Run, *, until: int, environment: Environment) -> list[str]:
             "Declare them in merchants.toml, or have the file corrected."
         )
         sentences.insert(0, sentence)
-    return sentences
+    return sentences, _unjudged(files, earlier=earlier)

@@ -317,6 +317,7 @@ def page_notes(
     result: Reconciliation,
     inputs: KeptInputs,
     sources: Sources,
+    of_files: Sequence[str],
     vanished: pd.DataFrame,
     stop: Stop,
     environment: Environment,
@@ -326,7 +327,7 @@ def page_notes(
         *([f"{stop} {STOP_NEXT}"] if stop else []),
         *nameless_told(sources.quarantined, breaks=result.breaks),
         *inputs.moved_by_rules,
-        *files_told(run, until=inputs.last_file, environment=environment),
+        *of_files,
         *_unread_lines(run, inputs=inputs, environment=environment),
     ]
     gateway = environment.settings.gateway
@@ -435,6 +436,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         stop = runs.stop_of(connection, run.run_id)
     of_tables = _of_tables(run, before=inputs.previous_run_id, environment=environment)
     answers = of_tables["answers"]
+    of_files, uncovered = files_told(run, until=inputs.last_file, environment=environment)
     return NightFigures(
         **of_tables,
         **_lists(run, environment=environment),
@@ -467,7 +469,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
         bridge=bridge_of(sources),
         books=shown.books,
         attention=_needs_a_person(run, result=result, answers=answers, environment=environment),
-        not_covered=result.not_covered,
+        not_covered=(*result.not_covered, *uncovered),
         unmapped_codes=result.unmapped_codes,
         scope_of_assurance=result.scope_of_assurance,
         rules_digest=result.rules_digest,
@@ -478,6 +480,7 @@ def figures_of(run: Run, *, result: Reconciliation, environment: Environment) ->
             result=result,
             inputs=inputs,
             sources=sources,
+            of_files=of_files,
             vanished=shown.vanished,
             stop=stop,
             environment=environment,

@@ -77,7 +77,7 @@ def test_a_workbook_lies_where_the_reports_folder_is_now(settled: Any) -> None:
     assert "recon workbook" in checked(settled).problems[0]
 
 
-def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet3.xml") -> bytes:
+def _without(content: bytes, *, pattern: str, new: str, sheet: str = "sheet2.xml") -> bytes:
     """The workbook with something else on the sheet Breaks."""
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(target, "w") as book:

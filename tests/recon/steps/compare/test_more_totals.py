@@ -52,8 +52,8 @@ def rows_of(merchant: Any, *, sheet: str) -> list[list[Any]]:
 
 
 def ways(merchant: Any) -> list[dict[str, Any]]:
-    """The block of Control totals, as it stands in the file: a line for each currency."""
-    rows = rows_of(merchant, sheet="Control totals")
+    """The block of Assurance, as it stands in the file: a line for each currency."""
+    rows = rows_of(merchant, sheet="Assurance")
     at = next(n for n, row in enumerate(rows) if str(row[0]).startswith("From the ledger file"))
     lines = [dict(zip(rows[at + 1], row, strict=True)) for row in rows[at + 2 : at + 4]]
     return [{title: cell for title, cell in line.items() if cell not in {"", 0}} for line in lines]
@@ -89,7 +89,7 @@ def test_every_step_from_the_ledger_file_to_the_ledger_compared_is_told(merchant
     }
     assert dollar["In payment's currency"] == dollar["Ledger compared"] == 100.0
     assert verdict is Verdict.BREAKS_OPEN
-    assert "2 rejected rows say no sum" in text_of(merchant, sheet="Control totals")
+    assert "2 rejected rows say no sum" in text_of(merchant, sheet="Assurance")
 
 
 @pytest.mark.parametrize("lost", [books_bridge.SHARED_NUMBER, books_bridge.FILE])

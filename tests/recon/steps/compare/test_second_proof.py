@@ -143,7 +143,7 @@ def test_the_file_that_a_long_sheet_names_is_proven(long_night: Merchant, tmp_pa
 def test_a_file_that_the_workbook_names_wrongly_is_not_proven(
     long_night: Merchant, wrong: dict[str, Any]
 ) -> None:
-    """Another hash or number of rows on Sources than the night sealed."""
+    """Another hash or number of rows on Assurance than the night sealed."""
     honest = workbooks()
 
     def write(figures: NightFigures, path: Path) -> Path:

@@ -70,13 +70,13 @@ def test_a_rejected_row_stands_for_its_order_until_it_is_delivered(
     one = sale(merchant)
     first = night(merchant, DAYS[0], line, of=one)
     second = night(merchant, DAYS[1], of=one)
-    pending, sources = sheet_text(merchant, "Pending"), sheet_text(merchant, "Sources")
+    pending = sheet_text(merchant, "Pending")
     third = night(merchant, DAYS[2], GOOD, of=one)
 
     assert [told["break"] for _, told in (first, second, third)] == [[], [], []]
     assert [told["unverified"] for _, told in (first, second)] == [["ROW_QUARANTINED"]] * 2
     assert "Line 2 of orders-2026-11-20.csv" in pending
-    assert "Rejected on earlier nights, and not delivered again since (1)" in sources
+    assert "Rejected on earlier nights, and not delivered again since (1)" in pending
     assert third == (Verdict.RECONCILED, {"break": [], "unverified": [], "matched": ["exact"]})
 
 

@@ -85,14 +85,13 @@ def test_as_long_as_nobody_knows_what_is_usual_page_one_says_so(merchant: Any) -
         return written
 
     _nights(merchant, last=3, workbooks=Workbooks(write=write, totals=plain.totals))
-    about = [[note for note in figures.notes if "cut is not judged" in note] for figures in drawn]
+    about = [[each for each in figures.not_covered if "was cut short" in each] for figures in drawn]
 
     assert about == [
         [
             (
-                "Whether an order file was cut is not judged yet: that needs 3 earlier nights "
-                f"with files of its sender (orders-#-#-#.csv has {nights}), or a trailer, a "
-                "control or a done file."
+                "whether an order file was cut short: that takes 3 earlier nights with files of "
+                f"its sender (orders-#-#-#.csv has {nights}), or files that say where they end"
             )
         ]
         for nights in range(3)
