@@ -207,8 +207,8 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         return True, order_rows.save_copy(connection, self.run, of=known, name=name, at=at)
 
     def _archive(self, path: Path, source: SourceFile, *, why: str) -> None:
-        if told := self.keep(path, source, private=why):
-            self.private.append(told)
+        if warning := self.keep(path, source, private=why):
+            self.private.append(warning)
 
     def _save(self, read: OrderRead) -> SourceFile | None:
         """Store a file that was read whole; nothing when its content was read before.
