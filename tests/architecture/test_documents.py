@@ -35,7 +35,7 @@ READ_WHOLE = {
     "docs/MONTH.md": ("\n## Which month", 1_200),
 }
 """What one person reads whole, over a coffee: the page, where that ends, its words at most."""
-ALL_WORDS_MAX = 19_830
+ALL_WORDS_MAX = 18_000
 """Of all pages together; a new thing is said once, and something else goes."""
 SETTINGS_MODELS: tuple[type[BaseModel], ...] = (
     FeeContract,
@@ -209,7 +209,9 @@ def test_every_environment_variable_is_documented() -> None:
 @pytest.mark.parametrize("words", GLOSSARY_ENUMS, ids=lambda found: found.__name__)
 def test_every_word_of_the_domain_is_in_the_glossary(words: type[StrEnum]) -> None:
     """A word that a report or a column shows has one meaning, written down."""
-    assert missing_words([word.value for word in words], text_of("docs/GLOSSARY.md")) == []
+    text = text_of("docs/GLOSSARY.md") + text_of("docs/REFERENCE.md")
+
+    assert missing_words([word.value for word in words], text) == []
 
 
 def test_every_term_has_its_line_in_the_glossary() -> None:
