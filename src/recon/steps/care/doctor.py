@@ -58,7 +58,6 @@ from recon.steps.ground.environment import (
     refuse_wrong_files,
 )
 from recon.steps.money.gate import link_missing
-from recon.steps.month.folders import closed_folders_told
 from recon.steps.night.monitor import watched
 from recon.steps.night.notices import told_by_settings
 from recon.store.database.engine import Store
@@ -614,11 +613,6 @@ IN_THE_DATABASE: Sequence[Line[Environment]] = (
     ("notifications", _notifications, _once),
     ("history", _history, _accounts),
     ("facts", lambda place, key: check_facts(account_of(key), environment=place), _accounts),
-    (
-        "closed",
-        lambda place, key: closed_folders_told(account_of(key), environment=place),
-        _accounts,
-    ),
 )
 IN_THE_SETTINGS: Sequence[Line[LookedAt]] = (
     ("sign key", sign_key, _once),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from recon.archive.step_folder import Sealed, step_problems, whole_file
 from recon.archive.storage import Storage, reachable
 from recon.desk.endorsement import Kind
-from recon.model.errors import ArchiveError, ConfigurationError, ReconError
+from recon.model.errors import ArchiveError, ConfigurationError
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import Link, bound_step, storage_at
 from recon.steps.month.statement import MonthFigure
@@ -20,8 +20,6 @@ FOLDER = "periods"
 """Below the archive, beside the nights."""
 DOCUMENT = "close.json"
 UNREAD = "the folder of a closed month could not be read"
-PROBLEMS_SHOWN_MAX = 5
-"""Of one account on a line of `recon doctor`; `recon verify` names all."""
 
 
 def period_folder(account: tuple[str, str], month: str) -> str:
@@ -60,31 +58,6 @@ def closed_folder(closed: ClosedMonth, *, environment: Environment) -> ClosedFol
     storage = storage_at(closed.account, environment=environment)
     link = Link(closed.folder.rpartition("/")[2], closed.folder, closed.manifest)
     return ClosedFolder(storage, bound_step(storage, link, doing=UNREAD))
-
-
-def closed_folders_told(account: tuple[str, str], *, environment: Environment) -> str:
-    """Whether the folder of every close of an account is there, each byte as it was sealed.
-
-    Raises:
-        ReconError: one is not; each is named, with what to do.
-    """
-    with environment.store.reading() as connection:
-        every = closed_months.all_closes(connection)
-    closes = [each for each in every if each.account == account]
-    problems = [
-        f"{closed.month}, {closed.folder}: {problem}"
-        for closed in closes
-        for problem in _problems(closed, environment=environment)
-    ]
-    if problems:
-        more = len(problems) - PROBLEMS_SHOWN_MAX
-        listing = "; ".join(problems[:PROBLEMS_SHOWN_MAX])
-        listing += f"; and {more} more (`recon verify`)" if more > 0 else ""
-        msg = f"{listing}. Put the folder back from a backup of the archive, then `recon verify`"
-        raise ReconError(msg)
-    if not closes:
-        return "no month was closed yet"
-    return f"the folders of {len(closes)} closes are as they were sealed"
 
 
 def _problems(closed: ClosedMonth, *, environment: Environment) -> list[str]:

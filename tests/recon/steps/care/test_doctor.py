@@ -31,7 +31,7 @@ from tests.recon.steps.conftest import Merchant
 LINES = {
     *("configuration", "database", "sending", "codes", "notifications", "replies", "limits"),
     *("sign", "approvers", "desk", "cluster", "notices", "clock", "disk", "permissions"),
-    *("inbox", "reports", "ledger", "history", "facts", "closed", "nights", "gateway"),
+    *("inbox", "reports", "ledger", "history", "facts", "nights", "gateway"),
 }
 REAL = {"RECON_SIGN_KEY": "of real money"}
 ANNA_AND_BEN = (
