@@ -499,7 +499,7 @@ class ImportAnswers(Act):
         """Each answer beside its break."""
         path, form = _workbook_of(given.get("workbook")), place.drawings().form
         done, rows = returned_answers.listed(path, form=form, environment=place.environment)
-        for row in rows:
+        for row in (returned_answers.LISTED, *rows) if rows else ():
             show(" | ".join(row))
         for warning in refused(done):
             show(warning)
