@@ -90,7 +90,7 @@ EXPECTED = {
 AT_REST = {
     ("signer/key", "sign key"),
     ("prefect/password", "Prefect's password"),
-    *(("demo/env", what) for what in ("night's database", "seal key")),
+    *(("demo/.env", what) for what in ("night's database", "seal key")),
 }
 """Which secret lies in which file of the folder, each for its owner alone."""
 
@@ -244,7 +244,7 @@ def served_with_the_key(folder: Path) -> Any:
     (sandbox,) = (process for name, process in serve._running(folder) if name == "sandbox")
     end_process(sandbox)
     state = folder / "demo" / "sandbox.sqlite"
-    address = make_url(serve.read_env(folder / "demo" / "env")["RECON_GATEWAY_BASE_URL"])
+    address = make_url(serve.read_env(folder / "demo" / ".env")["RECON_GATEWAY_BASE_URL"])
     options = SandboxOptions(port=address.port or 0, state=state, sign_key=SECRETS["sign key"])
     return serving(options)
 
@@ -260,7 +260,9 @@ def desk_started(folder: Path, *, desk: Path, url: str) -> psutil.Process:
         **program_variables(os.environ),
         "RECON_DATABASE_URL": url,
         "RECON_CONFIG_DIR": str(config),
-        "RECON_GATEWAY_BASE_URL": serve.read_env(folder / "demo" / "env")["RECON_GATEWAY_BASE_URL"],
+        "RECON_GATEWAY_BASE_URL": serve.read_env(folder / "demo" / ".env")[
+            "RECON_GATEWAY_BASE_URL"
+        ],
         "RECON_DESK_KEY_FILE": str(desk / "desk.key"),
     }
     command = [*serve.RECON, "desk", str(desk / "s")]

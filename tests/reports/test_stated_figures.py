@@ -172,7 +172,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
         text=True,
         check=True,
     ).stdout
-    given = (line.partition("=") for line in (folder / "env").read_text().splitlines())
+    given = (line.partition("=") for line in (folder / ".env").read_text().splitlines())
     env = {name.removeprefix("export "): value.strip("'\"") for name, _, value in given}
     status, standing = (
         subprocess.run(

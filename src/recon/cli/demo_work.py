@@ -22,7 +22,7 @@ from recon.model.business_date import BusinessCalendar
 from recon.model.errors import ConfigurationError, OutputError, UsageError
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Clock
-from recon.privacy.own_files import make_folder, write_result
+from recon.privacy.own_files import for_group, for_owner, make_folder
 from recon.sandbox import DEMO_BUSINESS_DATE
 from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER
 from recon.sandbox.world.batches import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
@@ -41,7 +41,7 @@ UNSAFE_CHARACTERS = " \t\n\"'`$\\?#%&;|<>*(){}[]~!"
 
 _DATABASE_NEIGHBOURS = ("", "-wal", "-shm", "-journal", ".lock")
 _MADE_PATTERNS = (
-    "env",
+    ".env",
     "answer-key.json",
     "ledger.csv",
     "config/approvers.toml",
@@ -80,8 +80,8 @@ class DemoFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.env = root / "env"
-        """Plain KEY=VALUE lines for a shell."""
+        self.env = root / ".env"
+        """Plain KEY=VALUE lines, which every command below the folder finds."""
         self.config = root / "config"
         """RECON_CONFIG_DIR."""
         self.inbox = root / "inbox"
@@ -200,7 +200,7 @@ def empty(folder: DemoFolder) -> None:
         shutil.rmtree(folder.prefect)
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, *, opener: Callable[[str, int], int] = for_group) -> None:
     """Write a file whole or not at all.
 
     Raises:
@@ -208,7 +208,8 @@ def write_whole(path: Path, text: str) -> None:
     """
     part = path.with_name(f".{path.name}.part")
     try:
-        write_result(part, text)
+        with open(part, "w", encoding="utf-8", opener=opener) as file:
+            file.write(text)
         part.replace(path)
     except OSError as error:
         msg = f"{path} cannot be written ({error.strerror}); make {path.parent} writable"
@@ -263,7 +264,7 @@ def demo_gateway(folder: DemoFolder, memory: DemoMemory) -> Iterator[int]:
     """The port of a sandbox over the folder's state: the remembered one where it can be had."""
     running = health(memory.port)
     if running and (running.get("orders"), running.get("seed")) == (memory.orders, memory.seed):
-        yield memory.port  # somebody started `recon sandbox` beside us, as `env` invites to
+        yield memory.port  # somebody started `recon sandbox` beside us, as `.env` invites to
         return
     from recon.sandbox import SandboxOptions, serving
 
@@ -402,7 +403,8 @@ def prepared(demo: DemoFolder, memory: DemoMemory, *, day: date | None = None) -
             "RECON_BUSINESS_DATE": day.isoformat(),
             CLOCK_VARIABLE: str(memory.clock_shift),
         }
-        write_whole(demo.env, "".join(f"{name}={value}\n" for name, value in variables.items()))
+        lines = "".join(f"{name}={value}\n" for name, value in variables.items())
+        write_whole(demo.env, lines, opener=for_owner)
         upgrade(demo.database_url)
         if not memory.prepared:
             write_configuration(demo)

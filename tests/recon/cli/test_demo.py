@@ -26,8 +26,8 @@ FEW = DemoMemory(orders=40, seed=7)
 
 
 def variables_in(folder: Path) -> dict[str, str]:
-    """The variables of the demo's `env`."""
-    lines = (folder / "env").read_text().splitlines()
+    """The variables of the demo's `.env`."""
+    lines = (folder / ".env").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
@@ -165,7 +165,7 @@ def test_a_prepare_that_was_killed_is_done_again(tmp_path: Path) -> None:
 
 @contextmanager
 def sandbox_beside(folder: Path, *, port: int) -> Iterator[int]:
-    """`recon sandbox --state D/sandbox.sqlite --port P`, as `env` invites to."""
+    """`recon sandbox --state D/sandbox.sqlite --port P`, as `.env` invites to."""
     options = SandboxOptions(port=port, seed=7, orders=40, state=folder / "sandbox.sqlite")
     with serving(options) as running:
         yield running.port

@@ -44,8 +44,8 @@ def prepared_in(folder: Path, *, variables: pytest.MonkeyPatch) -> DemoFolder:
 
 
 def set_from(folder: Path, *, variables: pytest.MonkeyPatch) -> None:
-    """The variables of the demo's `env`."""
-    for line in (folder / "env").read_text().splitlines():
+    """The variables of the demo's `.env`."""
+    for line in (folder / ".env").read_text().splitlines():
         name, value = line.split("=", 1)
         variables.setenv(name, value)
 
