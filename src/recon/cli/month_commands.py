@@ -187,9 +187,7 @@ def journals(
     ] = "",
     written_as: Annotated[
         str,
-        typer.Option(
-            "--format", help="Of a month: csv, datev, xero, netsuite, sap-csv, beancount, hledger."
-        ),
+        typer.Option("--format", help="csv, datev, xero, netsuite, sap-csv, beancount or hledger."),
     ] = OWN_FORMAT,
     merchant: Annotated[
         str, typer.Option(envvar="RECON_MERCHANT", help="Of a month: the merchant's number.")
@@ -199,7 +197,7 @@ def journals(
     ] = "",
     currency: Annotated[
         list[str] | None,
-        typer.Option(help="Of a month: journals in this currency alone; may repeat."),
+        typer.Option(help="Journals in this currency alone; may repeat."),
     ] = None,
     again: Again = None,
     day_of_night: DayOfNight = False,
@@ -209,7 +207,7 @@ def journals(
     Listed is what was handed out and no night's ledger shows yet; also accruals and reversals of
     closed months, which no night looks for, until the month after theirs is closed.
 
-    Written are of a night those that it proposes, as CSV, but for what may be of the month before;
+    Written are of a night those that it proposes, but for what may be of the month before;
     with --period those of a closed month, as its two people signed them.
     """
     if out is None:
@@ -218,36 +216,31 @@ def journals(
             raise typer.BadParameter(msg)
         _list_out()
         return
-    if period:
-        if night or day_of_night:
-            msg = "name a night (--day-of-night is of one) or a month (--period), not both"
-            raise typer.BadParameter(msg)
-        which, only = (merchant, account), currency or ()
-        _export_month(
-            period, which, out=out, written_as=written_as, again=again or (), currencies=only
-        )
-        return
-    if written_as != OWN_FORMAT or currency:
-        msg = (
-            "the journals of a night are CSV of all currencies; --format and --currency are of a "
-            "closed month (--period)"
-        )
+    if period and (night or day_of_night):
+        msg = "name a night (--day-of-night is of one) or a month (--period), not both"
         raise typer.BadParameter(msg)
-    _export_night(run_of(night), out=out, again=again or (), is_of_night=day_of_night)
+    from recon.model.business_date import BusinessMonth
+    from recon.steps.ground.environment import one_account
+    from recon.steps.month.books import HandOut, export_month, export_of_night
 
-
-def _export_night(named: str, *, out: Path, again: Sequence[str], is_of_night: bool) -> None:
-    from recon.steps.month.books import export_of_night
-
+    named = "" if period else run_of(night)
+    wanted = HandOut(out, written_as, again or (), currency or (), day_of_night)
     with opened() as environment:
-        handed = export_of_night(
-            named, out=out, environment=environment, again=again, is_of_night=is_of_night
-        )
+        if period:
+            month = BusinessMonth.named(period)
+            own = one_account(environment.settings, merchant=merchant, account=account)
+            handed = export_month(month, account=own, wanted=wanted, environment=environment)
+        else:
+            handed = export_of_night(named, wanted=wanted, environment=environment)
     _say_kept_back(handed.kept_back)
     if not handed.paths:
-        say(nothing_left(f"{handed.handed_before} proposed journals", before=handed.handed_before))
+        what = f"journals of {period}" if period else "proposed journals"
+        say(nothing_left(f"{handed.handed_before} {what}", before=handed.handed_before))
         return
-    say(f"{handed.journals} journals: {handed.paths[0]}")
+    of = f" of {period}, close {handed.close}" if period else ""
+    say(f"{handed.journals} journals{of}:")
+    for path in handed.paths:
+        say(f"  {path}")
 
 
 def _say_kept_back(kept_back: Mapping[str, str]) -> None:
@@ -263,34 +256,6 @@ def _say_kept_back(kept_back: Mapping[str, str]) -> None:
 def nothing_left(what: str, *, before: int) -> str:
     """That no journal leaves, and how one is written again where some left before."""
     return f"Nothing to hand out: {what} left before.{AGAIN if before else ''}"
-
-
-def _export_month(
-    period: str,
-    which: tuple[str, str],
-    *,
-    out: Path,
-    written_as: str,
-    again: Sequence[str],
-    currencies: Sequence[str],
-) -> None:
-    from recon.model.business_date import BusinessMonth
-    from recon.steps.ground.environment import one_account
-    from recon.steps.month.books import MonthBooks, export_month
-
-    month = BusinessMonth.named(period)
-    with opened() as environment:
-        own = one_account(environment.settings, merchant=which[0], account=which[1])
-        wanted = MonthBooks(month, own, written_as, out, again, currencies)
-        handed = export_month(wanted, environment=environment)
-    _say_kept_back(handed.kept_back)
-    if not handed.paths:
-        what = f"{handed.handed_before} journals of {period}"
-        say(nothing_left(what, before=handed.handed_before))
-        return
-    say(f"{handed.journals} journals of {period}, close {handed.close}:")
-    for path in handed.paths:
-        say(f"  {path}")
 
 
 def _list_out() -> None:

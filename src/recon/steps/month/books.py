@@ -13,12 +13,10 @@ person says that it is to be booked on the night's.
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
-
-import pandas as pd
 
 from recon.config.rules import JournalExport
 from recon.matching.breaks.result import Reconciliation
@@ -27,7 +25,7 @@ from recon.model.errors import UsageError
 from recon.model.money import parse_minor_units
 from recon.model.nights import Mode
 from recon.model.words import PERMANENT, Verdict
-from recon.steps.compare.result_files import journals_csv, output_folder, publish, stage
+from recon.steps.compare.result_files import output_folder, publish, stage
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.month.book_formats import BookLine, WantedBooks, book_files, journals_of
@@ -49,17 +47,17 @@ MOVED_ON = (
 
 
 @dataclass(frozen=True, slots=True)
-class MonthBooks:
-    """Which month's journals are wanted, and how."""
+class HandOut:
+    """How journals are wanted."""
 
-    month: BusinessMonth
-    account: tuple[str, str]
-    format: str
     out: Path
+    format: str = journal_rows.OWN_FORMAT
     again: Sequence[str] = ()
     """Journals whose file was lost, by their ids."""
     currencies: Sequence[str] = ()
     """Journals in these alone; none named: in all."""
+    is_of_night: bool = False
+    """Of a night: all are booked on its own day, whatever month they are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,51 +76,95 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sealed:
-    """A close, its lines, and the night that proposes some of them."""
+class _Source:
+    """What may leave: the journals of a close, or those that a night proposes."""
 
-    closed: ClosedMonth
-    lines: list[BookLine]
+    what: str
+    """In words, and how its files are called."""
+    name: str
+    lines: Sequence[BookLine]
     newest: Run
-    result: Reconciliation
+    proposed: Sequence[BookLine]
+    """What the newest night proposes."""
+    written_at: datetime
+    later: Mapping[str, str] = field(default_factory=dict)
+    """Journal -> why it does not leave yet."""
+    closed: ClosedMonth | None = None
 
 
-def export_month(wanted: MonthBooks, *, environment: Environment) -> Handed:
+def export_month(
+    month: BusinessMonth, *, account: tuple[str, str], wanted: HandOut, environment: Environment
+) -> Handed:
     """Write the journals of a closed month, and remember that they left.
+
+    Raises:
+        UsageError: the month is not CLOSED, the newest night proves nothing, or as `_hand_out`.
+        OutputError: the files cannot be written; nothing was handed out.
+        ArchiveError: the folder of the close is gone, changed, or cannot be reached.
+    """
+    with environment.store.reading() as connection:
+        closed = _closed(connection, account, month=month.name)
+        newest = _newest_run(connection, account)
+    run, result = _proposing(newest, environment=environment)
+    source = _Source(
+        month.name,
+        "-".join(("journals", *closed.account, closed.month, f"close-{closed.number}")),
+        sealed_lines(closed, environment=environment),
+        run,
+        _lines_of(result),
+        closed.at,
+        closed=closed,
+    )
+    return _hand_out(source, wanted=wanted, environment=environment)
+
+
+def export_of_night(run_id: str, *, wanted: HandOut, environment: Environment) -> Handed:
+    """Write the journals of the newest night that are of no earlier month; they are remembered.
+
+    Raises:
+        UsageError: the run has no result, was a dry run, is NOT PROVEN, or a later one of its
+            account replaces its proposals; or as `_hand_out`.
+        OutputError: the file cannot be written; nothing was handed out.
+        ArchiveError: a sealed folder is gone, changed, or cannot be reached.
+    """
+    run, result = _proposing(run_id, environment=environment)
+    later = dict[str, str]()
+    if not wanted.is_of_night:
+        later = dict(_of_month(run, result, environment=environment))
+    lines = _lines_of(result)
+    source = _Source("this run", f"journals-{run_id}", lines, run, lines, run.as_of, later)
+    return _hand_out(source, wanted=wanted, environment=environment)
+
+
+def _hand_out(source: _Source, *, wanted: HandOut, environment: Environment) -> Handed:
+    """Write journals, once each.
 
     A journal is noted before its file takes its place: after a crash between the two it is missing
     from a file rather than in two, and `again` writes it once more.
 
     Raises:
-        UsageError: the month is not CLOSED, the newest night proves nothing, the format cannot hold
-            a line, a journal named again was never handed out, or another file lies there.
-        OutputError: the files cannot be written; nothing was handed out.
-        ArchiveError: the folder of the close is gone, changed, or cannot be reached.
+        UsageError: the format cannot hold a line, a journal named again was never handed out, none
+            is in a currency that is named, or another file lies there.
     """
-    with environment.store.reading() as connection:
-        closed = _closed(connection, wanted)
-        newest = _newest_run(connection, wanted.account)
-    run, result = _proposing(newest, environment=environment)
-    lines = sealed_lines(closed, environment=environment)
-    currencies = {line.currency for line in lines}
+    currencies = {line.currency for line in source.lines}
     if strange := {*wanted.currencies} - currencies:
         msg = (
-            f"no journal of {wanted.month.name} is in {', '.join(sorted(strange))}; nothing was "
-            "handed out: name currencies of its journals, or none for all"
+            f"no journal of {source.what} is in {', '.join(sorted(strange))}; nothing was handed "
+            "out: name currencies of its journals, or none for all"
         )
         raise UsageError(msg)
     chosen = {*wanted.currencies} or currencies
-    sealed = _Sealed(closed, [line for line in lines if line.currency in chosen], run, result)
+    source = replace(source, lines=[line for line in source.lines if line.currency in chosen])
+    closed = source.closed
     with output_folder(wanted.out):
         with environment.store.writing() as connection:
-            if _closed(connection, wanted) != closed:
+            if closed and _closed(connection, closed.account, month=closed.month) != closed:
                 msg = f"{closed.month} was closed anew at this moment; nothing was handed out"
                 raise UsageError(msg)
-            going, before, kept = _choice(connection, sealed, again=wanted.again)
+            going, before, kept = _choice(connection, source, again=wanted.again)
             codes = environment.settings.rules.journal.export or JournalExport()
-            parts = ["journals", *closed.account, closed.month, f"close-{closed.number}"]
-            parts += [*sorted({*wanted.currencies}), *(["again"] if wanted.again else [])]
-            books = WantedBooks("-".join(parts), wanted.format, closed.at, codes)
+            parts = [source.name, *sorted({*wanted.currencies}), *["again"] * bool(wanted.again)]
+            books = WantedBooks("-".join(parts), wanted.format, source.written_at, codes)
             files = book_files(going, wanted=books)
             for path, content in ((wanted.out / name, files[name]) for name in files):
                 if path.exists() and path.read_bytes() != content:
@@ -132,11 +174,28 @@ def export_month(wanted: MonthBooks, *, environment: Environment) -> Handed:
                     )
                     raise UsageError(msg)
             staged = stage(wanted.out, files={name: [text] for name, text in files.items()})
-            _note(connection, sealed, chosen=going, wanted=wanted, at=environment.clock())
+            _note(connection, source, chosen=going, wanted=wanted, at=environment.clock())
         publish(staged)
-    names = {line.journal_id for line in going}
     paths = tuple(wanted.out / name for name in files)
-    return Handed(paths, len(names), before, kept, closed.number)
+    number = closed.number if closed else 0
+    return Handed(paths, len({line.journal_id for line in going}), before, kept, number)
+
+
+def _lines_of(result: Reconciliation) -> list[BookLine]:
+    """The journals that a night proposes."""
+    journals = result.journals.fillna({"debit": 0, "credit": 0})
+    return [
+        BookLine(
+            PERMANENT,
+            str(row["journal_id"]),
+            date.fromisoformat(str(row["date"])),
+            str(row["account"]),
+            int(row["debit"]),
+            int(row["credit"]),
+            *(str(row[name]) for name in ("currency", "order_no", "break_id", "text")),
+        )
+        for row in journals.to_dict("records")
+    ]
 
 
 def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookLine]:
@@ -159,8 +218,7 @@ def sealed_lines(closed: ClosedMonth, *, environment: Environment) -> list[BookL
     return lines
 
 
-def _closed(connection: Connection, wanted: MonthBooks) -> ClosedMonth:
-    month, account = wanted.month.name, wanted.account
+def _closed(connection: Connection, account: tuple[str, str], *, month: str) -> ClosedMonth:
     closed = closed_months.state_of(connection, account, month=month).closed
     if closed is None:
         msg = (
@@ -173,34 +231,36 @@ def _closed(connection: Connection, wanted: MonthBooks) -> ClosedMonth:
 
 
 def _choice(
-    connection: Connection, sealed: _Sealed, *, again: Sequence[str]
+    connection: Connection, source: _Source, *, again: Sequence[str]
 ) -> tuple[list[BookLine], int, Mapping[str, str]]:
     """Which lines leave, how many journals left before, and which are kept back and why."""
-    lines, closed = sealed.lines, sealed.closed
+    lines, closed = source.lines, source.closed
     breaks = {line.journal_id: line.break_id for line in lines if line.kind == PERMANENT}
     others = {line.journal_id for line in lines} - {*breaks}
     known = journal_rows.states(connection, {*breaks})
-    out = closed_months.handed_out_of_closes(connection, closed.account, others)
+    out = {}
+    if closed is not None:
+        out = closed_months.handed_out_of_closes(connection, closed.account, others)
     if again:
         if strange := [name for name in again if name not in {*known, *out}]:
             msg = (
-                f"{', '.join(strange)} was never handed out of this month; nothing was written: "
-                "without --again what was not handed out is"
+                f"{', '.join(strange)} was never handed out of {source.what}; nothing was written: "
+                "without --again what was not handed out is, and `recon journals` tells what was"
             )
             raise UsageError(msg)
         return [line for line in lines if line.journal_id in again], 0, {}
+    aside = _set_aside(connection, source.newest)
+    now, then = sums_by_journal(source.proposed), sums_by_journal(lines)
     kept: dict[str, str] = {}
-    aside = _set_aside(connection, sealed.newest)
-    now, then = sums_by_journal(sealed.result.journals), sums_by_journal(lines)
-    for name, break_id in breaks.items():
-        if name in known:
-            continue
-        if break_id in aside:
+    for name in sorted({*breaks} - {*known}):
+        if breaks[name] in aside:
             kept[name] = WRITTEN_OFF
+        elif name in source.later:
+            kept[name] = source.later[name]
         elif now.get(name) != then[name]:
             kept[name] = MOVED_ON
     for name, each in out.items():
-        if each.number != closed.number:
+        if closed is not None and each.number != closed.number:
             kept[name] = (
                 f"close {each.number} handed it out: take that out of the books, then --again"
             )
@@ -209,33 +269,23 @@ def _choice(
     return chosen, len(before), kept
 
 
-def sums_by_journal(lines: pd.DataFrame | Sequence[BookLine]) -> JournalSums:
-    """Journal -> what it debits and credits by account and currency, on whatever days.
-
-    `lines`: proposed by a night, or of a close; minor units.
-    """
-    columns = ("journal_id", "account", "currency", "debit", "credit")
-    rows: Iterable[Sequence[Any]]
-    if isinstance(lines, pd.DataFrame):
-        whole = lines.fillna({"debit": 0, "credit": 0})
-        whole = whole.astype({"debit": "int64", "credit": "int64"})
-        rows = whole[[*columns]].itertuples(index=False, name=None)
-    else:
-        rows = (tuple(getattr(line, name) for name in columns) for line in lines)
+def sums_by_journal(lines: Iterable[BookLine]) -> JournalSums:
+    """Journal -> what it debits and credits by account and currency, on whatever days."""
     sums: JournalSums = {}
-    for name, account, currency, debit, credit in rows:
-        both = sums.setdefault(name, {}).setdefault((account, currency), [0, 0])
-        both[0] += debit
-        both[1] += credit
+    for line in lines:
+        key = line.account, line.currency
+        both = sums.setdefault(line.journal_id, {}).setdefault(key, [0, 0])
+        both[0] += line.debit
+        both[1] += line.credit
     return sums
 
 
 def _note(
     connection: Connection,
-    sealed: _Sealed,
+    source: _Source,
     *,
     chosen: Sequence[BookLine],
-    wanted: MonthBooks,
+    wanted: HandOut,
     at: datetime,
 ) -> None:
     """Remember what left: proposals of the night, and accruals and reversals of the close."""
@@ -246,13 +296,15 @@ def _note(
         days[name].append(f"{day}")
     how: dict[str, Any] = {"days": days, "written_as": wanted.format, "at": at}
     if proposed and wanted.again:
-        journal_rows.note_again(connection, sealed.newest, **how)
+        journal_rows.note_again(connection, source.newest, **how)
     elif proposed:
-        journal_rows.note_exported(connection, sealed.newest, journals=[*journals], **how)
+        journal_rows.note_exported(connection, source.newest, journals=[*journals], **how)
+    if source.closed is None:
+        return
     own = sorted((line for line in chosen if line.kind != PERMANENT), key=lambda line: line.journal)
     closed_months.note_handed_out(
         connection,
-        sealed.closed,
+        source.closed,
         journals=[
             MonthJournal(name, rows[0].kind, day, currency, sum(row.debit for row in rows))
             for (day, name, currency), rows in journals_of(own)
@@ -265,65 +317,6 @@ def _note(
 
 OF_FEES = "FEE_"
 """How codes of breaks begin whose journals a close leaves on their own day: fees are accrued."""
-
-
-def export_of_night(
-    run_id: str,
-    *,
-    out: Path,
-    environment: Environment,
-    again: Sequence[str] = (),
-    is_of_night: bool = False,
-) -> Handed:
-    """Write the journals of a night that are of no earlier month, and remember that they left.
-
-    Args:
-        run_id: the newest run of a night.
-        out: folder of the file.
-        environment: what the step works with.
-        again: journals whose file was lost, by their ids.
-        is_of_night: book all on the night's own day, whatever month it is of.
-
-    Raises:
-        UsageError: the run has no result, was a dry run, is NOT PROVEN, or a later one of its
-            account replaces its proposals; or one named again was never handed out of it.
-        OutputError: the file cannot be written; nothing was handed out.
-        ArchiveError: a sealed folder is gone, changed, or cannot be reached.
-    """
-    run, result = _proposing(run_id, environment=environment)
-    journals, later = result.journals, dict[str, str]()
-    if not again and not is_of_night:
-        later = dict(_of_month(run, result, environment=environment))
-    with output_folder(out):
-        with environment.store.writing() as connection:
-            known = journal_rows.states(connection, journals["journal_id"])
-            if strange := [name for name in again if name not in known]:
-                msg = (
-                    f"{', '.join(strange)} was never handed out of this run; `recon journals` "
-                    "tells which were"
-                )
-                raise UsageError(msg)
-            fresh = journals[~journals["journal_id"].isin(known)]
-            aside = fresh["break_id"].isin(_set_aside(connection, run))
-            # A break that is written off is never booked.
-            reasons = {**later, **dict.fromkeys(fresh.loc[aside, "journal_id"], WRITTEN_OFF)}
-            kept = {name: reasons[name] for name in sorted({*fresh["journal_id"]} & {*reasons})}
-            chosen = fresh[~fresh["journal_id"].isin(kept)]
-            if again:
-                chosen, known, kept = journals[journals["journal_id"].isin([*again])], {}, {}
-            path = out / f"journals-{run_id}{'-again' if again else ''}.csv"
-            staged = stage(out, files={path.name: journals_csv(chosen)}) if len(chosen) else {}
-            left = chosen[["journal_id", "break_id", "currency", "date"]].drop_duplicates()
-            names = left["journal_id"], left["date"]
-            days = {str(name): [str(day)] for name, day in zip(*names, strict=True)}
-            at = environment.clock()
-            if len(chosen) and again:
-                journal_rows.note_again(connection, run, days=days, at=at)
-            elif len(chosen):
-                rows = [*left.drop(columns="date").itertuples(index=False, name=None)]
-                journal_rows.note_exported(connection, run, journals=rows, days=days, at=at)
-        publish(staged)
-    return Handed((path,) if len(chosen) else (), len(left), len(known), kept)
 
 
 def _proposing(run_id: str, *, environment: Environment) -> tuple[Run, Reconciliation]:
@@ -415,7 +408,7 @@ def _sealed(
         line for line in sealed_lines(closed, environment=environment) if line.kind == PERMANENT
     ]
     dated = {line.journal_id for line in lines if line.day <= month.last}
-    then, now = sums_by_journal(lines), sums_by_journal(result.journals)
+    then, now = sums_by_journal(lines), sums_by_journal(_lines_of(result))
     return sorted(name for name in dated if now.get(name) == then[name])
 
 

@@ -14,7 +14,7 @@ from recon.model.money import Money
 from recon.model.resolutions import WRITE_OFF
 from recon.steps.compare.what_if import difference
 from recon.steps.ground.kept_results import KeptResult
-from recon.steps.month.books import WRITTEN_OFF, export_of_night, journals_out
+from recon.steps.month.books import WRITTEN_OFF, HandOut, export_of_night, journals_out
 from recon.steps.night.report import figures_of
 from recon.store.nights import journal_rows, runs
 from recon.store.schema import break_answer, history
@@ -40,7 +40,8 @@ pytestmark = pytest.mark.xdist_group("journals of a night")
 def handed_out(merchant: Any, run_id: str, *, out: Path, again: tuple[str, ...] = ()) -> Any:
     """`recon journals --out`."""
     with merchant.environment() as environment:
-        return export_of_night(run_id, out=out, environment=environment, again=again)
+        wanted = HandOut(out, again=again)
+        return export_of_night(run_id, wanted=wanted, environment=environment)
 
 
 def figures_of_newest(merchant: Any) -> NightFigures:
@@ -120,7 +121,7 @@ def test_a_journal_is_handed_out_once_and_booked_when_the_ledger_shows_it(
 
     assert (handed.journals, again.journals, again.handed_before) == (1, 0, 1)
     lines = handed.paths[0].read_text().splitlines()
-    assert [line.split(",")[2] for line in lines[1:]] == ["1360", "8400"]
+    assert [line.split(",")[3] for line in lines[1:]] == ["1360", "8400"]
     result, states, fourteen = proposed(merchant, first)
     assert result.breaks["code"].tolist() == ["MISSING_IN_LEDGER"]
     assert list(states.values()) == ["exported"]
@@ -153,7 +154,7 @@ def test_what_is_out_and_not_in_the_books_is_listed_until_they_show_it(
     with merchant.environment() as environment:
         before = journals_out(environment)
     handed = handed_out(merchant, first, out=tmp_path / "out")
-    name = handed.paths[0].read_text().splitlines()[1].split(",")[0]
+    name = handed.paths[0].read_text().splitlines()[1].split(",")[1]
     with merchant.environment() as environment:
         (out,) = journals_out(environment)
     merchant.wait(hours=24)
@@ -182,7 +183,7 @@ def test_a_lost_file_is_written_again_by_name_and_the_history_says_so(
     merchant, _ = unbooked
     run_id = newest(merchant).run_id
     first = handed_out(merchant, run_id, out=tmp_path / "out").paths[0].read_text()
-    name = first.splitlines()[1].split(",")[0]
+    name = first.splitlines()[1].split(",")[1]
     again = handed_out(merchant, run_id, out=tmp_path / "out", again=(name,))
     with merchant.environment() as environment, environment.store.reading() as connection:
         events = [
@@ -210,7 +211,7 @@ def test_only_live_and_proven_nights_hand_journals_out(
     run_id = newest(merchant).run_id
     merchant.as_owner(update(run_table).values({column: value}))
     with merchant.environment() as environment, pytest.raises(UsageError, match=told):
-        export_of_night(run_id, out=tmp_path / "out", environment=environment)
+        export_of_night(run_id, wanted=HandOut(tmp_path / "out"), environment=environment)
 
     assert not (tmp_path / "out").exists()
 
@@ -225,7 +226,7 @@ def test_a_break_that_is_written_off_keeps_its_journal_back(
     result, _, _ = proposed(merchant, run_id)
     ask_write_off(merchant, result.breaks["break_id"].iloc[0], run_id=run_id, agreed_by=agreed_by)
     with merchant.environment() as environment:
-        handed = export_of_night(run_id, out=tmp_path / "out", environment=environment)
+        handed = export_of_night(run_id, wanted=HandOut(tmp_path / "out"), environment=environment)
 
     assert handed.paths == ()
     assert handed.kept_back == {result.journals["journal_id"].iloc[0]: WRITTEN_OFF}

@@ -17,7 +17,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.month import books as month_books
 from recon.steps.month import signing as signed_closes
 from recon.steps.month.book_formats import BookLine
-from recon.steps.month.books import Handed, MonthBooks, export_month, journals_out
+from recon.steps.month.books import Handed, HandOut, export_month, journals_out
 from recon.steps.month.close import PreparedClose, prepared_close
 from recon.store.people import closed_months
 from recon.store.people.closed_months import ClosedMonth
@@ -107,9 +107,9 @@ def exported(
     merchant: Merchant, out: Path, *, kind: str = "csv", again: tuple[str, ...] = ()
 ) -> Handed:
     """`recon journals --period 2026-11`."""
-    wanted = MonthBooks(NOVEMBER, OWN, kind, out, again=again)
+    wanted = HandOut(out, kind, again)
     with merchant.environment() as environment:
-        return export_month(wanted, environment=environment)
+        return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
 
 
 def sums(path: Path) -> Counter[tuple[str, str]]:
@@ -206,7 +206,7 @@ def test_a_lost_file_is_written_again_and_another_content_is_not_replaced(
     assert again.paths[0].name.endswith("-again.csv")
     with pytest.raises(UsageError, match="lies there with another content"):
         exported(over, tmp_path / "out", again=ACCRUED)
-    with pytest.raises(UsageError, match="was never handed out of this month"):
+    with pytest.raises(UsageError, match="was never handed out of 2026-11"):
         exported(over, tmp_path / "out", again=("unknown-EUR-1",))
 
 
@@ -219,9 +219,9 @@ def test_journals_leave_by_currency(over: Merchant, tmp_path: Path) -> None:
     out = tmp_path / "out"
 
     def of(*currencies: str) -> Handed:
-        wanted = MonthBooks(NOVEMBER, OWN, "csv", out, currencies=currencies)
+        wanted = HandOut(out, currencies=currencies)
         with over.environment() as environment:
-            return export_month(wanted, environment=environment)
+            return export_month(NOVEMBER, account=OWN, wanted=wanted, environment=environment)
 
     with pytest.raises(UsageError, match="no journal of 2026-11 is in KWD"):
         of("EUR", "KWD")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recon.model.business_date import BusinessMonth
-from recon.steps.month.books import WRITTEN_OFF, Handed, export_of_night
+from recon.steps.month.books import WRITTEN_OFF, Handed, HandOut, export_of_night
 from tests.recon.steps.compare.test_journals import RULES, ask_write_off, newest, proposed
 from tests.recon.steps.conftest import Merchant
 from tests.recon.steps.month.test_month_books import close_with, exported
@@ -40,9 +40,8 @@ def play_over(merchant: Merchant) -> None:
 def of_night(merchant: Merchant, out: Path, *, is_of_night: bool = False) -> Handed:
     """`recon journals NIGHT`."""
     with merchant.environment() as environment:
-        return export_of_night(
-            newest(merchant).run_id, out=out, environment=environment, is_of_night=is_of_night
-        )
+        wanted = HandOut(out, is_of_night=is_of_night)
+        return export_of_night(newest(merchant).run_id, wanted=wanted, environment=environment)
 
 
 def only_journal(merchant: Merchant) -> str:
