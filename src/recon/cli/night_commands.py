@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict
+from datetime import date, datetime
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -29,9 +29,9 @@ from recon.model.words import Verdict
 if TYPE_CHECKING:
     from recon.model.figures import Attention
     from recon.model.nights import StepSummary
+    from recon.steps.ground.environment import Environment
     from recon.steps.people.sign_off import Night
     from recon.store.nights.runs import Run
-    from recon.store.people.decision_rows import FirstWord
 
 RUNS = ("run", "night", "account", "mode", "status", "verdict", "started", "problem")
 TOLD_BY = frozenset(
@@ -331,25 +331,6 @@ def end_with(figures: Mapping[str, int | str], *, account: str) -> NoReturn:
     raise typer.Exit(int(figures["exit_code"]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Standings:
-    """What `recon status` shows, read at one instant."""
-
-    accounts: Sequence[tuple["Run", str, Sequence["Attention"]]]
-    breaks: Mapping[str, Mapping[str, int] | None]
-    """Run -> its open breaks and the high and critical ones of them; None without a result."""
-    signed: Mapping[str, str]
-    """Run of a live night -> who signed its workbook, in words."""
-    not_told: Mapping[str, Mapping[str, str]]
-    """Run -> who has not been told of it -> why."""
-    stopped: str
-    """Who stopped sending and why; "" where money may be sent."""
-    words: Sequence["FirstWord"]
-    missed: list[str]
-    exit_code: int
-    at: datetime
-
-
 def status(
     *,
     as_json: AsJson = False,
@@ -369,95 +350,91 @@ def status(
     if tell:
         _tell_again(tell)
         return
-    standings = _standings()
-    if as_json:
-        show_json(_document_of(standings))
-    else:
-        _say_standings(standings)
-    raise typer.Exit(standings.exit_code)
-
-
-def _standings() -> _Standings:
     from recon.steps.ground.identity import waiting_words
     from recon.steps.money.gate import sending_stopped
     from recon.steps.night import monitor
-    from recon.steps.night.notices import untold
     from recon.steps.people import people
     from recon.steps.people.sign_off import nights
 
     with opened() as environment:
         accounts = [
-            (run, people.standing_of(run, environment=environment), attention)
+            (_standing(run, environment=environment), attention)
             for run, attention in people.status(environment)
         ]
-        watched = monitor.watched(environment)
-        return _Standings(
-            accounts=accounts,
-            breaks={
-                run.run_id: monitor.breaks_of(run, environment=environment)
-                for run, _, _ in accounts
-            },
-            signed={
-                night.run_id: signed_words(night)
-                for day in {run.business_date for run, _, _ in accounts}
-                for night in nights(day, last=day, environment=environment)
-            },
-            not_told={run.run_id: untold(run, environment=environment) for run, _, _ in accounts},
-            stopped=str(sending_stopped(environment) or ""),
-            words=waiting_words(environment),
-            missed=list(monitor.missed_told(watched)),
-            exit_code=int(monitor.worst(watched)),
-            at=environment.clock(),
+        days = {str(account["night"]) for account, _ in accounts}
+        signed = {
+            night.run_id: signed_words(night)
+            for day in sorted(map(date.fromisoformat, days))
+            for night in nights(day, last=day, environment=environment)
+        }
+        words, stopped = waiting_words(environment), str(sending_stopped(environment) or "")
+        watched, now = monitor.watched(environment), environment.clock()
+    missed, code = [*monitor.missed_told(watched)], int(monitor.worst(watched))
+    if as_json:
+        show_json(
+            {
+                "sending_stopped": stopped,
+                "words_that_wait": [word.what for word in words],
+                "accounts": [
+                    {
+                        **account,
+                        "not_told": [*account["not_told"]],
+                        "needs_a_person": [asdict(entry) for entry in attention],
+                    }
+                    for account, attention in accounts
+                ],
+                "missed": missed,
+                "exit_code": code,
+            }
         )
-
-
-def _say_standings(standings: _Standings) -> None:
-    if stopped := standings.stopped:
+        raise typer.Exit(code)
+    if stopped:
         say(f"{stopped[:1].upper()}{stopped[1:]}.")
-    for word in standings.words:
+    for word in words:
         at = f"{word.by.at:%Y-%m-%d %H:%M} UTC"
         say(f"{word.by.in_words} said at {at}: {word.what} ({word.reason}).")
         say(f"  A second person must say the same until {word.valid_until:%Y-%m-%d %H:%M} UTC.")
-    if not standings.accounts:
+    if not accounts:
         say("No night has run yet.")
-    for run, standing, attention in standings.accounts:
-        say(f"{run.merchant_id}/{run.account_id}: night of {run.business_date}, run {run.run_id}")
-        say(f"  {standing}")
-        if breaks := standings.breaks[run.run_id]:
-            signed = standings.signed.get(run.run_id, "nobody signs a dry run")
-            grave = f"{breaks['high_or_critical']} of them high or critical"
-            say(f"  {_counted(breaks['open'], 'break')} open, {grave}; {signed}.")
-        if run.workbook:
-            say(f"  Workbook: {run.workbook}")
-        for name, problem in standings.not_told[run.run_id].items():
-            say(f"  Not told: {name} ({problem}); `recon status --tell {run.run_id}` tries again.")
-        _say_attention(attention, now=standings.at)
-    for sentence in standings.missed:
+    for account, attention in accounts:
+        _say_standing(account, signed=signed)
+        _say_attention(attention, now=now)
+    for sentence in missed:
         say(sentence)
+    raise typer.Exit(code)
 
 
-def _document_of(standings: _Standings) -> dict[str, object]:
-    """The same for programs; amounts in minor units."""
+def _standing(run: "Run", *, environment: "Environment") -> dict[str, Any]:
+    """The newest night of an account, as programs read it; `not_told`: who -> why."""
+    from recon.steps.night import monitor
+    from recon.steps.night.notices import untold
+    from recon.steps.people import people
+
     return {
-        "sending_stopped": standings.stopped,
-        "words_that_wait": [word.what for word in standings.words],
-        "accounts": [
-            {
-                "merchant": run.merchant_id,
-                "account": run.account_id,
-                "night": run.business_date.isoformat(),
-                "run": run.run_id,
-                "standing": standing,
-                "breaks": standings.breaks[run.run_id],
-                "workbook": run.workbook,
-                "not_told": [*standings.not_told[run.run_id]],
-                "needs_a_person": [asdict(entry) for entry in attention],
-            }
-            for run, standing, attention in standings.accounts
-        ],
-        "missed": standings.missed,
-        "exit_code": standings.exit_code,
+        "merchant": run.merchant_id,
+        "account": run.account_id,
+        "night": run.business_date.isoformat(),
+        "run": run.run_id,
+        "standing": people.standing_of(run, environment=environment),
+        "breaks": monitor.breaks_of(run, environment=environment),
+        "workbook": run.workbook,
+        "not_told": untold(run, environment=environment),
     }
+
+
+def _say_standing(account: Mapping[str, Any], *, signed: Mapping[str, str]) -> None:
+    """The same for people; `signed`: run of a live night -> who signed its workbook."""
+    run = account["run"]
+    say(f"{account['merchant']}/{account['account']}: night of {account['night']}, run {run}")
+    say(f"  {account['standing']}")
+    if breaks := account["breaks"]:
+        words = signed.get(run, "nobody signs a dry run")
+        grave = f"{breaks['high_or_critical']} of them high or critical"
+        say(f"  {_counted(breaks['open'], 'break')} open, {grave}; {words}.")
+    if account["workbook"]:
+        say(f"  Workbook: {account['workbook']}")
+    for name, problem in account["not_told"].items():
+        say(f"  Not told: {name} ({problem}); `recon status --tell {run}` tries again.")
 
 
 def _say_attention(attention: Sequence["Attention"], *, now: datetime) -> None:
