@@ -16,7 +16,7 @@ from recon.privacy.own_files import OWNER, folder_for_now, for_owner, make_folde
 from recon.privacy.shown_text import redacted
 
 if TYPE_CHECKING:
-    from recon.steps.files.proposed_layouts import Checked, Proposed
+    from recon.steps.files.proposed_layouts import Checked, Kinds, Proposed
 
 UNANSWERED_EXIT_CODE = 2
 REFUSED_EXIT_CODE = 1
@@ -152,7 +152,7 @@ def init(
     groups = [
         group
         for some in _alike(files, account=(merchant, account))
-        if (group := _understood(some, kind=kind, account=(merchant, account), answers=answers))
+        if (group := _understood(*some, kind=kind, account=(merchant, account), answers=answers))
     ]
     for group in [each for each in groups if each.kind == "ledger"][1:]:
         echo_error(f"{group.paths[0].name} is left out: a night reads one ledger")
@@ -206,8 +206,13 @@ def _files(paths: Sequence[Path]) -> tuple[Path, list[Path]]:
     return paths[0].resolve().parent, list(paths)
 
 
-def _alike(files: Sequence[Path], *, account: tuple[str, str]) -> Iterator[tuple[Path, ...]]:
-    """Files whose names differ in numbers alone are samples of one layout, if a kind fits all."""
+def _alike(
+    files: Sequence[Path], *, account: tuple[str, str]
+) -> Iterator[tuple[tuple[Path, ...], "Kinds | None"]]:
+    """Files whose names differ in numbers alone are samples of one layout, if a kind fits all.
+
+    Beside them what they are, where that was asked.
+    """
     from recon.files.proposing.proposal import pattern_of
     from recon.steps.files.proposed_layouts import kinds_of
 
@@ -215,10 +220,11 @@ def _alike(files: Sequence[Path], *, account: tuple[str, str]) -> Iterator[tuple
     for path in files:
         groups.setdefault(pattern_of([path.name]), []).append(path)
     for group in groups.values():
-        if len(group) == 1 or kinds_of(group, account=account)[0]:
-            yield tuple(group)
+        kinds = kinds_of(group, account=account) if len(group) > 1 else None
+        if kinds is None or kinds.fitting:
+            yield tuple(group), kinds
         else:
-            yield from ((path,) for path in group)
+            yield from (((path,), None) for path in group)
 
 
 def _print_layout(
@@ -237,10 +243,15 @@ def _print_layout(
 
 
 def _understood(
-    paths: tuple[Path, ...], *, kind: str, account: tuple[str, str], answers: _Answers
+    paths: tuple[Path, ...],
+    kinds: "Kinds | None",
+    *,
+    kind: str,
+    account: tuple[str, str],
+    answers: _Answers,
 ) -> _Group | None:
     """What files of one layout are, shown with their first rows; None: none, or not known yet."""
-    kind = _told_kind(paths, kind=kind, account=account, answers=answers)
+    kind = _told_kind(paths, kinds, kind=kind, account=account, answers=answers)
     if not kind:
         return None
     proposed = _proposed(paths, kind=kind, account=account, answers=answers)
@@ -257,7 +268,12 @@ def _understood(
 
 
 def _told_kind(
-    paths: Sequence[Path], *, kind: str, account: tuple[str, str], answers: _Answers
+    paths: Sequence[Path],
+    kinds: "Kinds | None" = None,
+    *,
+    kind: str,
+    account: tuple[str, str],
+    answers: _Answers,
 ) -> str:
     """The kind that a person named or only one of which the contents fit; "" of none."""
     from recon.config.file_layouts import STANDARD
@@ -268,7 +284,7 @@ def _told_kind(
     name = paths[0].name
     decided = kind or answers.of([path.name for path in paths]).get("kind", "")
     if not decided:
-        fitting, why = kinds_of(paths, account=account)
+        fitting, why = kinds or kinds_of(paths, account=account)
         if not fitting:
             if checked(paths[0], STANDARD, Rules(), schema=BANK).source is None:
                 echo_error(f"{name} is left out: {why}")

@@ -2,13 +2,11 @@
 
 Delimiter, quote and encoding are those of the layout, never guessed. A row with another number of
 cells than the header is a bad row, never a shifted one. Lines that plainly are records are cut at
-their delimiters, all of a window together. Of another the library's strict reader may be sure; what
-is left (records over several lines, quotes within cells) is scanned. A delimiter at the end of each
+their delimiters, all of a window together; another one is scanned. A delimiter at the end of each
 line begins no column, and ="00123" is the text 00123.
 """
 
 import codecs
-import csv
 import re
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -217,10 +215,7 @@ class _Scanner:
             SourceUnreadableError: no record is certain any more; the line is named.
         """
         text, quote = self.text, self.quote
-        end = text.find("\n", start) + 1
-        if end - start <= CELL_CHARACTERS_MAX and (cells := self._cut(text[start:end])):
-            return _Record(line, cells, stray_quote=False, start=start, end=end)
-        cells = []
+        cells: list[str] = []
         position, stray = start, False
         while True:
             quoted = text.startswith(quote, position)
@@ -245,17 +240,6 @@ class _Scanner:
                 self.name,
                 f"has more text behind a closing quote on line {at}, so no row is certain",
             )
-
-    def _cut(self, own: str) -> list[str]:
-        """The cells of a line of which the library's strict reader is sure; none: it is not."""
-        if "\r" in own.removesuffix("\n").removesuffix("\r"):
-            return []
-        reader = csv.reader((own,), delimiter=self.delimiter, quotechar=self.quote, strict=True)
-        try:
-            cells = next(reader, [])
-        except csv.Error:
-            return []
-        return [] if any(self.quote in cell for cell in cells) else cells
 
 
 def _decoded(content: bytes, *, name: str, encoding: str) -> str:

@@ -85,11 +85,17 @@ KINDS: Mapping[str, _Kind] = {
 """Kind of file -> what a night reads of it. Instructions are told by their name alone."""
 
 
-def kinds_of(paths: Sequence[Path], *, account: tuple[str, str]) -> tuple[tuple[str, ...], str]:
-    """What files like these are by their contents, or why they are nothing that is known.
+class Kinds(NamedTuple):
+    """What files are by their contents."""
 
-    The kind of which the fewest questions and unread columns are left; several where as many are.
-    """
+    fitting: tuple[str, ...]
+    """Several where as few questions and unread columns are left of each."""
+    why: str
+    """They are nothing that is known, where none fits."""
+
+
+def kinds_of(paths: Sequence[Path], *, account: tuple[str, str]) -> Kinds:
+    """What files like these are: the kind with the fewest questions and unread columns."""
     left: dict[str, int] = {}
     why = "most of what a file of orders, gateway, ledger, settlement or bank says is not in it"
     for kind in KINDS.keys() - {"instructions"}:
@@ -101,7 +107,7 @@ def kinds_of(paths: Sequence[Path], *, account: tuple[str, str]) -> tuple[tuple[
         if len(proposal.questions) * 2 <= len(KINDS[kind].schema.required):
             left[kind] = len(proposal.questions) + len(proposal.not_read)
     least = min(left.values(), default=-1)
-    return tuple(kind for kind in KINDS if left.get(kind) == least), why
+    return Kinds(tuple(kind for kind in KINDS if left.get(kind) == least), why)
 
 
 def _proposal(
