@@ -1,21 +1,52 @@
 """A layout for files like some samples: its keys, what must be asked, what no column is.
 
-As the TOML that merchants.toml takes.
+Every way to write words, amounts and times is tried by the night's own readers, so that what fits
+here is what a night will read; two ways that give the same values everywhere are one. Which way
+money goes, gross, fee and net of a row prove, and the sum of a batch that a payout ends. What
+nothing proves is asked.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from itertools import chain, product
 from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
+
+from recon.config.file_layouts import FileLayout
 from recon.files.formats.named_bytes import FileBytes
 from recon.files.formats.raw_table import refuse
-from recon.files.proposing.columns import draft_of
-from recon.files.proposing.decided_keys import decide_keys
-from recon.files.proposing.sample import sample_of, without_other_rows
-from recon.files.proposing.vocabulary import names_of_column
-from recon.files.typing.table_schema import TableSchema
-from recon.model.words import SourceKind
+from recon.files.proposing.columns import Draft, draft_of, layout_of, units_of
+from recon.files.proposing.sample import (
+    SAMPLE_ROWS_MAX,
+    sample_of,
+    total_of,
+    without_other_rows,
+)
+from recon.files.proposing.vocabulary import MEANINGS, NAMES, names_of_column, plain_words
+from recon.files.proposing.written_cells import (
+    AMOUNT_WAYS,
+    best_ways,
+    looks_like_amount,
+    mark_of,
+    time_patterns,
+)
+from recon.files.typing.control_figures import declared_units
+from recon.files.typing.instants import ISO_TIME, standard_time
+from recon.files.typing.table_schema import (
+    DIRECTIONS,
+    SETTLED_TYPES,
+    Cell,
+    Grammar,
+    TableSchema,
+)
+from recon.model.errors import AmountError, UsageError
+from recon.model.money import format_minor_units, is_currency
+from recon.model.words import EntryType, SourceKind
 from recon.privacy.shown_text import redacted
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -63,7 +94,7 @@ def proposal_of(
     of_orders = schema.kind is SourceKind.ORDERS
     sample = without_other_rows(sample, orders=of_orders, answers=answers)
     draft = draft_of(sample, schema=schema, known=constants, answers=answers)
-    decide_keys(draft)
+    _decide_keys(draft)
     layout = draft.layout()
     read = draft.taken() | {*draft.keys["currencies"].values()}
     read |= {sign["column"] for sign in layout.get("sign", {}).values()}
@@ -111,3 +142,459 @@ def _value(value: Any) -> str:
 
 def _key(text: str) -> str:
     return text if _BARE.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+_SAMPLED_MAX = 2_000
+"""Different cells that are tried in every way."""
+_MARKS_SHOWN_MAX = 3
+"""Currencies beside amounts of which a question shows a line."""
+_ZONES = {"utc": "UTC", "gmt": "UTC"}
+_OF_ROW = ("gross", "fee", "net")
+_CHOICES: tuple[tuple[str, ...], ...] = (
+    *((), ("gross", "net"), ("gross",), ("net",), ("fee",), ("gross", "fee"), ("fee", "net")),
+    _OF_ROW,
+)
+"""Columns of a row whose sign may differ from ours, the plainest first."""
+_WAYS = {kind: way for kind, way in DIRECTIONS.items() if kind in SETTLED_TYPES} | {"payout": 1}
+"""Entry type of a settled row -> the sign of its net; adjustments have either."""
+_EITHER_WAY = frozenset({"reserve", "payout"})
+_MINUS_WORDS = NAMES["debits"] | NAMES["signs_minus"]
+_PLUS_WORDS = NAMES["credits"] | NAMES["signs_plus"]
+_PROVEN_BY_ROWS = 2
+"""Rows that are enough; one may come to it by chance."""
+
+
+def _decide_keys(draft: Draft) -> None:
+    """All that the cells decide, each key by those before it."""
+    _decide_words(draft)
+    _decide_amounts(draft)
+    _decide_sign(draft)
+    is_unsigned = any(key.startswith("sign.") for key in draft.questions)
+    if draft.schema.kind is SourceKind.SETTLEMENT and draft.has_amounts and not is_unsigned:
+        _decide_fee(draft)
+        _decide_turned(draft)
+    _decide_captures(draft)
+    _decide_times(draft)
+    _decide_trailer(draft)
+
+
+def _decide_words(draft: Draft) -> None:
+    """The key `words`: of columns that hold some words, and of currencies in small letters.
+
+    A word that could mean several things is asked.
+    """
+    words = draft.keys["words"]
+    for column in draft.schema.columns:
+        seen, ours = draft.seen(column.name), column.cell
+        if not isinstance(ours, frozenset) or seen.keys() <= ours:
+            continue
+        table = "kind" if column.name == "action" else column.name
+        table = "bank_status" if draft.schema.kind is SourceKind.BANK else table
+        known, meant = MEANINGS.get(table, {}), words.setdefault(column.name, {})
+        for word, line in seen.items():
+            if word in meant:
+                continue
+            if (named := known.get(plain_words(word), word)) in ours:
+                meant[word] = named
+                continue
+            shown = f".{word}" if redacted(word) == word else ""
+            which = ", ".join(sorted(ours))
+            draft.ask(f"words.{column.name}{shown}", f"line {line}: which of {which} is it?")
+    # What is no currency stays a row that a night refuses.
+    codes = {text for text in draft.seen("currency") if is_currency(text.upper())}
+    if any(code.upper() != code for code in codes):
+        words["currency"] = {code: code.upper() for code in sorted(codes)}
+
+
+def _decide_amounts(draft: Draft) -> None:
+    """The keys of decimal sign, thousands, minus, units, and whether decimals may lack."""
+    debits = [*draft.keys["debit"].values()]
+    names = [draft.columns[column.name] for column in draft.amount_columns()]
+    names += [*debits, *chain.from_iterable(draft.keys["sums"].values())]
+    names = [name for name in dict.fromkeys(names) if name in draft.theirs]
+    seen = [pair for name in names for pair in draft.theirs[name].seen.items()]
+    if not seen:
+        return
+    marks = {mark: (line, text) for text, line in reversed(seen) if (mark := mark_of(text))}
+    given = {"currency_sign": next(iter(marks), "")}
+    if any(NAMES["cents"] & {*draft.theirs[name].words.split(" ")} for name in names):
+        given["units"] = "minor"
+    given |= draft.answers
+    if len(marks) > 1 and "currency_sign" not in draft.answers:
+        shown = sorted(marks.values())[:_MARKS_SHOWN_MAX]
+        each = ", ".join(f"{text!r} on line {line}" for line, text in shown)
+        draft.ask(
+            "currency_sign",
+            f"more than one currency stands beside amounts ({each}), and a layout takes one: "
+            "export amounts without it, or each currency into a file of its own",
+        )
+        return
+    rows = _unlike(draft, names)
+
+    def read(way: dict[str, Any]) -> tuple[tuple[int | None, ...], int]:
+        values = (*chain.from_iterable(draft.read(name, rows=rows, **way) for name in names),)
+        return values, sum(value is not None for value in values)
+
+    raw = draft.sample.raw
+    blanks = sum(not raw.columns[name][row].as_py() for name in names for row in rows.tolist())
+    ways = (
+        {**way, "currency_sign": given["currency_sign"], "short_decimals": True}
+        for way in AMOUNT_WAYS
+        if all(given.get(key, text) == text for key, text in way.items())
+    )
+    readings = best_ways(ways, read=read, least=blanks + 1)
+    if not readings:
+        ask = f"the amount on line {seen[0][1]} and others fit no way of writing amounts that is"
+        draft.ask("decimal_sign", f"{ask} known")
+        return
+    first = next(iter(readings))
+    way = readings[first]
+    draft.keys.update(_beside_standard(way))
+    if way["units"] == "minor" or read(way | {"short_decimals": False})[0] == first:
+        draft.keys.pop("short_decimals", None)
+    if len(readings) > 1:
+        _ask_of_amounts(draft, readings, cells=[(name, row) for name in names for row in rows])
+    taken = [*chain.from_iterable(map(draft.read, debits))]
+    if any(taken) and all(units is not None and units <= 0 for units in taken):
+        draft.keys["debit_minus"] = True
+
+
+def _unlike(draft: Draft, names: Sequence[str]) -> Any:
+    """Rows of which no two write their amounts alike, but for the digits."""
+    raw = draft.sample.raw
+    columns = [raw.columns[name].to_pylist() for name in names]
+    columns = [[re.sub("[1-9]", "9", text) for text in texts] for texts in columns]
+    columns += [
+        raw.columns[their].to_pylist() for their in (draft.columns.get("currency"),) if their
+    ]
+    columns += [raw.numbers[name].to_pylist() for name in names if name in raw.numbers]
+    shapes = {shape: row for row, shape in reversed([*enumerate(zip(*columns, strict=True))])}
+    return np.array(sorted(shapes.values())[:_SAMPLED_MAX], dtype=np.int64)
+
+
+def _ask_of_amounts(
+    draft: Draft,
+    readings: Mapping[tuple[int | None, ...], dict[str, Any]],
+    *,
+    cells: Sequence[tuple[str, Any]],
+) -> None:
+    """Show the first cell that two ways read as two amounts."""
+    first, second = [*readings][:2]
+    at = next(at for at, (one, other) in enumerate(zip(first, second, strict=True)) if one != other)
+    name, row = cells[at]
+    raw, column = draft.sample.raw, draft.columns.get("currency", "")
+    code = raw.columns[column][row].as_py() if column else draft.keys["constants"].get("currency")
+    code = code.upper() if is_currency((code or "").upper()) else ""
+    shown = []
+    for values, way in readings.items():
+        written = _beside_standard(way) | {key: way[key] for key in ("decimal_sign", "units")}
+        keys = ", ".join(f"{key} = {text!r}" for key, text in written.items() if text is not True)
+        units = values[at]
+        amount = "no amount" if units is None else format_minor_units(units, currency=code or "EUR")
+        shown.append(f"{amount} {code} ({keys})")
+    by_units = len({way["units"] for way in readings.values()}) > 1
+    where = f"line {raw.lines[row]} has {raw.columns[name][row]}"
+    ask = f"{where}: {' or '.join(shown)}? No row decides"
+    draft.ask("units" if by_units else "decimal_sign", ask)
+
+
+def _beside_standard(keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Only what differs from what a layout means without the key."""
+    standard = FileLayout()
+    return {key: text for key, text in keys.items() if text != getattr(standard, key)}
+
+
+def _decide_times(draft: Draft) -> None:
+    """The keys `times` and `zone`; a column that need not be there is left where it differs."""
+    instants, dates = (
+        [c for c in draft.schema.columns if c.cell is cell and c.name in draft.columns]
+        for cell in (Cell.INSTANT, Grammar.DATE)
+    )
+    seen: dict[str, int] = {}
+    raw = draft.sample.raw
+    for name in (column.name for column in (*instants, *dates) if column.required):
+        texts = raw.columns[draft.columns[name]].to_pylist()
+        if clock := draft.keys["clock"].get(name):
+            pairs = zip(texts, raw.columns[clock].to_pylist(), strict=True)
+            texts = [f"{text} {time}".strip() if text else "" for text, time in pairs]
+        for text, line in zip(texts, raw.lines.tolist(), strict=True):
+            seen.setdefault(text, line)
+    seen.pop("", None)
+    examples = [*seen][:_SAMPLED_MAX]
+    given = draft.answers.get("times")
+    patterns = ["", *dict.fromkeys(p for text in examples for p in time_patterns(text))]
+    readings = {
+        times: [_moment(text, times=times, dates=bool(dates)) for text in examples]
+        for times in (patterns if given is None else [given])
+    }
+    # Orders by which all of a sample is alike, such as that of 11/11/2026, are two: the next day
+    # they differ.
+    most = max(len(values) - values.count(None) for values in readings.values())
+    best = [t for t, values in readings.items() if len(values) - values.count(None) == most]
+    if examples and not most:
+        ask = f"the time on line {seen[examples[0]]} is written in no way that is known"
+        draft.ask("times", ask)
+        return
+    times = best[0]
+    if times:
+        draft.keys["times"] = times
+        if len(best) > 1:
+            both = zip(examples, readings[times], readings[best[1]], strict=True)
+            text = next((text for text, one, other in both if one != other), examples[0])
+            ways = " or ".join(map(repr, best))
+            draft.ask("times", f"line {seen[text]} has {text}, which fits {ways}; no row decides")
+
+    def has_no_offset(text: str) -> bool:
+        if times:
+            return times != "unix" and "%z" not in times
+        return not re.search(r"(?:Z|[T ].*[+-].*)\Z", text)
+
+    bare = [text for text in examples if has_no_offset(text)]
+    names = [draft.theirs[draft.columns[c.name]].words for c in instants if c.required]
+    zones = {_ZONES[word] for name in names for word in name.split(" ") if word in _ZONES}
+    if bare and names and len(zones) == 1:
+        draft.keys.setdefault("zone", zones.pop())
+    elif bare and names:
+        ask = f"times such as that on line {seen[bare[0]]} have no offset: in which zone are they?"
+        draft.ask("zone", f"{ask} (such as Europe/Lisbon)")
+    elif "zone" in draft.keys:
+        del draft.keys["zone"]
+    for column in () if draft.sample.typed and times else instants:
+        values = [_moment(text, times=times, dates=False) for text in draft.seen(column.name)]
+        if not column.required and None in values:
+            del draft.columns[column.name]
+
+
+def _moment(text: str, *, times: str, dates: bool) -> str | None:
+    """The moment in the standard form, if the calendar has it."""
+    standard = standard_time(text, times=times) if times else text
+    if not times and (not ISO_TIME.fullmatch(text) or (dates and len(text) > len("2026-11-20"))):
+        return None
+    try:
+        return standard if standard is None or datetime.fromisoformat(standard) else None
+    except ValueError:
+        return None
+
+
+def _decide_sign(draft: Draft) -> None:
+    """The key `sign`: amounts without a sign have it in a column of S and H, or Af and Bij.
+
+    Of books and banks there is one such column of one amount; of settled rows a person says it.
+
+    Raises:
+        UsageError: a column that a person named has no words of signs that are known.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for their in draft.theirs.values():
+        words = {plain_words(text): text for text in their.seen}
+        is_read = their.name in draft.columns.values()
+        if is_read or not words or not words.keys() <= _MINUS_WORDS | _PLUS_WORDS:
+            continue
+        minus = [text for word, text in words.items() if word in _MINUS_WORDS]
+        plus = [text for word, text in words.items() if word not in _MINUS_WORDS]
+        if max(len(minus), len(plus)) == 1:
+            sides = {"column": their.name, "plus": "".join(plus), "minus": "".join(minus)}
+            found[their.name] = sides
+    given = {key[5:]: text for key, text in draft.answers.items() if key.startswith("sign.")}
+    named = {ours: name for ours, name in given.items() if "." not in ours}
+    for ours, name in named.items():
+        if name and name not in found:
+            msg = f"sign.{ours}: {name!r} is no column with one known word for plus and for minus"
+            raise UsageError(msg)
+    kind = draft.schema.kind
+    signs = {ours: found[name] for ours, name in named.items() if name}
+    if not named and len(found) == 1 and "amount" in draft.columns:
+        (sides,) = found.values()
+        # Of a bank what is added may bear no word; of books both sides bear one.
+        of_books = kind is SourceKind.LEDGER and "amount" not in draft.keys["debit"]
+        if of_books or (kind is SourceKind.BANK and sides["minus"]):
+            signs = {"amount": sides}
+    amounts = [c.name for c in draft.schema.columns if c.cell is Cell.AMOUNT]
+    amounts = [name for name in amounts if name in draft.columns and name not in named] or amounts
+    unsaid = found.keys() - {sides["column"] for sides in signs.values()}
+    if unsaid and "" not in named.values():
+        draft.ask(
+            f"sign.{amounts[0]}",
+            f"column {' and '.join(map(repr, sorted(unsaid)))} says which way money goes: of which "
+            f"amounts (sign.{amounts[0]} = {min(unsaid)!r}, and so on, or nothing where it is of "
+            "none)?",
+        )
+    for ours, sign in signs.items() if kind is not SourceKind.BANK else ():
+        # A sample of captures alone shows one side; the other one's word must be known at night.
+        for side, other in (("plus", "minus"), ("minus", "plus")):
+            if not sign[side]:
+                ask = f"column {sign['column']!r} says {sign[other]!r} in every row"
+                draft.ask(f"sign.{ours}.{side}", f"{ask}; what does it say of the other side?")
+    if signs:
+        draft.keys["sign"] = {
+            ours: sides | {s: given[f"{ours}.{s}"] for s in sides if f"{ours}.{s}" in given}
+            for ours, sides in signs.items()
+        }
+
+
+def _settled(draft: Draft, **keys: Any) -> pd.DataFrame:
+    """Line, kind, batch, gross, fee and net of the rows whose amounts can be read.
+
+    By the layout so far, and by further keys. Amounts are objects: a sum may pass what 64 bits
+    hold.
+    """
+    mapped = draft.mapped((*_OF_ROW, "batch_id"), **keys)
+    rows = pd.DataFrame({name: units_of(mapped, name) for name in _OF_ROW}, dtype=object)
+    rows["line"] = draft.sample.raw.lines
+    rows["kind"] = pd.Series(mapped.cells["entry_type"].to_pylist(), dtype=object)
+    named = (mapped.cells[name].to_pylist() for name in ("batch_id", "currency"))
+    rows["batch"] = [f"{batch}\x1f{currency}" for batch, currency in zip(*named, strict=True)]
+    rows = rows.dropna(subset=["gross", "fee"] if "net" in draft.keys else list(_OF_ROW))
+    rows = rows.assign(net=rows["gross"] - rows["fee"]) if "net" in draft.keys else rows
+    return rows.assign(fits=(rows["gross"] - rows["fee"] == rows["net"]).astype(bool))
+
+
+def _decide_fee(draft: Draft) -> None:
+    """The key `sums`: what all columns come to that are named as parts of a fee, if rows say so."""
+    fee, sums = draft.columns.get("fee", ""), draft.keys["sums"]
+    parts = draft.free(lambda of: of.is_named(NAMES["fee_parts"]) and of.all(looks_like_amount))
+    if not parts or "net" not in draft.columns or {"columns.fee", "sums.fee"} & {*draft.answers}:
+        return
+    if fee and _settled(draft)["fits"].all():
+        return
+    parts = [name for name in draft.theirs if name in {fee, *parts}]
+    others = {ours: their for ours, their in draft.columns.items() if ours != "fee"}
+    summed = _settled(draft, sums={"fee": parts}, columns=others) if parts[1:] else None
+    if summed is None or not summed["fits"].all() or sum(summed["fee"] != 0) < _PROVEN_BY_ROWS:
+        draft.ask("columns.fee", f"is it {' or '.join(map(repr, parts))}, or {' + '.join(parts)}?")
+        return
+    sums["fee"] = tuple(parts)
+    draft.columns.pop("fee", None)
+    draft.questions.pop("columns.fee", None)
+
+
+def _decide_turned(draft: Draft) -> None:
+    """The keys `turned` and `turned_rows` of a settlement: signs that are not as ours.
+
+    Gross, fee and net prove which of them differ; the sums of batches that a payout ends, which
+    rows are the wrong way round as a whole. What neither proves, and is not as ours, is asked.
+    """
+    has_net = "net" not in draft.keys
+    if not {*draft.columns, *draft.keys["sums"], *draft.keys} >= {*_OF_ROW}:
+        return
+    rows = _settled(draft)
+    captures = rows["kind"] == EntryType.CAPTURE
+    minus = rows["line"][captures & (rows["fee"] < 0).astype(bool)]
+    if len(minus) and not has_net:
+        ask = f"the fee of the capture on line {minus.iloc[0]} is minus, and no net says why: fee "
+        draft.ask("turned", f"{ask}where fees have the opposite of our sign, else nothing")
+    turned = draft.keys.get("turned_rows", {})
+    doubted: dict[str, int] = {}
+    for kind in [kind for kind in dict.fromkeys(rows["kind"]) if kind in _WAYS.keys() - turned]:
+        # The fewest columns by which they add up, the right way before.
+        ways = {}
+        for each in _CHOICES if has_net else _CHOICES[:1]:
+            own = _settled(draft, turned_rows={kind: each})
+            own = own[own["kind"] == kind]
+            wrong = own["line"][(own["net"] * _WAYS[kind] < 0).astype(bool)]
+            # Refunds and fees are given back now and then; of reserves and payouts either way is
+            # common.
+            rare = kind not in _EITHER_WAY and len(wrong) * 2 <= len(own)
+            line = 0 if rare or not len(wrong) else int(wrong.iloc[0])
+            ways[each] = (int(own["fits"].sum()), not each or not line, line)
+        turned[kind] = max(ways, key=lambda each: ways[each][:2])
+        if line := ways[turned[kind]][2]:
+            doubted[kind] = line
+    proven = _proven_by_batches(_settled(draft, turned_rows=turned), [*doubted])
+    for kind, line in sorted(doubted.items(), key=lambda each: each[1]):
+        # The same rows the other way round; a fee that is always 0 stays as it is.
+        has_fee = bool((rows["fee"][rows["kind"] == kind] != 0).any())
+        names = {"gross", *(["fee"] * has_fee), *(["net"] * has_net)} ^ set(turned[kind])
+        whole = tuple(name for name in _OF_ROW if name in names)
+        if kind in proven:
+            turned[kind] = whole if proven[kind] else turned[kind]
+            continue
+        draft.ask(
+            f"turned_rows.{kind}",
+            f"the net of the {kind} on line {line} is not {'plus' if _WAYS[kind] > 0 else 'minus'}"
+            f", and no batch's sum says why: {','.join(whole)} where such rows have the opposite "
+            f"of our signs, {'gross where their fee has not, ' * (len(whole) > 1 and not has_net)}"
+            "else nothing",
+        )
+    given = {key.removeprefix("turned_rows.") for key in draft.answers}
+    turned = {kind: names for kind, names in turned.items() if names or kind in given}
+    draft.keys.update({"turned_rows": turned} if turned else {})
+
+
+def _proven_by_batches(rows: pd.DataFrame, doubted: Sequence[str]) -> dict[str, bool]:
+    """Kind in doubt -> whether its rows are the other way round, where sums of batches say it."""
+    nets = rows.pivot_table("net", "batch", "kind", aggfunc="sum", fill_value=0)
+    if "payout" not in nets or len(nets.columns) == 1:
+        return {}
+    nets = nets[nets["payout"] != 0]
+
+    def read(flips: tuple[bool, ...]) -> tuple[tuple[bool, ...], int]:
+        flipped = {kind for kind, flip in zip(doubted, flips, strict=True) if flip}
+        signed = nets * [-1 if kind in flipped else 1 for kind in nets.columns]
+        return flips, int((2 * signed["payout"] == signed.sum(axis=1)).sum())
+
+    best = best_ways(product((False, True), repeat=len(doubted)), read=read, least=1)
+    proven = {kind: {flips[at] for flips in best} for at, kind in enumerate(doubted)}
+    return {kind: flips.pop() for kind, flips in proven.items() if len(flips) == 1}
+
+
+def _decide_captures(draft: Draft) -> None:
+    """The key `captures` of books with signs or two sides: that by which no entry is refused."""
+    if draft.schema.kind is not SourceKind.LEDGER or "amount" not in draft.columns:
+        return
+    if {"columns.entry_type", "constants.entry_type"} & draft.questions.keys():
+        return  # what an entry is says more than somebody who is asked of its side
+    read = {side: draft.mapped(["amount"], captures=side) for side in ("plus", "minus")}
+    plus, minus = ({*mapped.problems.get("amount", ())} for mapped in read.values())
+    lines = {
+        side: int(draft.sample.raw.lines[min(refused)])
+        for side, refused in (("plus", minus - plus), ("minus", plus - minus))
+        if refused
+    }
+    kinds, signed = read["plus"].cells["entry_type"].to_pylist(), read["plus"].signed
+    moves = zip(kinds, signed.minor_units.tolist(), strict=True) if signed else ()
+    has_sides = "amount" in draft.keys["debit"] or "sign" in draft.keys
+    if not has_sides and not any(kind in DIRECTIONS and units < 0 for kind, units in moves):
+        return
+    if len(lines) == 1:
+        draft.keys.setdefault("captures", next(iter(lines)))
+        return
+    says = " and ".join(
+        f"line {n} says {side}" for n, side in sorted((n, s) for s, n in lines.items())
+    )
+    draft.ask(
+        "captures",
+        f"are captures plus or minus{f': {says}' if says else '? No entry type says it'}",
+    )
+
+
+def _decide_trailer(draft: Draft) -> None:
+    """The key `trailer`: its word, which cells are the count and the sum of the first sample.
+
+    No sum is held of workbooks, of a bank (its opening and closing prove it), of two currencies.
+    """
+    sample, column = draft.sample, draft.columns.get("amount", "")
+    if not sample.trailer:
+        return
+    trailer = draft.keys["trailer"] = total_of(sample.trailer)
+    behind = trailer.get("place", 1) + 1
+    cells = [*enumerate(sample.trailer[behind - 1 :], start=behind)]
+    at_rows = [at for at, cell in cells if cell == str(sample.first_rows)]
+    if len(at_rows) == 1:
+        trailer["rows"] = at_rows[0]
+    is_whole = sample.first_rows < SAMPLE_ROWS_MAX and not sample.typed
+    if not column or not is_whole or draft.schema.kind is SourceKind.BANK:
+        return
+    mapped, rows = draft.mapped(["amount"]), sample.first_rows
+    codes, units = {*mapped.cells["currency"].to_pylist()[:rows]}, units_of(mapped, "amount")[:rows]
+    written = units if mapped.signed is None else mapped.signed.minor_units.tolist()[:rows]
+    total = 0 if None in units or len(codes) > 1 else sum(filter(None, written))
+    layout = layout_of(draft.layout() | {"constants": {}})
+    places = []
+    for at, cell in cells if total else ():
+        with suppress(AmountError):
+            if declared_units(cell, currency=min(codes), layout=layout) == total:
+                places.append(at)
+    below = sample.raw.header.index(column) + 1
+    if below in places or len(places) == 1:
+        trailer["amount"] = below if below in places else places[0]
