@@ -118,7 +118,7 @@ def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
     third = replace(SECOND, sequence=3)
     assert problem(WORD, replace(BACK, person="kim", name="Kim Bell"), third) == ""
     assert problem(WORD, replace(BACK, subject="another list"), third) == ""
-    assert problem(WORD, replace(BACK, says={"of": "release"}), third) == ""
+    assert problem(WORD, replace(BACK, says={"of": "override"}), third) == ""
     assert problem(WORD, SECOND, replace(BACK, sequence=3)) == ""
     assert problem(WORD, BACK, third, replace(WORD, sequence=4)) == ""
 
@@ -130,7 +130,7 @@ def test_a_word_is_taken_back_by_its_person_until_it_counts() -> None:
         ((WORD,), "for Jo Ähn alone"),
         ((WORD, replace(WORD, sequence=2, nonce="11" * 16)), "for Jo Ähn alone"),
         ((WORD, replace(SECOND, subject="another list")), "alone"),
-        ((WORD, replace(SECOND, kind=Kind.RELEASE)), "alone"),
+        ((WORD, replace(SECOND, kind=Kind.OVERRIDE)), "alone"),
         ((WORD, SECOND, replace(SECOND, kind=Kind.REJECTION, sequence=3)), "for nobody"),
         ((WORD, replace(SECOND, items={"i2": terms_digest(TERMS)})), "alone"),
         ((WORD, replace(SECOND, proven=False)), "alone"),

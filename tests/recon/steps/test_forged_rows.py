@@ -37,7 +37,7 @@ from .test_bound import UNREAD, approve_it
 CASES = int(os.environ.get("FORGED_ROWS", "0"))
 """0: each column of each table once."""
 FOUND = (
-    *("sending_switch", "release", "contradiction", "agreement", "verdict"),
+    *("sending_switch", "contradiction", "agreement", "verdict"),
     *("instruction", "history", "order_action", "run", "endorsement"),
     *("order_facts", "order_facts_account"),
 )
@@ -120,8 +120,6 @@ def said(merchant: Any) -> None:
             sending_rows.turn_switch(
                 connection, stop=stop, by="Jo Ahn", reason="a drill", at=word("", stop).at
             )
-        for by in ("Jo Ahn", "Kim Bell"):
-            decision_rows.save_release(connection, run.run_id, reason="looked at", word=word(by, 3))
         case_rows.open_case(connection, refund, reason="the gateway shows less", at=now)
         case_rows.close_case(
             connection, refund.instruction_id, verdict="applied", reason="seen by two", at=now

@@ -334,10 +334,6 @@ def unendorsed(connection: Connection, *, environment: Environment) -> list[str]
         unendorsed_restores(connection, words),
         unendorsed_files(connection, words),
         _refuted(
-            (f"run {run_id} counts as released", words.release_problem(connection, run_id))
-            for run_id in sorted(decision_rows.released(connection))
-        ),
-        _refuted(
             (
                 f"instruction {each} counts as decided ({verdict})",
                 words.problem(connection, Kind.DECISION, subject=each, says={"verdict": verdict}),

@@ -8,7 +8,6 @@ The first night of an account is its opening: the rules name the opening date, o
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
-from recon.config.approvers import has_left
 from recon.config.rules import Rules
 from recon.instructions.approval import problem_of_people
 from recon.model.business_date import BusinessCalendar, month_of
@@ -55,17 +54,10 @@ def held_nights(
 
 
 def release_ended(connection: Connection, run_id: str, *, environment: Environment) -> str:
-    """Why what was said to release a run counts no more; "" while it does, or nothing was said."""
-    words = decision_rows.release_of(connection, run_id)
-    if words is None:
-        return ""
+    """Why two people's release of a run counts no more; "" while it does, or nobody released it."""
+    both = decision_rows.who_released(connection, run_id)
     declared = environment.settings.approvers
-    if words.second_by:
-        both = (words.first_by, words.second_by)
-        return problem_of_people(both, did="released", declared=declared)
-    if has_left(words.first_by, declared=declared):
-        return f"{words.first_by} released it, whom approvers.toml does not declare any more"
-    return ""
+    return problem_of_people(both, did="released", declared=declared) if both else ""
 
 
 OPENING = "opening"

@@ -14,6 +14,7 @@ from recon.model.figures import Attention
 from recon.model.nights import Mode
 from recon.model.words import InstructionKind, InstructionState
 from recon.steps.ground.environment import Environment
+from recon.steps.ground.identity import ended as word_ended
 from recon.steps.ground.night_end import end_of, not_verified
 from recon.steps.ground.predecessor import held_nights, release_ended
 from recon.steps.ground.shown_answers import ShownAnswers
@@ -27,7 +28,7 @@ from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
 from recon.store.people import decision_rows, resolution_rows
-from recon.store.people.decision_rows import FirstVerdict
+from recon.store.people.decision_rows import RELEASE, FirstVerdict
 
 WITHDRAWABLE = frozenset({InstructionState.PLANNED, InstructionState.APPROVED})
 
@@ -210,13 +211,17 @@ def _held_nights(
     for day in held_nights(connection, account, environment=environment):
         if day == run.business_date and nights[day].run_id != run.run_id:
             continue  # this run takes its place, and is what the page is about
-        release = decision_rows.release_of(connection, nights[day].run_id)
-        ended = release_ended(connection, nights[day].run_id, environment=environment)
-        first = f"{release.first_by} released it; a second person must. " if release else ""
-        first = f"That it was released counts no more: {ended}. " if ended else first
+        run_id = nights[day].run_id
+        word = decision_rows.open_word(connection, RELEASE, subject=run_id)
+        if word and not word_ended(word, environment=environment):
+            first = f"{word.by.by} released it; a second person must. "
+        elif ended := release_ended(connection, run_id, environment=environment):
+            first = f"That it was released counts no more: {ended}. "
+        else:
+            first = ""
         next_step = (
             f"{first}The night of {day} holds refunds: run it again, or two people release "
-            f"it (`recon release {nights[day].run_id}`)."
+            f"it (`recon release {run_id}`)."
         )
         yield _of_no_payment("night not proven", since=nights[day].as_of, next_step=next_step)
 

@@ -72,7 +72,6 @@ def _digest_of(path: Path, *, environment: Environment) -> str:
 EVERY = (
     approve.take_back,
     verdicts.take_back_verdict,
-    verdicts.take_back_release,
     sign_off.take_back,
     identity.take_back,
 )

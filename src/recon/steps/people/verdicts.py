@@ -19,7 +19,7 @@ from recon.model.errors import UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import REJECTED_STATES, InstructionKind, InstructionState, Verdict
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.identity import Person
+from recon.steps.ground.identity import Person, agreed
 from recon.steps.ground.predecessor import refuse_closed, release_ended
 from recon.store import Connection
 from recon.store.database.history import append
@@ -28,7 +28,7 @@ from recon.store.money.instruction_rows import move
 from recon.store.nights import notification_rows, runs
 from recon.store.nights.notification_rows import GatewayMessage
 from recon.store.people import decision_rows, resolution_rows
-from recon.store.people.decision_rows import TAKEN_BACK, FirstVerdict
+from recon.store.people.decision_rows import RELEASE, TAKEN_BACK, FirstVerdict
 from recon.store.people.resolution_rows import WaitingWriteOff
 from recon.store.schema import APPLIED
 
@@ -335,43 +335,21 @@ def release(run_id: str, *, reason: str, person: Person) -> bool:
     """One person lifts the hold of a NOT PROVEN night; True when it is the second.
 
     Raises:
-        UsageError: no reason, no such run, its night is proven, or the first person says it again.
+        UsageError: no such run, its night is proven or released, or the word does not count
+            (`identity.agreed`).
     """
     environment = person.environment
-    if len(reason.strip()) < EVIDENCE_CHARACTERS_MIN:
-        msg = "say why refunds may go on (--reason); it is kept in the history"
-        raise UsageError(msg)
-    person.refuse_unproven()
     with environment.store.writing() as connection:
         night = next((run for run in runs.finished(connection) if run.run_id == run_id), None)
         verdict = runs.get(connection, run_id).verdict if night else ""
         if night is None or verdict != Verdict.NOT_PROVEN or night.replaced:
             msg = f"run {run_id} holds nothing: only the newest run of a NOT PROVEN night does"
             raise UsageError(msg)
-        first = decision_rows.release_of(connection, run_id)
-        ended = release_ended(connection, run_id, environment=environment)
-        if first is not None and not ended:
-            if first.second_by:
-                msg = f"run {run_id} was released by {first.first_by} and {first.second_by}"
-                raise UsageError(msg)
-            person.refuse_second(first.first_by)
-        else:
-            person.refuse_alone()
-        decision_rows.save_release(
-            connection, run_id, reason=reason.strip(), word=person.word, ended=ended
-        )
-        person.endorse(connection, Kind.RELEASE, run_id, says={"reason": reason.strip()})
-    return first is not None and not ended
-
-
-def take_back_release(connection: Connection, run_id: str, *, person: Person) -> str:
-    """Take back one's release of a night while the second is missing; what it was, "" for none."""
-    first = decision_rows.release_of(connection, run_id)
-    if first is None or first.second_by or not person.is_same(first.first_by):
-        return ""
-    decision_rows.take_back_release(connection, run_id, word=person.word)
-    person.endorse_taken_back(connection, Kind.RELEASE, run_id)
-    return f"the release of run {run_id}"
+        both = decision_rows.who_released(connection, run_id)
+        if both and not release_ended(connection, run_id, environment=environment):
+            msg = f"run {run_id} was released by {both[0]} and {both[1]}"
+            raise UsageError(msg)
+        return bool(agreed(connection, RELEASE, subject=run_id, reason=reason, person=person))
 
 
 def agree_write_off(answer_id: int, *, person: Person) -> str:

@@ -37,7 +37,6 @@ from recon.store.schema import (
     contradiction,
     history,
     instruction,
-    release,
     result_summary,
     run,
     sending_switch,
@@ -106,7 +105,6 @@ INSTRUCTION = Bound(
     },
 )
 SWITCH = Bound(table=sending_switch, entity="sending", key="turn")
-RELEASE = Bound(table=release, entity="release", key="run_id")
 CASE = Bound(table=contradiction, entity="case", key="instruction_id")
 AGREEMENT = Bound(table=agreement, entity="agreement", key="subject", within="agreement_id")
 VERDICT = Bound(table=verdict, entity="verdict", key="instruction_id", within="verdict_id")
@@ -136,7 +134,7 @@ ANSWER = Bound(
     within="version",
     free={"answer_id": "a number that says only which row came first"},
 )
-BEFORE_MONEY = (SWITCH, RELEASE, CASE, AGREEMENT, VERDICT, RUN)
+BEFORE_MONEY = (SWITCH, CASE, AGREEMENT, VERDICT, RUN)
 """Compared whole before money moves; of instructions only the state and what may still leave."""
 BOUND_TABLES = (INSTRUCTION, *BEFORE_MONEY, SUMMARY, SIGN_OFF, ANSWER)
 

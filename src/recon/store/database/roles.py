@@ -38,8 +38,6 @@ SAID: Mapping[str, str] = {
     "answer_file": "",
     "break_answer": "waits agreed_by agreed_at",
     "endorsement": "",
-    "release": "reason first_by first_authenticated first_at second_by second_authenticated "
-    "second_at",
     "sign_off": "signed_by authenticated signed_at workbook_sha256",
     "used_code": "",
     "verdict": "state",

@@ -30,6 +30,7 @@ from recon.store.database.history import Event, append, first_hash, links_of
 from recon.store.database.record import PROBLEMS_MAX, ROW
 from recon.store.money.bound_rows import bound_by, events_of
 from recon.store.money.instruction_rows import in_parts
+from recon.store.people.decision_rows import RELEASE
 from recon.store.schema import endorsement, history, instruction, sending_switch
 
 BY_HAND = "by hand: "
@@ -226,7 +227,8 @@ class Endorsed(OpenedWords):
 
     def release_problem(self, connection: Connection, run_id: str) -> str:
         """Why two people did not release a run; "" when they did."""
-        return self.problem(connection, Kind.RELEASE, subject=run_id)
+        subject = override(RELEASE, subject=run_id)
+        return self.problem(connection, Kind.OVERRIDE, subject=subject)
 
     def refuse_rows(self, connection: Connection, instruction_ids: Sequence[str]) -> None:
         """The last look before a claim.

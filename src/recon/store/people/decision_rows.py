@@ -1,4 +1,4 @@
-"""What people decide: words on lists and overrides, verdicts, releases; used and wrong codes."""
+"""What people decide: words on lists and overrides, verdicts; used and wrong codes."""
 
 import json
 import os
@@ -17,13 +17,15 @@ from recon.model.errors import ConfigurationError
 from recon.store.database.bulk_rows import read
 from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
-from recon.store.database.record import AGREEMENT, RELEASE, VERDICT, record
-from recon.store.schema import agreement, release, used_code, verdict, wrong_code
+from recon.store.database.record import AGREEMENT, VERDICT, record
+from recon.store.schema import agreement, used_code, verdict, wrong_code
 from recon.store.schema.columns import REASON_CHARACTERS
 
 NOT_AUTHENTICATED = " (identity not authenticated)"
 APPROVE = "approve"
 """What people say of a list of instructions; its digest is the subject. All else is an override."""
+RELEASE = "release night"
+"""What people say of a run whose night is NOT PROVEN: it holds refunds no more."""
 FIRST, COMPLETE, VOID = "first", "complete", "void"
 
 
@@ -85,6 +87,18 @@ def complete(connection: Connection) -> list[tuple[str, str]]:
     """Overrides that two people agreed to, and about what; oldest first."""
     rows = _rows(connection, COMPLETE, agreement.c.what != APPROVE)
     return [(row.what, row.subject) for row in rows]
+
+
+def released(connection: Connection) -> frozenset[str]:
+    """Runs whose hold two people lifted."""
+    return frozenset(subject for what, subject in complete(connection) if what == RELEASE)
+
+
+def who_released(connection: Connection, run_id: str) -> tuple[str, str] | None:
+    """The two who lifted a run's hold last, the first word first; None where nobody did."""
+    about = agreement.c.what == RELEASE, agreement.c.subject == run_id
+    both = [(row.first_by, row.second_by) for row in _rows(connection, COMPLETE, *about)]
+    return both[-1] if both else None
 
 
 def complete_approvals(
@@ -177,7 +191,6 @@ def _of(first: FirstWord) -> dict[str, Any]:
 OPEN, AGREED, REPLACED = "open", "agreed", "replaced"
 TAKEN_BACK = "taken back"
 """The event of a verdict or a signature that its person took back."""
-_RELEASED = select(release.c.run_id).where(release.c.second_by != "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,16 +202,6 @@ class FirstVerdict:
     verdict: str
     evidence: str
     given_by: str
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What was said about lifting a run's hold."""
-
-    run_id: str
-    first_by: str
-    second_by: str
-    """"" until a second person agrees."""
 
 
 _SPOKEN = ("instruction_id", "verdict_id")
@@ -277,55 +280,6 @@ def agreed_verdicts(connection: Connection) -> list[tuple[str, str]]:
         .order_by(verdict.c.verdict_id)
     )
     return [(row.instruction_id, row.verdict) for row in rows]
-
-
-def release_of(connection: Connection, run_id: str) -> Release | None:
-    """What was said about lifting a run's hold."""
-    given = release.c.run_id == run_id, release.c.first_by != ""
-    return next(iter(read(connection, Release, release, *given)), None)
-
-
-def released(connection: Connection) -> frozenset[str]:
-    """Runs whose hold two people lifted."""
-    return frozenset(connection.execute(_RELEASED).scalars())
-
-
-def save_release(
-    connection: Connection, run_id: str, *, reason: str, word: PersonsWord, ended: str = ""
-) -> None:
-    """The first, then the second person lifts the hold of a NOT PROVEN run.
-
-    `ended` says why what was said before counts no more: this word is the first then.
-    """
-    before = release_of(connection, run_id)
-    first = {
-        "reason": reason[:400],
-        "first_by": word.by,
-        "first_authenticated": word.authenticated,
-        "first_at": word.at,
-        "second_by": "",
-        "second_authenticated": False,
-        "second_at": None,
-    }
-    second = {
-        "second_by": word.by,
-        "second_authenticated": word.authenticated,
-        "second_at": word.at,
-    }
-    values = first if before is None or ended else second
-    of, by = {"run_id": run_id}, {"by": word.in_words, "reason": reason}
-    if ended:
-        append(connection, [Event(RELEASE.entity, run_id, VOID, {"why": ended})], at=word.at)
-    releasing: dict[str, Any] = {"event": "released by", "at": word.at, "details": by}
-    if not record(connection, RELEASE, values, of=of, **releasing):
-        record(connection, RELEASE, values | of, **releasing)
-
-
-def take_back_release(connection: Connection, run_id: str, *, word: PersonsWord) -> None:
-    """The first person takes back the release of a run; the row stays, with nobody in it."""
-    nobody, of = {"first_by": "", "first_authenticated": False}, {"run_id": run_id}
-    why = {"why": f"{word.in_words} took it back"}
-    record(connection, RELEASE, nobody, of=of, event=VOID, at=word.at, details=why)
 
 
 _CODES = (used_code, wrong_code)

@@ -474,7 +474,7 @@ refund_search = Table(
     Index("ix_refund_search_instruction", "instruction_id"),
 )
 
-# What people decided: verdicts on doubts, releases, and used codes.
+# What people decided: verdicts on doubts, and used codes.
 
 # One row per word of a person about an instruction that evidence cannot decide.
 verdict = Table(
@@ -488,15 +488,6 @@ verdict = Table(
     Column("authenticated", Boolean, nullable=False),
     at_column("given_at", nullable=False),
     text_column("state", 12),  # open, agreed, replaced
-)
-
-# One row per run whose hold people lifted.
-release = Table(
-    "release",
-    metadata,
-    id_column("run_id", primary_key=True),
-    text_column("reason", REASON_CHARACTERS),
-    *people_columns(),
 )
 
 # One row per one-time code that was used, so that none is used twice.
@@ -544,9 +535,9 @@ agreement = Table(
     "agreement",
     metadata,
     Column("agreement_id", Integer, primary_key=True),
-    # approve, allow sending, accept restore, set file aside, close month, reopen month
+    # approve, allow sending, accept restore, set file aside, release night, close or reopen month
     text_column("what", 40),
-    # which list (its digest), stop, database, file; of a month what is signed
+    # which list (its digest), stop, database, file, run; of a month what is signed
     text_column("subject", ID_CHARACTERS),
     text_column("reason", REASON_CHARACTERS),
     Column("instruction_ids", Text, nullable=False, server_default="[]"),  # of a list, JSON

@@ -39,11 +39,11 @@ from recon.store.database.engine import Store, parse_url
 from recon.store.database.history import Event, append
 from recon.store.database.record import ROW
 from recon.store.money import endorsement_rows, instruction_rows, sending_rows
-from recon.store.money.endorsement_rows import Endorsed
+from recon.store.money.endorsement_rows import Endorsed, override
 from recon.store.money.instruction_rows import move
 from recon.store.nights import runs
 from recon.store.people import decision_rows
-from recon.store.people.decision_rows import PersonsWord
+from recon.store.people.decision_rows import RELEASE, PersonsWord
 from recon.store.schema import endorsement, instruction, used_code, wrong_code
 from reports.handed import drawings
 from tests.recon.steps.conftest import UNREAD
@@ -178,13 +178,16 @@ def test_a_forged_release_holds_on(merchant: Any) -> None:
     with merchant.environment() as environment:
         word = PersonsWord("Jo Ahn", authenticated=True, at=environment.clock())
         with environment.store.writing() as connection:
-            for name in ("Jo Ahn", "Kim Bell"):
-                who = replace(word, by=name)
-                decision_rows.save_release(connection, "r1", reason="for me", word=who)
+            until = environment.clock()
+            about = {"subject": "r1", "reason": "for me"}
+            decision_rows.save_first(connection, RELEASE, **about, word=word, valid_until=until)
+            first = decision_rows.open_word(connection, RELEASE, subject="r1")
+            assert first is not None
+            decision_rows.save_second(connection, first, word=replace(word, by="Kim Bell"))
             words = endorsement_rows.Endorsed(environment.desk)
             assert decision_rows.released(connection) == {"r1"}
             assert "for nobody" in words.release_problem(connection, "r1")
-    assert "run r1 counts as released" in problems_of(merchant)
+    assert "release night: r1: two people are said to have agreed" in problems_of(merchant)
 
 
 def test_a_stop_that_nobody_ended_goes_on(begun: Callable[[Any], Any]) -> None:
@@ -251,7 +254,7 @@ def test_towards_a_live_gateway_unproven_words_cover_nothing(live: Environment) 
     kim = replace(jo, short="kim", declared=replace_name(jo, "Kim Bell"))
     with live.store.writing() as connection:
         for person in (jo, kim):
-            person.endorse(connection, Kind.RELEASE, "r1")
+            person.endorse(connection, Kind.OVERRIDE, override(RELEASE, subject="r1"))
         words = endorsement_rows.Endorsed(live.desk)
         assert "for nobody" in words.release_problem(connection, "r1")
         at_sandbox = endorsement_rows.Endorsed(replace(live.desk, must_be_proven=False))

@@ -13,7 +13,7 @@ from recon.steps.ground.identity import identify
 from recon.steps.money.gate import gate_of
 from recon.steps.people.taken_back import words_taken_back
 from recon.steps.people.verdicts import release, resolve
-from recon.store.database.record import RELEASE, changed
+from recon.store.database.record import AGREEMENT, changed
 from recon.store.money import instruction_rows
 from recon.store.nights import runs
 from recon.store.people import decision_rows
@@ -194,12 +194,12 @@ def test_a_release_is_taken_back_until_it_counts(merchant: Any) -> None:
         person = identify("ben", code=None, environment=environment)
         words_taken_back(run_id, person=person)
         with environment.store.reading() as connection:
-            assert list(changed(connection, RELEASE)) == []
+            assert list(changed(connection, AGREEMENT)) == []
     assert [lift(name, run_id, merchant) for name in ("anna", "dan")] == [False, True]
     assert held_because(run_id, merchant) == ""
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
-            assert list(changed(connection, RELEASE)) == []
+            assert list(changed(connection, AGREEMENT)) == []
         with pytest.raises(UsageError, match="nobody takes it back alone"):
             words_taken_back(run_id, person=person)
 

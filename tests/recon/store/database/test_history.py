@@ -291,7 +291,6 @@ def add(store: Store, *events: Event) -> history.Head:
     [
         *(("instruction", each) for each in ("withdrawn", "needs_human", "resolved_not_applied")),
         ("switch", "stopped"),
-        ("release", "released by"),
         ("verdict", "proposed"),
         ("approval", "void"),
         ("agreement", "first"),

@@ -16,10 +16,10 @@ from recon.model.words import InstructionKind
 from recon.store.database.engine import Store
 from recon.store.database.history import REPORTED, append
 from recon.store.database.record import (
+    AGREEMENT,
     BEFORE_MONEY,
     BOUND_TABLES,
     INSTRUCTION,
-    RELEASE,
     RUN,
     SUMMARY,
     SWITCH,
@@ -64,7 +64,6 @@ def speak(store: Store, run: Run) -> None:
             connection, item.instruction_id, verdict="applied", reason="seen by two", at=AT
         )
         for by in ("Jo Ahn", "Kim Bell"):
-            decision_rows.save_release(connection, "r1", reason="looked at", word=word(by))
             decision_rows.save_verdict(
                 connection, "i001", decision="applied", evidence="bank", word=word(by)
             )
@@ -171,7 +170,7 @@ def another(column: Any, before: Any) -> Any:
 
 def test_no_table_and_no_column_is_left_out() -> None:
     """What the gate compares, what `recon verify` does, and the few columns that neither does."""
-    words = ["sending_switch", "release", "contradiction", "agreement", "verdict"]
+    words = ["sending_switch", "contradiction", "agreement", "verdict"]
     assert [bound.table.name for bound in BEFORE_MONEY] == [*words, "run"]
     others = ["result_summary", "sign_off", "break_answer"]
     assert [*TABLES] == ["instruction", *words, "run", *others]
@@ -274,8 +273,8 @@ def test_a_row_and_its_event_are_one(store: Store) -> None:
     with store.writing() as connection:
         turn = {"turn": 1, "stopped": True, "turned_by": "Ann", "reason": "", "at": AT}
         assert record(connection, SWITCH, turn, event="stopped", at=AT, details={"by": "Ann"})
-        nobody = {"first_by": ""}
-        assert not record(connection, RELEASE, nobody, of={"run_id": "r9"}, event="void", at=AT)
+        nobody, of = {"first_by": ""}, {"subject": "r9"}
+        assert not record(connection, AGREEMENT, nobody, of=of, event="void", at=AT)
         (event,) = connection.execute(select(history)).mappings()
     assert (event["entity"], event["entity_id"], event["event"]) == ("sending", "1", "stopped")
     assert event["data"] == (

@@ -43,7 +43,7 @@ NIGHTS_ALONE = (
     "rules_version run run_input run_source"
 )
 PEOPLE_ALONE = (
-    "agreement answer_file break_answer endorsement release sign_off used_code verdict wrong_code"
+    "agreement answer_file break_answer endorsement sign_off used_code verdict wrong_code"
 )
 BOTH = "history order_file reject_end sending_switch"
 """Who adds rows to which table, written out once more: a new table is red until it stands here."""

@@ -27,11 +27,13 @@ from recon.store.money.endorsement_rows import (
     OpenedWords,
     named_database,
     next_sequence,
+    override,
     save,
 )
 from recon.store.money.journal import left_out
 from recon.store.nights import order_rows
 from recon.store.nights.runs import Run
+from recon.store.people.decision_rows import RELEASE
 from recon.store.schema import endorsement, instruction, order_action
 from tests.recon.instructions.sample_instructions import INSTRUCTION
 
@@ -257,13 +259,13 @@ def test_what_an_account_asks_of_the_journal_is_its_own(store: Store, run: Run) 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 
 
-def said(store: Store, *people: str, subject: str = "r1", kind: Kind = Kind.RELEASE) -> None:
+def said(store: Store, *people: str, subject: str = "r1") -> None:
     assert SANDBOX_KEYS.private is not None
     with store.writing() as connection:
         for person in people:
             word = Endorsement(
-                kind,
-                subject,
+                Kind.OVERRIDE,
+                override(RELEASE, subject=subject),
                 {},
                 {"sequence": "1"},
                 person,
@@ -311,7 +313,7 @@ def test_what_was_removed_or_put_beside_is_told(store: Store) -> None:
         connection.execute(delete(endorsement).where(endorsement.c.sequence == 2))
         connection.execute(
             insert(endorsement).values(
-                sequence=4, kind="release", person="x", at=NOW, document="{}", signature="00"
+                sequence=4, kind="override", person="x", at=NOW, document="{}", signature="00"
             )
         )
     told = broken(store)
