@@ -167,24 +167,3 @@ def test_a_row_that_is_not_bound_moves_no_money(world_of: World_of) -> None:
     """Changed in any column, added or taken away: nothing happens twice, nor unasked."""
     bad = [(it, moved) for it in chosen(world_of(1)) if (moved := played(world_of(1), it))]
     assert bad == []
-
-
-SEARCH = (
-    "INSERT INTO refund_search (instruction_id, refund_reference_id, queried_at, shown_beside) "
-    "SELECT instruction_id, ?, ?, 'R-1' FROM instruction WHERE state = 'in_doubt'"
-)
-
-
-@pytest.mark.parametrize("reference", ["", "R-9"])
-def test_searches_that_nobody_made_end_no_doubt(world_of: World_of, reference: str) -> None:
-    """Rows that say twice what the gateway knows of a refund: what it is asked tonight decides."""
-    world = world_of(1)
-    begun(world)
-    world.pass_time(timedelta(hours=30))
-    for minutes in (20, 10):
-        at = world.clock() - timedelta(minutes=minutes)
-        world.store.looking.execute(SEARCH, (reference, f"{at:%Y-%m-%d %H:%M:%S.%f}"))
-    _later(world)
-    states = world.store.looking.execute("SELECT state FROM instruction ORDER BY state")
-    assert [state for (state,) in states] == ["confirmed", "in_doubt", "in_doubt"]
-    assert _moved_later(world) == []

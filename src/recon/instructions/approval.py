@@ -9,13 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import partial
 
 from recon.config.approvers import Approver, folded, has_left, person_key
 from recon.instructions.instruction import REPEAT, Instruction
 from recon.instructions.planning import FIRST_PAYEE
-from recon.model.money import exponent
+from recon.model.money import Money
 from recon.model.words import InstructionKind
 
 DIGEST_CHARACTERS = 16
@@ -178,7 +177,7 @@ def beyond_limit(person: Approver, *, currency: str, amount: int, what: str) -> 
     limit = person.limit.get(currency)
     if limit is None:
         return f"{person.name} has no limit in {currency} (approvers.toml)"
-    if Decimal(amount).scaleb(-exponent(currency)) > limit:
+    if Money.of_minor_units(amount, currency=currency).amount > limit:
         return f"{what} sums to more {currency} than the limit of {person.name} ({limit})"
     return ""
 
@@ -192,7 +191,7 @@ def requesters_of(holds: Iterable[str]) -> set[str]:
 def sums_in_words(sums: Mapping[str, int]) -> str:
     """Sums in words."""
     shown = [
-        f"{Decimal(amount).scaleb(-exponent(currency))} {currency}"
+        f"{Money.of_minor_units(amount, currency=currency).amount} {currency}"
         for currency, amount in sums.items()
     ]
     return ", ".join(shown)

@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
-from decimal import Decimal
+from functools import partial
 from itertools import count
 
 from recon.config.limits import CurrencyLimits
@@ -164,14 +164,14 @@ class RuleAllowance:
             return f"{TWO_PEOPLE}: limits.toml sets no limit for {currency}"
         if kind not in MOVES_MONEY:
             return ""
-        item = bounds.approved_by_rule
-        if item is not None and _major(amount, currency) > item:
+        item, money = bounds.approved_by_rule, partial(Money.of_minor_units, currency=currency)
+        if item is not None and money(amount).amount > item:
             return f"{TWO_PEOPLE}: a rule approves at most {item} {currency} at once"
         after = self._approved.get(currency, 0) + amount
         night = bounds.approved_by_rule_night
-        if night is not None and _major(after, currency) > night:
+        if night is not None and money(after).amount > night:
             return (
-                f"{TWO_PEOPLE}: with it the rule would have approved {_told(after, currency)} "
+                f"{TWO_PEOPLE}: with it the rule would have approved {money(after)} "
                 f"this night, more than the {night} {currency} it may"
             )
         self._approved[currency] = after
@@ -191,8 +191,8 @@ class SendingAllowance:
         if instruction.kind not in MOVES_MONEY:
             return ""
         currency, amount = instruction.currency, instruction.amount
-        bounds = self._bounds(currency)
-        if bounds.item is not None and _major(amount, currency) > bounds.item:
+        bounds, money = self._bounds(currency), partial(Money.of_minor_units, currency=currency)
+        if bounds.item is not None and money(amount).amount > bounds.item:
             return (
                 f"it is above the limit of {bounds.item} {currency} for one instruction and is "
                 "never sent; withdraw it, or raise `item` in limits.toml"
@@ -202,23 +202,15 @@ class SendingAllowance:
             ("day", bounds.day, self._day.get(currency, 0) + amount),
         )
         for name, bound, after in sums:
-            if bound is not None and _major(after, currency) > bound:
+            if bound is not None and money(after).amount > bound:
                 return (
-                    f"with it this {name} would have sent {_told(after, currency)}, more than its "
+                    f"with it this {name} would have sent {money(after)}, more than its "
                     f"limit of {bound} {currency}; it waits for the next, or raise `{name}` in "
                     "limits.toml"
                 )
         self._night[currency] = self._night.get(currency, 0) + amount
         self._day[currency] = self._day.get(currency, 0) + amount
         return ""
-
-
-def _major(minor_units: int, currency: str) -> Decimal:
-    return Money.of_minor_units(minor_units, currency=currency).amount
-
-
-def _told(minor_units: int, currency: str) -> str:
-    return str(Money.of_minor_units(minor_units, currency=currency))
 
 
 @dataclass(frozen=True, slots=True)

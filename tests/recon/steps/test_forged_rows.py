@@ -70,7 +70,6 @@ NOT_BOUND = {
     "batch": "its claim and end are events; its other columns are not compared with them",
     "attempt": "what left and came back, kept for people; states come from events",
     "notification": "signed by the gateway, the signature is not checked again when it is read",
-    "refund_search": "proves nothing without a search of that very night",
     "run_source": "WEAK: whose books say what was charged back, where a run has read none itself",
 }
 """Tables that money is judged by and that the history does not bind row by row; that nothing moves
@@ -92,9 +91,7 @@ JUDGES_NO_MONEY = {
     **dict.fromkeys(
         ("used_code", "wrong_code"), "the desk keeps its own in a file; here at the sandbox only"
     ),
-    **dict.fromkeys(
-        ("dry_batch", "exported_journal", "notification_case"), "for people; nothing is sent by it"
-    ),
+    **dict.fromkeys(("exported_journal", "notification_case"), "for people; nothing is sent by it"),
 }
 """Tables by which nothing is sent, and why."""
 

@@ -205,7 +205,7 @@ class Doubts:
                     at = answer.queried_at or environment.clock()
                     asked = replace(uptime, gateway_at=answer.gateway_at)
                     searched[wanted] = SearchedRefund(reference, at, shown, asked)
-                    case_rows.save_search(connection, wanted, search=searched[wanted])
+                    case_rows.note_search(connection, wanted, search=searched[wanted])
         return searched
 
     def _settled_lines(self) -> list[SettledLine]:

@@ -491,7 +491,8 @@ class MoneyOfRun:
             self.doubts.note_clocks(connection)
             if run.mode is Mode.DRY_RUN:
                 plans = planned_batches(waiting.cleared)
-                sending_rows.keep_dry_batches(connection, run.run_id, plans=plans)
+                at = environment.clock()
+                sending_rows.note_dry_batches(connection, run.run_id, plans=plans, at=at)
             for refused in waiting.refused:
                 instruction_rows.note_hold(
                     connection, refused.instruction.instruction_id, hold=refused.reason

@@ -273,7 +273,9 @@ def _undecided(
 ) -> tuple[Instruction, bool]:
     """The instruction that somebody has to decide, and whether it is final and has a case."""
     instruction = instruction_rows.of_id(connection, instruction_id)
-    has_case = instruction is not None and case_rows.has_open_case(connection, instruction_id)
+    has_case = instruction is not None and case_rows.has_case(
+        connection, instruction_id, open_only=True
+    )
     if instruction is not None and not has_case and verdict == APPLIED:
         has_case = _opened_case(connection, instruction, at=at)
     if instruction is None or (instruction.state not in UNDECIDED and not has_case):
@@ -286,7 +288,7 @@ def _undecided(
 def _opened_case(connection: Connection, instruction: Instruction, *, at: datetime) -> bool:
     """Whether it is one that was refused and may be done elsewhere; it has a case then."""
     refused = instruction.kind in DONE_ELSEWHERE and instruction.state in REJECTED_STATES
-    if not refused or case_rows.had_case(connection, instruction.instruction_id):
+    if not refused or case_rows.has_case(connection, instruction.instruction_id):
         return False
     case_rows.open_case(connection, instruction, reason=ELSEWHERE, at=at)
     return True

@@ -37,9 +37,10 @@ FREE = {
     ),
     "batch": None,
     "doubt clock": None,
+    "refund search": None,
     "actions": None,
     "facts": None,
-    "run": frozenset({"started", "resumed"}),
+    "run": frozenset({"started", "resumed", "would send"}),
     "rules": None,
 }
 """Events by entity (None: all of it) that restrict nothing, or that the sender notes by itself:

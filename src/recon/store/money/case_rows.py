@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, insert, or_, select
+from sqlalchemy import Connection, Select, func, or_, select
 
 from recon.instructions.contradiction import NOT_DONE_STATES
 from recon.instructions.instruction import Instruction
@@ -24,11 +24,13 @@ from recon.store.money.instruction_rows import (
     read_instructions,
 )
 from recon.store.nights.runs import Run
-from recon.store.schema import APPLIED, contradiction, instruction, refund_search
+from recon.store.schema import APPLIED, contradiction, instruction
 from recon.store.schema.columns import REASON_CHARACTERS, Owner, in_account
 
 CLOCK = "doubt clock"
 """Entity of the history: its events are readings."""
+SEARCH = "refund search"
+"""Entity of the history: its events are what searches for our own reference found."""
 
 
 def note_clocks(
@@ -61,19 +63,36 @@ def last_change(connection: Connection, instruction_id: str) -> int:
     return links[-1].sequence if links else 0
 
 
-def save_search(connection: Connection, instruction_id: str, *, search: SearchedRefund) -> None:
+def note_search(connection: Connection, instruction_id: str, *, search: SearchedRefund) -> None:
     """What one search for our own reference found."""
-    connection.execute(
-        insert(refund_search).values(
-            instruction_id=instruction_id,
-            refund_reference_id=search.refund_reference_id,
-            queried_at=search.queried_at,
-            shown_beside=search.shown_beside,
-            boot_id=search.uptime.boot_id,
-            uptime_ms=search.uptime.milliseconds,
-            gateway_at=search.uptime.gateway_at,
+    uptime, gateway_at = search.uptime, search.uptime.gateway_at
+    found = {
+        "refund_reference_id": search.refund_reference_id,
+        "shown_beside": search.shown_beside,
+        "boot_id": uptime.boot_id,
+        "uptime_ms": uptime.milliseconds,
+        "gateway_at": gateway_at.isoformat() if gateway_at else "",
+    }
+    event = Event(SEARCH, instruction_id, "searched", found)
+    append(connection, [event], at=search.queried_at)
+
+
+def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
+    """All searches for a refund as they came, whatever the clock said."""
+    return [
+        SearchedRefund(
+            data["refund_reference_id"],
+            link.at,
+            data["shown_beside"],
+            Uptime(
+                data["boot_id"],
+                data["uptime_ms"],
+                datetime.fromisoformat(data["gateway_at"]) if data["gateway_at"] else None,
+            ),
         )
-    )
+        for link in links_of(connection, [instruction_id], entity=SEARCH)
+        for data in [link.data]
+    ]
 
 
 def known_refund(connection: Connection, run: Run) -> Instruction | None:
@@ -99,21 +118,6 @@ def own_refunds(connection: Connection, run: Run, *, transaction_id: str) -> lis
     """The gateway's ids of all refunds of ours of one payment."""
     of_payment = find(connection, run, transaction_id=[transaction_id])
     return [item.refund_reference_id for item in of_payment if item.refund_reference_id]
-
-
-def searches(connection: Connection, instruction_id: str) -> list[SearchedRefund]:
-    """All searches for a refund as they came, whatever the clock said."""
-    own = refund_search.c.instruction_id == instruction_id
-    rows = connection.execute(select(refund_search).where(own).order_by(refund_search.c.search_id))
-    return [
-        SearchedRefund(
-            row.refund_reference_id,
-            row.queried_at,
-            row.shown_beside,
-            Uptime(row.boot_id, row.uptime_ms, row.gateway_at),
-        )
-        for row in rows
-    ]
 
 
 FINAL = (*CONFIRMED_STATES, *NOT_DONE_STATES)
@@ -226,19 +230,11 @@ def close_case(
     record(connection, CASE, values, of=of, event="closed", at=at, details={"told": reason})
 
 
-def had_case(connection: Connection, instruction_id: str) -> bool:
-    """Whether it has a case, open or closed."""
-    return bool(_ends_of_cases(connection, instruction_id))
-
-
-def has_open_case(connection: Connection, instruction_id: str) -> bool:
-    """Whether people still have to look at it."""
-    return None in _ends_of_cases(connection, instruction_id)
-
-
-def _ends_of_cases(connection: Connection, instruction_id: str) -> list[datetime | None]:
-    own = contradiction.c.instruction_id == instruction_id
-    return [*connection.execute(select(contradiction.c.closed_at).where(own)).scalars()]
+def has_case(connection: Connection, instruction_id: str, *, open_only: bool = False) -> bool:
+    """Whether it has a case; with `open_only` one that people still have to look at."""
+    query = select(contradiction).where(contradiction.c.instruction_id == instruction_id)
+    still_open = contradiction.c.closed_at.is_(None)
+    return connection.execute(query.where(still_open) if open_only else query).first() is not None
 
 
 def open_cases(connection: Connection, run: Run) -> list[Case]:

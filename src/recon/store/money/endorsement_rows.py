@@ -5,7 +5,7 @@ of the history, too: who takes one away, the newest as well, leaves its link.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -48,6 +48,8 @@ _WAS_PLANNED = (
 ALLOW_SENDING = "allow sending"
 
 
+LATEST = 2**63 - 1
+"""No word has a larger number."""
 ENTITY, WORDS, SAID = "endorsement", "words", "said"
 """Entity, its one id, and the event of each word."""
 
@@ -99,26 +101,17 @@ class OpenedWords:
         self._look(connection)
         for sequence, why in self._unopened.items():
             yield f"endorsement {sequence}: {why}"
-        numbers = sorted({*self._opened, *self._unopened})
-        for number, expected in zip(numbers, range(1, len(numbers) + 1), strict=True):
-            if number != expected:
-                yield f"endorsement {expected} is missing (next is {number})"
-                return
-        if gone := self._gone_from_links(connection):
-            yield f"endorsement {gone} stands in the history, and not so in its table"
+        for gone in self._missing(connection, there={*self._opened, *self._unopened}, first=1):
+            yield f"endorsement {gone} is missing, or is not what the history has"
 
     def taken_away(self, connection: Connection) -> str:
         """Why a rejection may be missing among the words that count, in words; "" when none is.
 
-        Words from before the first that holds are another key's: nothing rests on them. The newest
-        may be missing too: the history has a link of each.
+        Words from before the first that holds are another key's: nothing rests on them.
         """
         self._look(connection)
-        first = min(self._opened, default=0)
-        newest = max((*self._opened, *self._unopened), default=0)
-        numbers = range(first, newest + 1) if first else ()
-        gone = next((number for number in numbers if number not in self._opened), 0)
-        gone = gone or self._gone_from_links(connection)
+        first = min(self._opened, default=LATEST)
+        gone = next(self._missing(connection, there=self._opened, first=first), 0)
         if not gone:
             return ""
         return (
@@ -126,14 +119,24 @@ class OpenedWords:
             "no word of people counts (`recon verify`)"
         )
 
-    def _gone_from_links(self, connection: Connection) -> int:
-        """The first word of this key that the history knows and the table lacks; 0: none."""
+    def _missing(
+        self, connection: Connection, *, there: Container[int], first: int
+    ) -> Iterator[int]:
+        """Numbers from the first on that are not there, and words of this key not as the links say.
+
+        Signed numbers have no gap, also where a link went with its word; the newest has its link.
+        """
         for link in links_of(connection, [WORDS], entity=ENTITY, after=self._newest_link):
             self._links.append(link.data)
             self._newest_link = link.sequence
-        ours = (link for link in self._links if link["key"] == self._keys.name)
-        lost = (link for link in ours if self._digests.get(link["number"]) != link["sha256"])
-        return next((int(link["number"]) for link in lost), 0)
+        newest = max((*self._opened, *self._unopened), default=0)
+        yield from (number for number in range(first, newest + 1) if number not in there)
+        ours = (said for said in self._links if said["key"] == self._keys.name)
+        yield from (
+            int(said["number"])
+            for said in ours
+            if self._digests.get(said["number"]) != said["sha256"]
+        )
 
     def _look(self, connection: Connection) -> None:
         """Open what was added since the last look."""

@@ -7,7 +7,7 @@ night's files, and what our journal says of payments.
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any
 
@@ -34,7 +34,8 @@ from recon.model.words import (
     InstructionState,
     SourceKind,
 )
-from recon.store.database.bulk_rows import frame_of_select, replace_rows
+from recon.store.database.bulk_rows import frame_of_select
+from recon.store.database.history import Event, append, links_of
 from recon.store.database.record import SWITCH, record
 from recon.store.money.case_rows import open_cases
 from recon.store.money.instruction_rows import UNFINISHED
@@ -44,7 +45,6 @@ from recon.store.schema import (
     bank_entry,
     bank_statement,
     batch,
-    dry_batch,
     history,
     instruction,
     order_action,
@@ -130,6 +130,8 @@ def _added(rows: Iterable[tuple[str, str, int, int]]) -> OpenMoney:
     return money
 
 
+WOULD_SEND = "would send"
+"""The event of a dry run that came to its batches."""
 FOREIGN_ROW = "foreign row"
 """The event of a row in a batch's reply that belongs to no request of ours."""
 NAME_CHARACTERS = 100
@@ -251,35 +253,20 @@ def paid_payees(connection: Connection, run: Run) -> frozenset[str]:
     return frozenset(connection.execute(digests).scalars())
 
 
-def keep_dry_batches(connection: Connection, run_id: str, *, plans: Iterable[BatchPlan]) -> None:
-    """Keep what a dry run would have sent; a repeated step keeps the newest."""
-    rows = [
-        {
-            "position": plan.position,
-            "currency": currency,
-            "kind": plan.kind,
-            "rows": rows,
-            "amount": amount,
-        }
-        for plan in plans
-        for currency, (rows, amount) in plan.sums.items()
-    ]
-    replace_rows(connection, dry_batch, run_id, rows)
+def note_dry_batches(
+    connection: Connection, run_id: str, *, plans: Iterable[BatchPlan], at: datetime
+) -> None:
+    """Keep what a dry run would have sent; a repeated step says it anew."""
+    told = {"batches": [asdict(plan) for plan in plans]}
+    append(connection, [Event("run", run_id, WOULD_SEND, told)], at=at)
 
 
 def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
     """What a dry run would have sent, in order."""
-    rows = connection.execute(
-        select(dry_batch)
-        .where(dry_batch.c.run_id == run_id)
-        .order_by(dry_batch.c.position, dry_batch.c.currency)
-    )
-    plans: dict[int, tuple[str, dict[str, tuple[int, int]]]] = {}
-    for row in rows:
-        _, sums = plans.setdefault(row.position, (row.kind, {}))
-        sums[row.currency] = (row.rows, row.amount)
+    links = links_of(connection, [run_id], event=WOULD_SEND)
     return [
-        BatchPlan(position, InstructionKind(kind), sums) for position, (kind, sums) in plans.items()
+        BatchPlan(plan["position"], InstructionKind(plan["kind"]), plan["sums"])
+        for plan in (links[-1].data["batches"] if links else ())
     ]
 
 

@@ -413,7 +413,7 @@ history = Table(
     Index("ix_history_entity_id", "entity_id", "sequence"),
 )
 
-# Whether money may be sent at all, and what a dry run would have sent.
+# Whether money may be sent at all.
 
 # One row per turn of the switch that stops all sending; the newest holds, none means allowed.
 sending_switch = Table(
@@ -424,18 +424,6 @@ sending_switch = Table(
     text_column("turned_by", 100),
     text_column("reason", REASON_CHARACTERS),
     at_column("at", nullable=False),
-)
-
-# One row per batch and currency that a dry run would have sent, in the order of sending.
-dry_batch = Table(
-    "dry_batch",
-    metadata,
-    id_column("run_id", primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("currency", String(3), primary_key=True),
-    Column("kind", String(20), nullable=False),
-    count_column("rows"),
-    amount_column("amount"),
 )
 
 # Cases: what the gateway showed after the end of an instruction, against the journal.
@@ -455,23 +443,6 @@ contradiction = Table(
     at_column("noted_at", nullable=False),
     text_column("verdict", 12),  # applied, not_applied; "" while the case is open
     at_column("closed_at"),
-)
-
-# Evidence about doubts beside the answers of the order query.
-
-# One row per search for our own refund reference.
-refund_search = Table(
-    "refund_search",
-    metadata,
-    Column("search_id", Integer, primary_key=True),
-    id_column("instruction_id"),
-    text_column("refund_reference_id", ID_CHARACTERS),  # "" when the gateway knows none
-    at_column("queried_at", nullable=False),
-    text_column("shown_beside", ID_CHARACTERS),  # a refund of ours that the same search did show
-    text_column("boot_id", ID_CHARACTERS),  # of the machine that asked
-    Column("uptime_ms", BigInteger, nullable=False, server_default="0"),
-    at_column("gateway_at"),  # the Date of the reply
-    Index("ix_refund_search_instruction", "instruction_id"),
 )
 
 # What people decided: verdicts on doubts, and used codes.

@@ -489,7 +489,7 @@ def test_a_night_misses_the_newest_word_by_its_link(
     with merchant.environment() as environment, environment.store.reading() as connection:
         assert "endorsement 3 is gone" in Endorsed(environment.desk).taken_away(connection)
         assert any(
-            "endorsement 3 stands in" in one
+            "endorsement 3 is missing" in one
             for one in unendorsed(connection, environment=environment)
         )
     merchant.move_money()

@@ -37,9 +37,9 @@ TABLES = [*metadata.tables.values()]
 
 NIGHTS_ALONE = (
     "answer_part attempt bank_entry bank_statement batch break_end charged_back_order "
-    "contradiction control_total dry_batch "
+    "contradiction control_total "
     "exported_journal instruction notification notification_case "
-    "order_action order_facts order_facts_account refund_search reject result_summary "
+    "order_action order_facts order_facts_account reject result_summary "
     "rules_version run run_input run_source"
 )
 PEOPLE_ALONE = (

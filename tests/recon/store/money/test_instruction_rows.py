@@ -21,7 +21,7 @@ from recon.model.words import (
 )
 from recon.store.database import history
 from recon.store.database.engine import Store
-from recon.store.money import case_rows, instruction_rows
+from recon.store.money import case_rows, endorsement_rows, instruction_rows
 from recon.store.money.endorsement_rows import (
     Endorsed,
     OpenedWords,
@@ -91,7 +91,7 @@ def test_a_case_is_opened_once_and_stands_in_the_history(store: Store, run: Run)
         ]
         assert again == []
         assert case_rows.open_cases(connection, run) == []
-        assert not case_rows.has_open_case(connection, "i1")
+        assert not case_rows.has_case(connection, "i1", open_only=True)
         events = [row.event for row in history.links_of(connection, ["i1"])]
         assert events == ["confirmed", "opened", "closed"]
         assert history.verify(connection)[1] == ""
@@ -344,6 +344,19 @@ def test_each_missing_word_is_told(store: Store, gone: int) -> None:
         assert f"endorsement {gone} " in next(words.broken(connection))
         with pytest.raises(GateClosedError, match="is gone or not the desk's"):
             Endorsed(SANDBOX_KEYS).refuse_rows(connection, [])
+
+
+def test_signed_numbers_have_no_gap(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the links of what is gone were taken away."""
+    said(store, "jo", "kim", "lee")
+    monkeypatch.setattr(endorsement_rows, "links_of", lambda *_, **__: [])
+    with store.writing() as connection:
+        connection.execute(delete(endorsement).where(endorsement.c.sequence == 2))
+        words = OpenedWords(SANDBOX_KEYS)
+        assert "endorsement 2 is gone" in words.taken_away(connection)
+        assert list(words.broken(connection)) == [
+            "endorsement 2 is missing, or is not what the history has"
+        ]
 
 
 def test_without_a_key_nothing_is_opened(store: Store) -> None:
