@@ -1,8 +1,14 @@
 """A doubt about a refund, ended by our own reference through the sandbox's refund search."""
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
+
+from recon.instructions.resolution import SearchedRefund
+from recon.model.words import InstructionState
+from recon.store.money import case_rows, instruction_rows
 
 
 @pytest.fixture
@@ -56,3 +62,20 @@ def test_a_partial_refund_is_found_by_our_reference_once_it_shows(merchant: Any)
     assert refund["refund_reference"]
     assert states == [{"in_doubt": 1}, {"resolved_applied": 1}]
     assert merchant.invariants()["double_effects"] == 0
+
+
+def test_without_a_search_of_tonight_earlier_ones_end_nothing(merchant: Any) -> None:
+    _doubt(merchant, when="before", before=1)
+    merchant.wait(hours=30)
+    merchant.fault({"operation": "retrievalRefund", "kind": "status", "status": 400})
+    with merchant.environment() as environment, environment.store.writing() as connection:
+        (item,) = instruction_rows.find(connection, state=(InstructionState.IN_DOUBT,))
+        uptime = environment.uptime()
+        for minutes in (90, 5):
+            at = environment.clock() - timedelta(minutes=minutes)
+            then = replace(uptime, milliseconds=uptime.milliseconds - minutes * 60_000)
+            silent = SearchedRefund("", at, "R-1", then)
+            case_rows.note_search(connection, item.instruction_id, search=silent)
+    merchant.night()
+
+    assert merchant.instruction_states()["in_doubt"] == 1

@@ -249,7 +249,7 @@ class Doubts:
         since = item.in_doubt_since
         if since is None:
             return None
-        # Whoever writes the table can add searches to it, but not make the gateway say so tonight.
+        # What was found before counts only beside what the gateway says tonight.
         searches: list[SearchedRefund] = []
         if search is not None:
             stored = case_rows.searches(connection, item.instruction_id)

@@ -5,6 +5,7 @@ import pytest
 from sqlalchemy import delete
 
 from recon.desk.held_keys import Memory, Spoken
+from recon.model.nights import Mode
 from recon.proof import totals_in_sql
 from recon.proof.totals_in_sql import BEFORE_MONEY
 from recon.steps.ground.desk import name_of
@@ -98,6 +99,16 @@ def test_a_word_that_the_desk_gave_and_the_database_lacks_closes_the_gate(
             assert gate_of(run, environment=environment).closed_because == ""
             gate = gate_of(run, environment=replace(environment, desk=desk))
     assert "signed word 3, and the database lacks it" in gate.closed_because
+
+
+def test_a_dry_run_says_that_sending_is_stopped(merchant: Merchant) -> None:
+    with merchant.environment() as environment:
+        stop_sending(by="Ann", reason="odd orders", environment=environment)
+    capture(merchant)
+    merchant.move_money(mode=Mode.DRY_RUN)
+
+    assert "dry run, would send nothing" in settled(merchant)
+    assert "sending stopped: sending was stopped by Ann" in settled(merchant)
 
 
 def test_sending_that_nobody_allowed_again_closes_the_gate(merchant: Merchant) -> None:
