@@ -34,7 +34,7 @@ from recon.gateway_client.payments import (
     PayingPerson,
     RecurringContract,
 )
-from recon.sandbox.paying import INPUTS
+from recon.sandbox.payments import INPUTS
 from tests.conformance.conftest import QUICK, Target
 from tests.conformance.test_apm_contract import apm_payment
 from tests.conformance.test_card_contract import card_payment

@@ -25,7 +25,7 @@ from recon.sandbox.call import (
 from recon.sandbox.faults import Fault
 from recon.sandbox.notifications import tell_refund
 from recon.sandbox.options import DAY_SECONDS
-from recon.sandbox.paying import after_review
+from recon.sandbox.payments import after_review
 from recon.sandbox.terms import OF_PARAMETER
 from recon.sandbox.wire import Fields, text_of, too_long, wire_minor_units
 

@@ -6,10 +6,11 @@ amounts int minor units. The truth is the ledger of effects; what must hold over
 invariants.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from importlib.resources import files
 from operator import attrgetter
 from pathlib import Path
@@ -28,6 +29,54 @@ EFFECTS_PER_READ = 1_000
 
 Origin = Literal["seed", "api", "portal", "gateway"]
 """Where an effect came from: the population, a client, somebody by hand, the gateway itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How a payment was asked for, and what its shopper still has to do."""
+
+    method: Literal["", "apm", "hosted"] = ""
+    """"" is by card."""
+    stage: Literal["", "challenge", "issuer", "hosted"] = ""
+    """What a shopper still has to do, "" when nothing."""
+    info: str = ""
+    """What was last said of it, `<code>:<text>`."""
+    tries: int = 0
+    """Wrong one-time codes so far."""
+    base_url: str = ""
+    """Where this gateway was reached, without the version."""
+    return_url: str = ""
+    cancel_url: str = ""
+    notify_url: str = ""
+    note: str = ""
+    installments: str = ""
+    installments_id: str = ""
+    open3d: str = ""
+    card: str = ""
+    """First six and last four digits."""
+    expires: str = ""
+    """`2030-05`, of a card that may be saved."""
+    wants_token: bool = False
+    token_id: str = ""
+    threeds_result: str = ""
+    risk_score: int = 0
+    risk_action: str = ""
+    subscription: dict[str, Any] = field(default_factory=dict)
+    """As asked for."""
+    contract_name: str = ""
+    recurring_id: str = ""
+    recurring_deduction_period: str = ""
+    recurring_deduction_time: str = ""
+
+
+NO_DETAIL = Detail()
+"""Of payments of the population."""
+sqlite3.register_adapter(
+    Detail,
+    lambda detail: json.dumps(
+        {} if detail is NO_DETAIL else {n: each for n, each in asdict(detail).items() if each}
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +100,14 @@ class Payment:
     """The state before the last change, for answers that lag."""
     review_flag: str = ""
     reference_no: str = ""
+    page_key: str = ""
+    """The part of its page's address that cannot be guessed, "" without a page."""
+    detail: Detail = NO_DETAIL
+
+    @property
+    def page_url(self) -> str:
+        """Where its shopper goes on."""
+        return f"{self.detail.base_url}/v1/pay/{self.page_key}"
 
     @property
     def amount(self) -> str:
@@ -218,7 +275,7 @@ class Book:
         return payments[0] if payments else None
 
     def payments(self, column: str, *, keys: Sequence[str]) -> list[Payment]:
-        """Payments whose `transaction_id` or `order_no` is one of the keys, oldest first."""
+        """Payments whose transaction_id, order_no or page_key is one of the keys, oldest first."""
         return list(self._payments(f"WHERE {column} IN ({marks_of(keys)})", keys))
 
     def every_payment(self) -> Iterator[Payment]:
@@ -230,6 +287,8 @@ class Book:
         ordered = f"{statement} ORDER BY created_at, transaction_id"
         for row in self._connection.execute(ordered, keys):
             payment = Payment(*row)
+            detail = Detail(**json.loads(row[-1])) if row[-1] != "{}" else NO_DETAIL
+            object.__setattr__(payment, "detail", detail)
             object.__setattr__(payment, "state", GatewayState(payment.state))
             yield payment
 

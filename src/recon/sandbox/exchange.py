@@ -35,10 +35,14 @@ from recon.sandbox.faults import (
     planned_faults,
 )
 from recon.sandbox.options import real_seconds
-from recon.sandbox.paying import AUTHORISE, CHECKOUT
+from recon.sandbox.payments import (
+    AUTHORISE,
+    CANCEL_SUBSCRIPTION,
+    CHECKOUT,
+    charge_what_is_due,
+)
 from recon.sandbox.payouts import PAYOUT
 from recon.sandbox.queries import OPTIMISE, QUERY, REFUND_SEARCH
-from recon.sandbox.subscriptions import CANCEL_SUBSCRIPTION, charge_what_is_due
 from recon.sandbox.terms import OF_PARAMETER
 from recon.sandbox.wire import parse_body, render_json
 

@@ -122,11 +122,6 @@ def tell_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = Non
     payment = book.payment(effect.transaction_id)
     if payment is None:
         return
-    rows = book.select(
-        "SELECT json_extract(detail, '$.notify_url') FROM payment_detail WHERE transaction_id = ?",
-        (effect.transaction_id,),
-    )
-    notify_url = (rows[0][0] or "") if rows else ""
     for type_, due_at in messages:
         fields = {
             **ids_of(payment),
@@ -140,8 +135,8 @@ def tell_refund(sandbox: Sandbox, effect: Effect, *, failed_at: int | None = Non
             "refund_date": fourteen_digits(at),
             "refund_processing_date": fourteen_digits(due_at) if type_ == REFUND_RESULT else "",
         }
-        to = {"operation": "refund", "type_": type_, "notify_url": notify_url, "about": about}
-        tell(sandbox, fields, at=due_at, **to)
+        to = {"operation": "refund", "type_": type_, "about": about}
+        tell(sandbox, fields, at=due_at, notify_url=payment.detail.notify_url, **to)
 
 
 def tell(

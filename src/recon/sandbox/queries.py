@@ -30,7 +30,6 @@ from recon.sandbox.call import (
     wrong,
 )
 from recon.sandbox.options import DAY_SECONDS, fourteen_digits
-from recon.sandbox.payment import detail_of
 from recon.sandbox.terms import QUERY_RESULT_UNKNOWN_KEY, short_name
 from recon.sandbox.wire import signed_fields
 
@@ -98,19 +97,20 @@ def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
         if payment.account_id == call.text("account_id"):
             by_key[getattr(payment, column)].append(payment)
     rows: list[dict[str, Any]] = []
+    found = [payment for payments in by_key.values() for payment in payments]
     for key, payments in by_key.items():
         rows += [row_of(sandbox, payment, now=call.now) for payment in payments]
         if not payments:
             unknown = dict.fromkeys(ROW, "") | {"query_result": QUERY_RESULT_UNKNOWN_KEY}
             rows.append(unknown | {column: key})
     risk = dict(NO_RISK)
-    detail = detail_of(sandbox.book, rows[0]["transaction_id"]) if len(rows) == 1 else None
-    if detail and detail.card:
-        found = {"risk_score": detail.risk_action.lower(), "three_d_secure": detail.threeds_result}
+    if len(found) == len(rows) == 1 and found[0].detail.card:
+        detail = found[0].detail
+        checks = {"risk_score": detail.risk_action.lower(), "three_d_secure": detail.threeds_result}
         risk = {
             "antifraud_provider": sandbox.terms.risk.provider if detail.risk_action else "",
             "fraud_check_result": [
-                {"check_items": name, "status": status} for name, status in found.items() if status
+                {"check_items": name, "status": status} for name, status in checks.items() if status
             ],
             "is3ds": YES if detail.threeds_result else NO,
         }

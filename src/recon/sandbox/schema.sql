@@ -20,9 +20,13 @@ CREATE TABLE IF NOT EXISTS payment (
     captured_at INTEGER NOT NULL,
     previous_state TEXT NOT NULL,
     review_flag TEXT NOT NULL,
-    reference_no TEXT NOT NULL
+    reference_no TEXT NOT NULL,
+    page_key TEXT NOT NULL,
+    -- How it was asked for and what its shopper still has to do, as JSON; never a card number.
+    detail TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS payment_order ON payment (order_no);
+CREATE UNIQUE INDEX IF NOT EXISTS payment_page ON payment (page_key) WHERE page_key <> '';
 
 CREATE TABLE IF NOT EXISTS effect (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -119,15 +123,6 @@ CREATE TABLE IF NOT EXISTS contract (
     PRIMARY KEY (recurring_id, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS contract_due ON contract (due_at) WHERE charged_as = '';
-
--- How a payment was asked for and what its shopper still has to do, as JSON; never a card number.
-CREATE TABLE IF NOT EXISTS payment_detail (
-    transaction_id TEXT PRIMARY KEY,
-    page_key TEXT NOT NULL,
-    detail TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE UNIQUE INDEX IF NOT EXISTS payment_detail_page ON payment_detail (page_key)
-WHERE page_key <> '';
 
 -- Saved cards: ten digits and a month, enough to pay again in the sandbox.
 CREATE TABLE IF NOT EXISTS token (

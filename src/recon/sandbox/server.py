@@ -43,7 +43,7 @@ from recon.sandbox.options import (
     VirtualClock,
     real_seconds,
 )
-from recon.sandbox.paying import page_shown, page_submitted
+from recon.sandbox.payments import page_shown, page_submitted
 from recon.sandbox.population import populate
 from recon.sandbox.terms import SandboxTerms, load_terms
 from recon.sandbox.wire import (

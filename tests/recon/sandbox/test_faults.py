@@ -379,6 +379,8 @@ def test_a_success_may_flip_to_a_failure(
     assert gateway.status(row["order_no"]) == later
     (reversed_,) = gateway.effects(origin="gateway")
     assert reversed_["operation"] == f"{operation}_reversed"
+    if operation == "capture":  # nothing of it is captured any more
+        assert gateway.row("capture", row)["error_message"].startswith("A0007:")
     assert gateway.invariants()["over_refunded"] == 0
 
 
