@@ -24,8 +24,13 @@ from recon.model.nights import Mode, NightRequest
 from recon.model.words import Clock
 from recon.privacy.own_files import for_group, for_owner, make_folder
 from recon.sandbox import DEMO_BUSINESS_DATE
-from recon.sandbox.world.banks import BANKS, DATED_RATES, PAYER
-from recon.sandbox.world.batches import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.world.cash import (
+    BANKS,
+    DATED_RATES,
+    FEE_BASIS_POINTS,
+    FEE_FIXED_MINOR_UNITS,
+    PAYER,
+)
 from recon.sandbox.world.night import (
     LEDGER_QUERY,
     ROUNDING_CURRENCY,

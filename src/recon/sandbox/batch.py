@@ -5,13 +5,12 @@ counts for the later ones. The whole batch is one transaction of the book. What 
 client's back is judged likewise: actions in the gateway's portal; and successes may flip.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.book import Book, Effect, Payment, RowReply, effect_of, on_wire
+from recon.sandbox.book import Effect, Payment, RowReply, effect_of, on_wire
 from recon.sandbox.call import (
     STATUS_DONE,
     STATUS_FAILED,
@@ -264,55 +263,34 @@ def act_by_hand(sandbox: Sandbox, *, action: str, key: str, amount: str | None =
     return ""
 
 
-FLIPS_NOTE = "late_flips"
 _REFUNDED = frozenset({GatewayState.REFUNDED, GatewayState.PARTIALLY_REFUNDED})
-Flip = dict[str, Any]
-
-
-def _flips(book: Book) -> list[Flip]:
-    text = book.note(FLIPS_NOTE)
-    return json.loads(text) if text else []
 
 
 def plan_flips(sandbox: Sandbox, call: Call, *, reply: OperationReply, fault: Fault) -> None:
     """Remember that successes of this reply turn into failures later."""
     hit = fault.hits((row.transaction_id, row.order_no) for row in reply.row_replies)
-    planned = [
-        {
-            "operation": call.operation,
-            "transaction_id": row.transaction_id,
-            "request_log_id": call.request_log_id,
-            "due_at": call.now + fault.rule.lasting,
-        }
-        for index, row in enumerate(reply.row_replies)
-        if row.status == STATUS_DONE and index in hit
-    ]
-    flips = [*_flips(sandbox.book), *planned]
-    sandbox.book.write_note(FLIPS_NOTE, value=json.dumps(flips))
+    for index, row in enumerate(reply.row_replies):
+        if row.status == STATUS_DONE and index in hit:
+            sandbox.book.plan(
+                "flip",
+                at=call.now + fault.rule.lasting,
+                operation=call.operation,
+                transaction_id=row.transaction_id,
+                request_log_id=call.request_log_id,
+            )
 
 
-def run_flips(sandbox: Sandbox) -> int:
-    """Turn what is due into failures; returns how many."""
-    book, now, flips = sandbox.book, sandbox.clock.now(), _flips(sandbox.book)
-    due = [flip for flip in flips if flip["due_at"] <= now]
-    if due:
-        with book.transaction():
-            for flip in due:
-                _turn(sandbox, flip, now=now)
-            left = [flip for flip in flips if flip["due_at"] > now]
-            book.write_note(FLIPS_NOTE, value=json.dumps(left))
-    return len(due)
-
-
-def _turn(sandbox: Sandbox, flip: Flip, *, now: int) -> None:
-    """Take one effect back, unless more was built on it; the ledger keeps both."""
-    book, operation = sandbox.book, str(flip["operation"])
+def take_back(
+    sandbox: Sandbox, *, operation: str, transaction_id: str, request_log_id: str
+) -> None:
+    """Turn one success into a failure, unless more was built on it; the ledger keeps both."""
+    book, now = sandbox.book, sandbox.clock.now()
     rows = book.select(
         "SELECT amount, committed_at, refund_reference_id, refund_reason, refund_reference"
         " FROM effect WHERE request_log_id = ? AND transaction_id = ?",
-        (flip["request_log_id"], flip["transaction_id"]),
+        (request_log_id, transaction_id),
     )
-    payment = book.payment(flip["transaction_id"])
+    payment = book.payment(transaction_id)
     if payment is None or not rows:
         return
     amount, committed_at, reference_id, reason, reference = rows[0]

@@ -261,6 +261,21 @@ class Book:
         """The name of the next request in the log."""
         return f"RL{self.next_number('requests'):08d}"
 
+    def plan(self, kind: str, *, at: float, on_real_clock: bool = False, **what: str) -> None:
+        """Write into the agenda what is to happen at an instant, virtual unless it says so."""
+        values = (at, on_real_clock, kind, json.dumps(what))
+        self.execute(
+            "INSERT INTO agenda (due_at, on_real_clock, kind, what) VALUES (?, ?, ?, ?)", values
+        )
+
+    def due(self, *, now: int, real: float) -> list[Any]:
+        """What of the agenda has its time come, in the order of time."""
+        return self.select(
+            "SELECT number, kind, due_at, on_real_clock, what FROM agenda"
+            " WHERE due_at <= CASE on_real_clock WHEN 1 THEN ? ELSE ? END ORDER BY due_at, number",
+            (real, now),
+        )
+
     def select(self, statement: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """Rows of a query written in this package."""
         return self._connection.execute(statement, parameters).fetchall()

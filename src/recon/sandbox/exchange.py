@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from recon.model.words import GatewayState
-from recon.sandbox.batch import BATCHES, act_by_hand, plan_flips, run_flips
+from recon.sandbox.batch import BATCHES, act_by_hand, plan_flips, take_back
 from recon.sandbox.book import RowReply
 from recon.sandbox.call import (
     STATUS_DONE,
@@ -169,34 +169,40 @@ def _reply_after(
 
 def _put_off(sandbox: Sandbox, call: Call, *, rule: FaultRule, body: bytes) -> None:
     """Keep a batch so that it takes effect after its client has gone."""
-    since = real_seconds() if rule.on_real_clock else call.now
-    kept = (call.request_log_id, call.operation, body.decode(), call.client_ip)
-    sandbox.book.execute(
-        "INSERT INTO late_request VALUES (?, ?, ?, ?, ?, ?)",
-        (*kept, since + rule.lasting, int(rule.on_real_clock)),
+    sandbox.book.plan(
+        "late",
+        at=(real_seconds() if rule.on_real_clock else call.now) + rule.lasting,
+        on_real_clock=rule.on_real_clock,
+        log_id=call.request_log_id,
+        operation=call.operation,
+        body=body.decode(),
+        client_ip=call.client_ip,
     )
 
 
 def run_what_is_due(sandbox: Sandbox) -> int:
     """Let charges, late effects and flips happen that are due; returns how many were late."""
     charge_what_is_due(sandbox)
-    book = sandbox.book
-    due = book.select(
-        "SELECT request_log_id, operation, body, client_ip, due_at, on_real_clock"
-        " FROM late_request WHERE due_at <= CASE on_real_clock WHEN 1 THEN ? ELSE ? END"
-        " ORDER BY due_at, request_log_id",
-        (real_seconds(), sandbox.clock.now()),
-    )
-    for log_id, operation, body, client_ip, due_at, on_real_clock in due:
-        at = sandbox.clock.now() if on_real_clock else int(due_at)
-        fields, _ = parse_body(body.encode())
-        call = Call(operation, fields or {}, client_ip, log_id, at)
+    book, now = sandbox.book, sandbox.clock.now()
+    due = book.due(now=now, real=real_seconds())
+    for number, kind, due_at, on_real_clock, what in due:
         with book.transaction():
-            reply = OPERATIONS[operation].played(sandbox, call)
-            row_replies = _no_row_replies(reply, why="no answer (late)", rows=())
-            book.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)
-            book.execute("DELETE FROM late_request WHERE request_log_id = ?", (log_id,))
-    return len(due) + run_flips(sandbox)
+            book.execute("DELETE FROM agenda WHERE number = ?", (number,))
+            if kind == "flip":
+                take_back(sandbox, **json.loads(what))
+            else:
+                _take_late(sandbox, at=now if on_real_clock else int(due_at), **json.loads(what))
+    return len(due)
+
+
+def _take_late(
+    sandbox: Sandbox, *, at: int, log_id: str, operation: str, body: str, client_ip: str
+) -> None:
+    fields, _ = parse_body(body.encode())
+    call = Call(operation, fields or {}, client_ip, log_id, at)
+    reply = OPERATIONS[operation].played(sandbox, call)
+    row_replies = _no_row_replies(reply, why="no answer (late)", rows=())
+    sandbox.book.write_request(call.logged(reply.outcome, fault="late"), rows=row_replies)
 
 
 Row = dict[str, Any]

@@ -80,13 +80,13 @@ CREATE TABLE IF NOT EXISTS draw (
     PRIMARY KEY (operation, row_key)
 ) WITHOUT ROWID;
 
-CREATE TABLE IF NOT EXISTS late_request (
-    request_log_id TEXT PRIMARY KEY,
-    operation TEXT NOT NULL,
-    body TEXT NOT NULL,
-    client_ip TEXT NOT NULL,
+-- What faults let happen later: a batch that comes late, a success that turns into a failure.
+CREATE TABLE IF NOT EXISTS agenda (
+    number INTEGER PRIMARY KEY,
     due_at REAL NOT NULL,
-    on_real_clock INTEGER NOT NULL
+    on_real_clock INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    what TEXT NOT NULL
 );
 
 -- What payouts took out of an account, fees included; the opening balance stands in sandbox.toml.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from recon.sandbox.world.batches import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
+from recon.sandbox.world.cash import FEE_BASIS_POINTS, FEE_FIXED_MINOR_UNITS
 from recon.steps.compare import in_parts
 from tests.recon.steps.files.test_settlement_files import broken, declare, passed, place, stored
 

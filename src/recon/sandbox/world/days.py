@@ -22,16 +22,19 @@ from recon.model.words import UnverifiedReason as Reason
 from recon.sandbox.book import Effect, Payment, effect_of, ids_of
 from recon.sandbox.call import Sandbox
 from recon.sandbox.population import paid_at_once
-from recon.sandbox.world import banks, batches, night
-from recon.sandbox.world.night import BOOKING_TIME, CHECKOUT_TIME, Story, expecting
-from recon.sandbox.world.records import (
+from recon.sandbox.world import cash, night
+from recon.sandbox.world.night import (
+    BOOKING_TIME,
+    CHECKOUT_TIME,
     PAYOUT,
     Finding,
     LedgerLine,
     OrderLine,
     Planted,
     SettlementLine,
+    Story,
     TruePayment,
+    expecting,
     file_text,
     instant_of,
     payments_of,
@@ -58,8 +61,8 @@ class ToldSoFar:
     day: date
     position: int
     """Of the last effect that was settled."""
-    last: banks.LastStatements
-    coming: Sequence[banks.OnItsWay]
+    last: cash.LastStatements
+    coming: Sequence[cash.OnItsWay]
     unbooked: Sequence[SettlementLine]
     """Lines and payout rows of the last date: the books have them a day later."""
     paid: Sequence[SettlementLine]
@@ -116,10 +119,10 @@ class _Day:
 
     night: night.SampleNight
     payments: Sequence[TruePayment]
-    settlement: batches.Settlement
+    settlement: cash.Settlement
     before: Sequence[SettlementLine]
     held: Sequence[Planted]
-    month: banks.BankMonth
+    month: cash.BankMonth
     in_books: Sequence[Planted]
     position: int
     """Of the last effect."""
@@ -134,20 +137,20 @@ class _Day:
         account = night.Account(merchant_id, account_id, other)
         sample = night.sample_night(payments, account=account, business_date=day, seed=seed)
         spared = {each.expected.order_no for each in sample.stories if each.expected}
-        settled = batches.settlement_of(
+        settled = cash.settlement_of(
             effects, account_id=account_id, day=day, seed=seed, spared=spared
         )
         unmentioned = {each.transaction_id for each in payments if _is_part(each)}
-        before, held = batches.paid_batches(
+        before, held = cash.paid_batches(
             effects, account_id=account_id, day=day, unmentioned=unmentioned
         )
         paid = [line for line in before if line.entry_type == PAYOUT and line.net]
         paid += [line for line in settled.lines if line.entry_type == PAYOUT]
-        month = banks.bank_month(paid, day=day, seed=seed)
+        month = cash.bank_month(paid, day=day, seed=seed)
         # Monthly charges from the first settled day on: nothing tells what is older than that.
         since = min((line.settled_on for line in before), default="")
         charges = [fee for fee in sample.fees if fee.booked_at.date().isoformat() >= since]
-        entries, in_books = batches.books_of(before, month=month, charges=charges, day=day)
+        entries, in_books = cash.books_of(before, month=month, charges=charges, day=day)
         sample = replace(sample, fees=(*charges, *entries))
         position = max((effect.position or 0 for effect in effects), default=0)
         return _Day(sample, payments, settled, before, held, month, in_books, position)
@@ -157,7 +160,7 @@ class _Day:
         day = self.night.business_date
         return (
             night.inbox_texts(self.night)
-            | banks.statement_files(self.month, day=day)
+            | cash.statement_files(self.month, day=day)
             | {
                 f"ledger-{day}.csv": file_text(LedgerLine, night.ledger_lines(self.night)),
                 f"settlement-{day}.csv": file_text(SettlementLine, self.settlement.lines),
@@ -185,27 +188,19 @@ class _Day:
         """The answer key of everything that is planted on that day."""
         stories = (*map(self._as_settled, self.night.stories), *self._only_settled())
         key = night.answer_key(replace(self.night, stories=stories))
-        key["settlement"] = batches.settlement_key(self.settlement)
-        key["held_back"] = [
-            {
-                "code": each.finding.value,
-                "batch_id": each.about,
-                "currency": each.currency,
-                "held_back": each.text,
-            }
-            for each in self.held
-        ]
-        key["bank"] = banks.bank_key(self.month)
-        key["books"] = [
-            {
-                "code": each.finding.value,
-                "key": each.about,
-                "currency": each.currency,
-                "effect_ledger": each.text,
-                "why": each.why,
-            }
-            for each in self.in_books
-        ]
+        key["settlement"] = cash.settlement_key(self.settlement)
+        key["held_back"] = [each.table("batch_id", "held_back") for each in self.held]
+        of_banks = sorted(
+            self.month.planted,
+            key=lambda each: (each.currency, each.about, each.finding if each.is_break else ""),
+        )
+        key["bank"] = {
+            name: [
+                each.table("batch_id", "effect_bank") for each in of_banks if each.is_break is of
+            ]
+            for name, of in (("breaks", True), ("matched_with_flag", False))
+        }
+        key["books"] = [each.table("key", "effect_ledger") for each in self.in_books]
         codes: set[str] = {fault.code for fault in self.settlement.planted}
         codes |= {each.finding for each in (*self.held, *self.month.planted, *self.in_books)}
         key["not_shown"] = {
@@ -279,12 +274,12 @@ def _next(
     effects = _effects_by(sandbox, day=day, after=handed.position)
     own = [effect for effect in effects if effect.account_id == account_id]
     lines = [
-        batches.of_one_currency(effect, day=day)
+        cash.of_one_currency(effect, day=day)
         for effect in own
-        if effect.operation in batches.SETTLED and effect.operation != PAYOUT
+        if effect.operation in cash.SETTLED and effect.operation != PAYOUT
     ]
-    payouts = batches.pay_outs_of(lines)
-    month = banks.bank_month(
+    payouts = cash.pay_outs_of(lines)
+    month = cash.bank_month(
         payouts,
         coming=handed.coming,
         last=handed.last,
@@ -293,9 +288,9 @@ def _next(
         seed=sandbox.options.seed,
     )
     paid = [*handed.paid, *payouts]
-    known, opens = {*handed.booked}, datetime.combine(day, batches.BOOKED_AT)
+    known, opens = {*handed.booked}, datetime.combine(day, cash.BOOKED_AT)
     entries = [
-        *batches.plain_books(handed.unbooked, arrived=month.arrived, paid=paid),
+        *cash.plain_books(handed.unbooked, arrived=month.arrived, paid=paid),
         *(
             LedgerLine(
                 **ids_of(effect),
@@ -320,7 +315,7 @@ def _next(
     texts = {
         f"settlement-{day}.csv": file_text(SettlementLine, (*lines, *payouts)),
         f"ledger-{day}.csv": file_text(LedgerLine, entries),
-        **banks.statement_files(month, day=day),
+        **cash.statement_files(month, day=day),
         **({f"orders-{day}-web.csv": file_text(OrderLine, orders)} if orders else {}),
     }
     return texts, ToldSoFar(

@@ -9,25 +9,23 @@ from recon.model.words import BreakCode, Flag
 from recon.sandbox.options import CLOCK_START, SandboxOptions
 from recon.sandbox.population import populate
 from recon.sandbox.terms import load_terms
-from recon.sandbox.world.banks import bank_month
+from recon.sandbox.world.cash import bank_month
 from recon.sandbox.world.night import (
     NOT_SHOWN,
     ORDER_HEADER,
     Account,
+    LedgerLine,
     SampleNight,
+    SettlementLine,
+    TruePayment,
     add_to_ledger_table,
     answer_key,
+    file_text,
     inbox_texts,
     ledger_lines,
     order_rows,
-    sample_night,
-)
-from recon.sandbox.world.records import (
-    LedgerLine,
-    SettlementLine,
-    TruePayment,
-    file_text,
     payments_of,
+    sample_night,
 )
 
 Payments = tuple[TruePayment, ...]

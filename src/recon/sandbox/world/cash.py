@@ -1,0 +1,777 @@
+"""The gateway's money on its way: what it settled and paid out, what banks and books have of it.
+
+First what truly happened, then what each file says of it, so that every planted discrepancy
+(`stories.toml`) is known. The fee is the sandbox's own choice. Earlier batches are true but for
+what is planted: one is paid out less a part that is held back, and of the first batches in some
+currencies a reserve is kept. Each bank books a payout one to three business days later. A payout
+goes to the bank of its currency; without one to the first, which exchanges it. Statements are
+written as banks write them (camt.053, MT940, CSV); MT940 has no field for charges and for what was
+ordered in another currency: what needs one of them is told by the other two only. Every payout, fee
+and reserve of a batch and every arrival is booked, each once and only where the gateway had the
+time to be booked.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import ROUND_HALF_EVEN, Decimal
+from itertools import groupby
+from operator import attrgetter
+from random import Random
+from typing import Any, NamedTuple
+
+from recon.model.business_date import BusinessCalendar
+from recon.model.money import exponent, format_minor_units
+from recon.model.words import REVERSAL_SUFFIX, BreakCode, EntryType, Flag
+from recon.sandbox.book import Effect, ids_of
+from recon.sandbox.wire import rendered
+from recon.sandbox.world.night import (
+    BOOKING_GRACE,
+    DAYS_BEFORE,
+    PAYOUT,
+    STEPS,
+    STORIES,
+    LedgerLine,
+    Planted,
+    SettlementLine,
+    cells_of,
+    columns_of,
+    csv_text,
+    finding_of,
+    instant_of,
+)
+
+PAYER = "Gateway Settlements Ltd"
+"""Whose name stands on what the gateway pays out."""
+STRANGERS = (
+    ("Harbour Property Management", "Rent November, contract 77-1204"),
+    ("Maria Lindqvist", "Salary, personal"),
+    ("Brightside Stationery", "Invoice 20261104-7, thank you"),
+    ("City Tax Office", "VAT Q3 reference 88/1204/99"),
+)
+"""Other people on the same accounts; nothing of them but the amount may be kept."""
+LEAST_PLANTED = 1_000
+"""Minor units below which nothing is planted into a payout."""
+UNKNOWN_AMOUNT = 7_710
+RATES: Mapping[str, str] = {"JPY": "0.0061", "KWD": "2.97"}
+"""What the first bank gives for a unit of a currency that no bank here has, in its own."""
+DATED_RATES: Mapping[str, Mapping[str, str]] = {
+    "JPY": {"2026-11-02": "0.0060", "2026-11-16": "0.0061"}
+}
+"""What the demo's rules say that a unit is worth, from that day on."""
+BELOW_THE_RATE = 73
+"""Minor units by which an exchange without a word is worse than the rate of its day."""
+EXCHANGED_AFTER = 2
+"""Business days until a payout arrives that the bank exchanges."""
+OTHER_RATE = "0.9"
+"""The same of every currency that only people pay in, beside the sandbox's own payments."""
+
+
+class SandboxBank(NamedTuple):
+    """One account of the merchant at a bank."""
+
+    name: str
+    iban: str
+    currency: str
+
+
+BANKS = (
+    SandboxBank("main", "DE89370400440532013000", "EUR"),
+    SandboxBank("pounds", "GB29NWBK60161331926819", "GBP"),
+    SandboxBank("usd", "NL91ABNA0417164300", "USD"),
+)
+"""In the order of their names, as a bank is chosen for a currency that none has."""
+
+
+LastStatements = Mapping[str, tuple[int, int]]
+"""Where the next statement of each bank goes on: by its name number and closing of the last one."""
+BEFORE_THE_FIRST = (200, 2_500_000)
+
+
+@dataclass(frozen=True, slots=True)
+class BankEntry:
+    """One entry as the bank books it; minor units, what came in is positive."""
+
+    day: date
+    amount: int
+    party: str
+    text: str
+    number: str = ""
+    charges: int = 0
+    ordered: tuple[str, int] | None = None
+    """Currency and amount that the payer ordered, where the bank exchanged it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One business day of one account."""
+
+    number: int
+    day: date
+    opening: int
+    closing: int
+    entries: tuple[BankEntry, ...]
+    created: str
+    """When the bank wrote it; a later one corrects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What arrived of a batch, in the currency in which it was paid out."""
+
+    batch_id: str
+    currency: str
+    day: date
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class OnItsWay:
+    """What a bank books on a later day than its last statement tells of."""
+
+    bank: str
+    entry: BankEntry
+    arrival: Arrival | None
+
+
+@dataclass(slots=True)
+class BankMonth:
+    """What every bank has, and what was planted into payouts: breaks, and matches with a flag."""
+
+    statements: dict[str, tuple[Statement, ...]] = field(default_factory=dict)
+    """Name of the bank -> its statements, one a business day."""
+    planted: list[Planted] = field(default_factory=list)
+    arrived: list[Arrival] = field(default_factory=list)
+    """But for what was exchanged without a word of what was ordered."""
+    coming: list[OnItsWay] = field(default_factory=list)
+
+    def last_statements(self) -> LastStatements:
+        """Where the next statement of each bank goes on."""
+        newest = {name: each[-1] for name, each in self.statements.items() if each}
+        return {name: (last.number, last.closing) for name, last in newest.items()}
+
+
+def bank_month(
+    payouts: Sequence[SettlementLine],
+    *,
+    day: date,
+    seed: int,
+    since: date | None = None,
+    coming: Sequence[OnItsWay] = (),
+    last: LastStatements | None = None,
+) -> BankMonth:
+    """The statements of every bank up to a business date.
+
+    Args:
+        payouts: the payout rows of all batches, by day and currency.
+        day: the business date; its statements have come.
+        seed: of the sandbox.
+        since: the business date of the last statements, from which the next ones go on; without
+            one everything is planted, otherwise all arrives whole and with a word of it.
+        coming: what was on its way then.
+        last: the last statement of each bank.
+    """
+    month, calendar = BankMonth(), BusinessCalendar.of()
+    first = since or day - timedelta(days=DAYS_BEFORE + 1)
+    every = (first + timedelta(days=after) for after in range(1, (day - first).days + 1))
+    days = [each for each in every if calendar.is_business_day(each)]
+    abroad = sorted({line.currency for line in payouts} - {bank.currency for bank in BANKS})
+    for bank in BANKS:
+        book = _BankBook(bank, days=days, month=month)
+        for each in coming:
+            if each.bank == bank.name:
+                book.enter(each)
+        for currency in (bank.currency, *(abroad if bank is BANKS[0] else ())):
+            stories = STORIES["banks"].get(currency, STORIES["banks"]["otherwise"])
+            if since:
+                stories = [{} if currency == bank.currency else {"tell": "exchanged"}]
+            mine = [line for line in payouts if line.currency == currency and line.net]
+            book.play(mine, stories=[_Story(**story) for story in stories])
+        if not since and bank is BANKS[0] and payouts and days:
+            # The gateway pays something that no batch comes to.
+            entry = BankEntry(days[-1], UNKNOWN_AMOUNT, PAYER, "Goodwill, see our letter")
+            book.entries.append(entry)
+            code, why = BreakCode.BANK_RECEIPT_UNKNOWN, "the gateway paid what no batch comes to"
+            month.planted.append(Planted(code, why, "", bank.currency, UNKNOWN_AMOUNT))
+        after = (last or {}).get(bank.name, BEFORE_THE_FIRST)
+        book.close(Random(f"bank {seed} {bank.name} {day}"), after=after)
+    return month
+
+
+class _Credit(NamedTuple):
+    """What arrives of a payout, or goes back."""
+
+    after: int = 1
+    """Business days after the batch was settled."""
+    sign: int = 1
+    less: int = 0
+    cells: Mapping[str, Any] = {}
+    """What the entry says otherwise; `{batch}` is filled."""
+
+
+class _Story(NamedTuple):
+    """What a bank does with so many payouts in a row, and what must be found of it."""
+
+    finding: str = ""
+    why: str = ""
+    credits: Sequence[Mapping[str, Any]] = ({},)
+    of_net: int = 0
+    """The effect: so many times the payout, and so much more."""
+    more: int = 0
+    days: int = 1
+    """Business days after the last of them by which all of it stands on a statement."""
+    takes: int = 1
+    tell: str = ""
+    """Instead of the credits."""
+
+
+class _BankBook:
+    """One account while its entries are made."""
+
+    def __init__(self, bank: SandboxBank, *, days: Sequence[date], month: BankMonth) -> None:
+        self.bank = bank
+        self.days = days
+        self.month = month
+        self.entries: list[BankEntry] = []
+
+    def has(self, day: date) -> bool:
+        """Whether a statement tells of this day, or of a later one."""
+        return bool(self.days) and day <= self.days[-1]
+
+    def came(self, line: SettlementLine, amount: int, *, after: int = 1, **cells: Any) -> None:
+        """The bank books it; what comes behind the last statement is in transit."""
+        words = {"party": PAYER, "text": f"Settlement {line.batch_id}", **cells}
+        entry = BankEntry(_later(line, after), amount, **words)
+        arrival = None
+        if line.currency == self.bank.currency or entry.ordered is not None:
+            arrived = entry.ordered[1] if entry.ordered else amount
+            arrival = Arrival(line.batch_id, line.currency, entry.day, arrived)
+        self.enter(OnItsWay(self.bank.name, entry, arrival))
+
+    def enter(self, each: OnItsWay) -> None:
+        """Onto the statement of its day, or it is on its way still."""
+        if not self.has(each.entry.day):
+            self.month.coming.append(each)
+            return
+        self.entries.append(each.entry)
+        if each.arrival is not None:
+            self.month.arrived.append(each.arrival)
+
+    def play(self, lines: Sequence[SettlementLine], *, stories: Sequence[_Story]) -> None:
+        """Each story once, on the first payouts that it fits; the last one to all others."""
+        left, (*once, rest) = list(lines), stories
+        while left:
+            story = next((each for each in once if self._fits(each, left[: each.takes])), rest)
+            if story is not rest:
+                once.remove(story)
+            mine, left = left[: story.takes], left[story.takes :]
+            if story.tell:
+                _TELLS[story.tell](self, mine)
+            for credit in (_Credit(**each) for each in story.credits if not story.tell):
+                cells = dict(credit.cells)
+                if "text" in cells:
+                    cells["text"] = cells["text"].format(batch=mine[0].batch_id)
+                amount = credit.sign * (mine[0].net - credit.less)
+                self.came(mine[0], amount, after=credit.after, **cells)
+            finding, come = finding_of(story.finding), self.has(_later(mine[-1], story.days))
+            # What matches is told when it has come.
+            if isinstance(finding, BreakCode) or (come and isinstance(finding, Flag)):
+                for line in mine:
+                    effect = story.of_net * line.net + story.more
+                    planted = Planted(finding, story.why, line.batch_id, line.currency, effect)
+                    self.month.planted.append(planted)
+
+    def _fits(self, story: _Story, lines: Sequence[SettlementLine]) -> bool:
+        return (
+            len(lines) == story.takes
+            and all(line.net >= LEAST_PLANTED for line in lines)
+            and self.has(_later(lines[-1], story.days))
+        )
+
+    def joined(self, lines: Sequence[SettlementLine]) -> None:
+        """Two payouts in one credit."""
+        first, last = lines
+        text = f"Settlements {first.batch_id} and {last.batch_id}"
+        self.came(last, first.net + last.net, text=text)
+
+    def exchanged(self, lines: Sequence[SettlementLine]) -> None:
+        """A payout in another currency, and the bank says what was ordered."""
+        (line,) = lines
+        ordered = (line.currency, line.net)
+        self.came(line, _in_euros(line), after=EXCHANGED_AFTER, ordered=ordered)
+
+    def exchanged_silently(self, lines: Sequence[SettlementLine]) -> None:
+        """The same without a word; for less than by the rate of the day, where there is one."""
+        (line,) = lines
+        day = _later(line, EXCHANGED_AFTER).isoformat()
+        rates = DATED_RATES.get(line.currency, {})
+        since = max((each for each in rates if each <= day), default="")
+        why = "exchanged, and the bank does not say from what"
+        came, effect = _in_euros(line), 0
+        if since:
+            came, effect = _in_euros(line, rate=rates[since]) - BELOW_THE_RATE, -BELOW_THE_RATE
+            why += ": less than by the rate of the day"
+        self.came(line, came, after=EXCHANGED_AFTER)
+        code, about = BreakCode.BANK_FX_DIFFERENCE, (line.batch_id, self.bank.currency)
+        self.month.planted.append(Planted(code, why, *about, effect))
+
+    def close(self, chance: Random, *, after: tuple[int, int]) -> None:
+        """A statement for each business day, with other people's entries among ours."""
+        statements: list[Statement] = []
+        before, balance = after
+        for number, day in enumerate(self.days, start=before + 1):
+            mine = [entry for entry in self.entries if entry.day == day]
+            for party, text in chance.sample(STRANGERS, chance.randrange(len(STRANGERS))):
+                mine.append(BankEntry(day, -chance.randrange(1_000, 90_000), party, text))
+            chance.shuffle(mine)
+            entries = tuple(
+                replace(entry, number=f"{day:%y%m%d}{position:04}")
+                for position, entry in enumerate(mine, start=1)
+            )
+            closing = balance + sum(entry.amount for entry in entries)
+            created = f"{day}T22:00:00"
+            statements.append(Statement(number, day, balance, closing, entries, created))
+            balance = closing
+        self.month.statements[self.bank.name] = tuple(statements)
+
+
+_TELLS: Mapping[str, Callable[[_BankBook, Sequence[SettlementLine]], None]] = {
+    "joined": _BankBook.joined,
+    "exchanged": _BankBook.exchanged,
+    "exchanged silently": _BankBook.exchanged_silently,
+}
+
+
+def _later(line: SettlementLine, steps: int) -> date:
+    """So many business days after a batch was settled."""
+    settled = date.fromisoformat(line.settled_on)
+    return BusinessCalendar.of().business_day_after(settled, days=steps)
+
+
+def _in_euros(line: SettlementLine, *, rate: str = "") -> int:
+    """What the first bank gives for it, half to even."""
+    per_unit = Decimal(rate or RATES.get(line.currency, OTHER_RATE))
+    exact = Decimal(line.net).scaleb(-exponent(line.currency)) * per_unit
+    return int(exact.scaleb(exponent(BANKS[0].currency)).to_integral_value(ROUND_HALF_EVEN))
+
+
+FIELD_CHARACTERS = 27
+"""Of one field of text in MT940."""
+CSV_HEADER = (
+    *("iban", "statement_no", "from_date", "to_date", "opening", "closing", "entry_no"),
+    *("booked_on", "value_on", "currency", "amount", "counterparty", "text", "charges"),
+    *("instructed_currency", "instructed_amount"),
+)
+Statements = Sequence[Statement]
+
+
+def _camt(bank: SandboxBank, statements: Statements) -> str:
+    """One document of camt.053.001.08, a statement for each day."""
+
+    def plain(amount: int, currency: str) -> str:
+        return format_minor_units(abs(amount), currency=currency)
+
+    return rendered("camt053", bank=bank, statements=statements, plain=plain) + "\n"
+
+
+def _mt940(bank: SandboxBank, statements: Statements) -> str:
+    """All days in one file, texts cut into fields."""
+
+    def swift(amount: int) -> str:
+        return format_minor_units(abs(amount), currency=bank.currency).replace(".", ",")
+
+    def fields(text: str) -> list[str]:
+        return [text[at : at + FIELD_CHARACTERS] for at in range(0, len(text), FIELD_CHARACTERS)]
+
+    used = {"swift": swift, "fields": fields, "a_day": timedelta(days=1)}
+    lines = rendered("mt940", bank=bank, statements=statements, **used).splitlines()
+    return "".join(f"{line}\r\n" for line in lines)
+
+
+def _rows(bank: SandboxBank, statements: Statements) -> Iterator[list[str]]:
+    """One row an entry, the columns of its statement repeated."""
+
+    def text(amount: int, currency: str = bank.currency) -> str:
+        return format_minor_units(amount, currency=currency)
+
+    for each in statements:
+        head = [bank.iban, str(each.number), str(each.day), str(each.day)]
+        head += [text(each.opening), text(each.closing)]
+        if not each.entries:
+            yield [*head, "", "", "", bank.currency, *[""] * 6]
+        for entry in each.entries:
+            currency, ordered = entry.ordered or ("", 0)
+            yield [
+                *(*head, entry.number, str(entry.day), str(entry.day), bank.currency),
+                *(text(entry.amount), entry.party, entry.text),
+                text(entry.charges) if entry.charges else "",
+                *((currency, text(ordered, currency)) if currency else ("", "")),
+            ]
+
+
+def statement_files(month: BankMonth, *, day: date) -> dict[str, str]:
+    """Name -> text of everything that the banks can send of their statements; of none nothing."""
+    files: dict[str, str] = {}
+    for bank in BANKS:
+        statements = month.statements[bank.name]
+        if not statements:
+            continue
+        stem = f"statements-{bank.name}-{day}"
+        entries = [entry for statement in statements for entry in statement.entries]
+        files[f"{stem}.xml"] = _camt(bank, statements)
+        if not any(entry.charges or entry.ordered for entry in entries):
+            files[f"{stem}.sta"] = _mt940(bank, statements)
+        files[f"{stem}.csv"] = csv_text(CSV_HEADER, _rows(bank, statements))
+    return files
+
+
+FEE_BASIS_POINTS = 140
+FEE_FIXED_MINOR_UNITS = 25
+SETTLED = {"capture": 1, "refund": -1, "chargeback": -1, PAYOUT: -1}
+"""What a settlement is made of, and the sign of its gross amount."""
+HELD_MINOR_UNITS = 2_000
+"""What the first large batch in the currency of HELD_CURRENCY is paid out less."""
+HELD_CURRENCY = "EUR"
+RESERVE_MINOR_UNITS = 1_000
+"""What is kept back as a security of one batch in each of RESERVE_CURRENCIES."""
+RESERVE_CURRENCIES = ("EUR", "GBP", "USD")
+LEAST_OF_RESERVE = 10 * RESERVE_MINOR_UNITS
+"""What the batch must come to."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedDiscrepancy:
+    """One discrepancy: what was true, and what the file says."""
+
+    code: BreakCode
+    why: str
+    true: SettlementLine | None
+    shown: SettlementLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The lines of the file, its payout rows last, and what was planted into them."""
+
+    lines: tuple[SettlementLine, ...]
+    true: tuple[SettlementLine, ...]
+    """The same without anything planted."""
+    planted: tuple[PlantedDiscrepancy, ...]
+
+
+def settlement_of(
+    effects: Iterable[Effect], *, account_id: str, day: date, seed: int, spared: Collection[str]
+) -> Settlement:
+    """The settlement of one business date; the same effects and seed give the same lines.
+
+    `spared` are order numbers about which nothing is planted, because something else is.
+    """
+    settled = _settled_between(effects, day, day, account_id=account_id)
+    true = [_line(effect, day=day) for effect in settled]
+    free = [line for line in true if line.order_no not in spared]
+    planted = _plants(free, rng=Random(f"settlement {seed} {day}"))
+    shown_as = {fault.true: fault.shown for fault in planted if fault.true is not None}
+    added = [fault.shown for fault in planted if fault.true is None]
+    all_shown = (*(shown_as.get(line, line) for line in true), *added)
+    shown = [line for line in all_shown if line is not None]
+    return Settlement((*shown, *pay_outs_of(shown)), (*true, *pay_outs_of(true)), tuple(planted))
+
+
+def _settled_between(
+    effects: Iterable[Effect], first: date, last: date, *, account_id: str
+) -> Iterator[Effect]:
+    """What an account's settlements of these business dates are made of."""
+    calendar = BusinessCalendar.of()
+    opens = calendar.closes_at(first - timedelta(days=1)).timestamp()
+    closes = calendar.closes_at(last).timestamp()
+    for effect in effects:
+        own = effect.account_id == account_id and effect.operation in SETTLED
+        if own and opens <= effect.committed_at < closes:
+            yield effect
+
+
+def _line(effect: Effect, *, day: date) -> SettlementLine:
+    """What a settlement of `day` says of one effect."""
+    amount = effect.amount or 0
+    gross = SETTLED[effect.operation] * amount
+    agreed = amount * FEE_BASIS_POINTS // 10_000 + FEE_FIXED_MINOR_UNITS
+    fee = agreed if gross > 0 else 0
+    return SettlementLine(
+        **ids_of(effect),
+        batch_id=f"S{day:%Y%m%d}",
+        settled_on=day.isoformat(),
+        entry_type=effect.operation,
+        reference_no=effect.refund_reference_id,
+        gross=gross,
+        fee=fee,
+        net=gross - fee,
+        own_reference=effect.refund_reference or effect.request_id,
+    )
+
+
+def of_one_currency(effect: Effect, *, day: date) -> SettlementLine:
+    """The line in a batch of its currency alone: a bank that names it names one payout."""
+    line = _line(effect, day=day)
+    return replace(line, batch_id=f"{line.batch_id}-{line.currency}")
+
+
+def pay_outs_of(lines: Sequence[SettlementLine]) -> list[SettlementLine]:
+    """One row for each currency, in their order: what the lines of a day come to."""
+    rows: list[SettlementLine] = []
+    for currency in sorted({line.currency for line in lines}):
+        mine = [line for line in lines if line.currency == currency]
+        gross, fee = sum(line.gross for line in mine), sum(line.fee for line in mine)
+        rows.append(_of_no_payment(mine[0], PAYOUT, gross=gross, fee=fee))
+    return rows
+
+
+def _of_no_payment(line: SettlementLine, kind: str, *, gross: int, fee: int = 0) -> SettlementLine:
+    """A line of the same batch that names no payment."""
+    line = replace(line, entry_type=kind, gross=gross, fee=fee, net=gross - fee)
+    return replace(line, order_no="", transaction_id="", reference_no="", own_reference="")
+
+
+def _plants(lines: Sequence[SettlementLine], *, rng: Random) -> list[PlantedDiscrepancy]:
+    """One of each kind, on captures that nothing else happened to that day; fewer without them."""
+    times = Counter(line.transaction_id for line in lines)
+    captures = [
+        line for line in lines if line.entry_type == "capture" and times[line.transaction_id] == 1
+    ]
+    plants = STORIES["settlement"]
+    chosen = rng.sample(captures, min(len(plants), len(captures)))
+    planted = []
+    for plant, line in zip(plants, chosen, strict=False):
+        step = rng.randint(*STEPS)
+        steps = {"a step more": step, "a step less": -step}
+        cells = {
+            name: getattr(line, name) + steps[cell] if cell in steps else cell
+            for name, cell in plant.get("shown", {}).items()
+        }
+        code = BreakCode(plant["finding"])
+        true = None if code is BreakCode.UNEXPECTED_RECEIPT else line
+        shown = replace(line, **cells) if cells else None
+        planted.append(PlantedDiscrepancy(code, plant["why"], true, shown))
+    return planted
+
+
+def settlement_key(settlement: Settlement) -> list[dict[str, Any]]:
+    """Every planted discrepancy of a settlement, amounts as text."""
+
+    def table(line: SettlementLine | None) -> dict[str, str] | None:
+        return dict(zip(columns_of(SettlementLine), cells_of(line), strict=True)) if line else None
+
+    return [
+        {
+            "code": fault.code.value,
+            "why": fault.why,
+            "true": table(fault.true),
+            "shown": table(fault.shown),
+        }
+        for fault in settlement.planted
+    ]
+
+
+def paid_batches(
+    effects: Iterable[Effect], *, account_id: str, day: date, unmentioned: Collection[str]
+) -> tuple[list[SettlementLine], list[Planted]]:
+    """The batches of the days before `day`, one a day and currency, and what is held back of them.
+
+    Args:
+        effects: the truth.
+        account_id: whose batches.
+        day: the business date; its own batch is that of `settlement_of`.
+        unmentioned: transactions that no batch here has: what was refunded in part, and by how
+            much no query shows, stays as unknown as it was.
+
+    Returns:
+        Settlement lines, each day's payout rows behind its lines.
+    """
+    calendar, first = BusinessCalendar.of(), day - timedelta(days=DAYS_BEFORE)
+    mine = [
+        of_one_currency(effect, day=calendar.business_date_of(instant_of(effect)))
+        for effect in _settled_between(
+            effects, first, day - timedelta(days=1), account_id=account_id
+        )
+        if effect.operation != PAYOUT and effect.transaction_id not in unmentioned
+    ]
+    mine.sort(key=attrgetter("settled_on"))
+    lines: list[SettlementLine] = []
+    held: list[Planted] = []
+    reserved: set[str] = set()
+    for settled_on, group in groupby(mine, key=attrgetter("settled_on")):
+        batch = list(group)
+        for currency in RESERVE_CURRENCIES:
+            own = [line for line in batch if line.currency == currency]
+            if currency not in reserved and sum(line.net for line in own) > LEAST_OF_RESERVE:
+                reserved.add(currency)
+                kept = _of_no_payment(own[0], EntryType.RESERVE, gross=-RESERVE_MINOR_UNITS)
+                batch.append(kept)
+        payouts = pay_outs_of(batch)
+        for number, payout in enumerate(payouts):
+            # Long enough ago to be asked for, and large enough.
+            late = settled_on <= str(first + timedelta(days=1))
+            large = payout.currency == HELD_CURRENCY and payout.net > 2 * HELD_MINOR_UNITS
+            if late and large and not held:
+                gross, net = payout.gross - HELD_MINOR_UNITS, payout.net - HELD_MINOR_UNITS
+                payouts[number] = replace(payout, gross=gross, net=net)
+                why, about = "paid out in part", (payout.batch_id, payout.currency)
+                held.append(Planted(BreakCode.HELD_BACK, why, *about, HELD_MINOR_UNITS))
+        lines += [*batch, *payouts]
+    return lines, held
+
+
+BOOKED_AT = time(9, tzinfo=UTC)
+"""When the books have a batch, on the day after it was settled."""
+ARRIVAL_BOOKED_AT = time(17, tzinfo=UTC)
+"""When the books have what arrived, on its day."""
+NEVER_PAID, NEVER_PAID_MINOR_UNITS = "CHF", 45_000
+"""A payout that only the books have."""
+UNASSIGNED = "unassigned"
+"""What the books name no batch of."""
+_FEE, _RESERVE, _BANK = EntryType.FEE.value, EntryType.RESERVE.value, EntryType.BANK.value
+
+
+def books_of(
+    lines: Sequence[SettlementLine],
+    *,
+    month: BankMonth,
+    charges: Sequence[LedgerLine],
+    day: date,
+) -> tuple[list[LedgerLine], list[Planted]]:
+    """What the books have of batches before a business date, and what is planted into them.
+
+    Args:
+        lines: the settlement lines of these batches with their payout rows.
+        month: what arrived at the banks.
+        charges: entries of fees that name no batch.
+        day: the business date.
+    """
+    entries = [*_of_batches(lines), *_of_arrivals(month.arrived, lines=lines)]
+    planted: list[Planted] = []
+    if charges and lines:
+        why, currency = "monthly charges were booked that no batch has", charges[0].currency
+        key, effect = f"fees:{currency}:{UNASSIGNED}", sum(entry.amount for entry in charges)
+        planted.append(Planted(BreakCode.FEE_BOOKED_DIFFERS, why, key, currency, effect))
+    # Batches that arrived whole, once and alone: their break is one of the books only.
+    troubled = {
+        each.about for each in month.planted if each.is_break or each.finding == Flag.JOINED
+    }
+    calm = {arrival.batch_id for arrival in month.arrived} - troubled
+    used: set[str] = set()
+    for plant in STORIES["books"]:
+        kind, more = plant["kind"], plant.get("more")
+        fitting = (
+            entry
+            for entry in entries
+            if (entry.entry_type, entry.currency) == (kind, plant["currency"])
+            and entry.amount >= (1 if kind == _FEE else LEAST_PLANTED)
+            and (kind in {_FEE, _RESERVE} or entry.reference_no in calm)
+            and _key(entry) not in used
+            and _is_late(entry, day=day)
+        )
+        chosen = next(fitting, None)
+        if chosen is None:
+            continue
+        used.add(_key(chosen))
+        at = entries.index(chosen)
+        booked = [] if more is None else [replace(chosen, amount=chosen.amount + more)]
+        entries[at : at + 1] = booked
+        missing = chosen.amount if more is None else -more
+        # Of the bank what comes in is positive; what the gateway keeps or pays out is below 0.
+        effect = missing if kind == _BANK else -missing
+        about = (_key(chosen), chosen.currency)
+        planted.append(Planted(BreakCode(plant["finding"]), plant["why"], *about, effect))
+    # A payout in a currency that no batch has: in another one it stands with what is young. It is
+    # booked with the newest that is late: what is booked in the first days of a settlement may be
+    # of a batch from before.
+    payouts = (
+        _entry(replace(line, batch_id="", currency=NEVER_PAID), PAYOUT, NEVER_PAID_MINOR_UNITS)
+        for line in lines
+        if line.entry_type == PAYOUT
+    )
+    late = [entry for entry in payouts if _is_late(entry, day=day)]
+    if late and NEVER_PAID not in {line.currency for line in lines}:
+        never = max(late, key=attrgetter("booked_at"))
+        entries.append(replace(never, entry_id=f"LPO-{NEVER_PAID}"))
+        why, key = "a payout was booked that the gateway never made", f"payout:{NEVER_PAID}"
+        code = BreakCode.LEDGER_PAYOUT_ONLY
+        planted.append(Planted(code, why, key, NEVER_PAID, NEVER_PAID_MINOR_UNITS))
+    return entries, planted
+
+
+def _key(entry: LedgerLine) -> str:
+    """Of the group in which an entry stands; reserves are one balance."""
+    if entry.entry_type == _RESERVE:
+        return f"reserves:{entry.currency}"
+    word = "fees" if entry.entry_type == _FEE else "payout"
+    return f"{word}:{entry.currency}:{entry.reference_no}"
+
+
+def _is_late(entry: LedgerLine, *, day: date) -> bool:
+    """Whether nobody would wait for it any more; it was to be booked by then."""
+    calendar = BusinessCalendar.of()
+    return calendar.due_at(entry.booked_at, grace=BOOKING_GRACE) <= calendar.closes_at(day)
+
+
+def plain_books(
+    lines: Sequence[SettlementLine],
+    *,
+    arrived: Sequence[Arrival],
+    paid: Sequence[SettlementLine],
+) -> Iterator[LedgerLine]:
+    """What the books have of some batches and arrivals, each under a number of its own.
+
+    Args:
+        lines: settlement lines with their payout rows, to be booked now.
+        arrived: what came to the bank, to be booked now.
+        paid: the payout rows of what arrived.
+    """
+    for entry in (*_of_batches(lines), *_of_arrivals(arrived, lines=paid)):
+        day = f"{entry.booked_at:%y%m%d}"
+        yield replace(entry, entry_id=f"{entry.entry_id}-{entry.currency}-{day}")
+
+
+def _of_batches(lines: Iterable[SettlementLine]) -> Iterator[LedgerLine]:
+    """An entry for each payout and each reserve, and one for the fees of each batch."""
+    for line in lines:
+        if line.entry_type == _RESERVE:
+            yield _entry(line, _RESERVE, -line.gross)
+        elif line.entry_type == PAYOUT:
+            paid = PAYOUT + (REVERSAL_SUFFIX if line.net < 0 else "")
+            for kind, amount in ((paid, abs(line.net)), (_FEE, line.fee)):
+                if amount:
+                    yield _entry(line, kind, amount)
+
+
+def _entry(line: SettlementLine, kind: str, amount: int) -> LedgerLine:
+    settled = date.fromisoformat(line.settled_on)
+    prefix = {_FEE: "LFB", _RESERVE: "LRS"}.get(kind, "LPO")
+    return LedgerLine(
+        entry_id=f"{prefix}-{line.batch_id}",
+        merchant_id=line.merchant_id,
+        account_id=line.account_id,
+        order_no="",
+        entry_type=kind,
+        currency=line.currency,
+        amount=amount,
+        booked_at=datetime.combine(settled + timedelta(days=1), BOOKED_AT),
+        reference_no=line.batch_id,
+    )
+
+
+def _of_arrivals(
+    arrivals: Iterable[Arrival], *, lines: Sequence[SettlementLine]
+) -> Iterator[LedgerLine]:
+    """An entry for each arrival of these batches, in the currency of the payout."""
+    rows = [line for line in lines if line.entry_type == PAYOUT]
+    of_batch = {(line.batch_id, line.currency): line for line in rows}
+    for number, arrival in enumerate(arrivals, start=1):
+        line = of_batch.get((arrival.batch_id, arrival.currency))
+        if line is not None:
+            back = REVERSAL_SUFFIX if arrival.amount < 0 else ""
+            yield replace(
+                _entry(line, _BANK + back, abs(arrival.amount)),
+                entry_id=f"LBK-{number}-{line.batch_id}",
+                booked_at=datetime.combine(arrival.day, ARRIVAL_BOOKED_AT),
+            )
