@@ -2,8 +2,7 @@
 
 A step that was stopped is written again: what lies there without a manifest is nobody's and goes.
 A manifest that says the same is verified and used. One that says something else stays as it is,
-under another name. No two files are held at once, and a step may be begun with its large files
-while others are made, and ended with the rest.
+under another name. No two files are held at once.
 
 The digest of a table is over what it says: the same rows, the same digest, whoever wrote the file.
 """
@@ -49,12 +48,8 @@ class About:
     """`number:hash` of the newest link when the manifest was written."""
     after: Mapping[str, str] = field(default_factory=dict)
     """Earlier step of the same night -> SHA-256 of its manifest."""
-    compared: Mapping[str, str] = field(default_factory=dict)
-    """File of the inputs -> the one that was compared in its place, or that says the same."""
     absent: tuple[str, ...] = ()
     """Sources that the night did not have; their files hold no row."""
-    last_file: int = 0
-    """Of the inputs: the number of the last file that was read for them; 0 for other steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +82,15 @@ class Manifest:
     @property
     def says(self) -> tuple[object, ...]:
         """What is compared of it."""
-        about = {**asdict(self.about), "history_before": "", "last_file": 0}
+        about = {**asdict(self.about), "history_before": ""}
         contents = sorted((each.name, each.rows, each.content) for each in self.files)
         return (json.dumps(about, sort_keys=True), contents)
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
     """The manifest as it is written."""
-    about = asdict(manifest.about)
-    if not manifest.about.last_file:
-        del about["last_file"]
-    document = {"format": FORMAT, **about, "files": [*map(asdict, manifest.files)]}
+    files = [*map(asdict, manifest.files)]
+    document = {"format": FORMAT, **asdict(manifest.about), "files": files}
     return (json.dumps(document, indent=2, sort_keys=True) + "\n").encode()
 
 
@@ -204,11 +197,34 @@ def write_step(
     Raises:
         OSError: the archive cannot be written; nothing that was sealed is changed.
     """
-    begun = begin_step(
-        storage, folder=f"{night}/{about.step}", parts=tuple, crash_point=crash_point
-    )
-    rest = [*parts] if begun.is_sealed else parts
-    return end_step(storage, begun, about=about, first=tuple, rest=rest, crash_point=crash_point)
+    folder = f"{night}/{about.step}"
+    try:
+        kept = sealed_step(storage, folder=folder)
+    except ArchiveBrokenError:
+        set_aside(storage, folder=folder)
+        kept = None
+    if kept is not None:
+        parts = [*parts]
+        wanted = Manifest(about, tuple(map(expected_entry, parts)))
+        if kept.manifest.same_content(wanted) and not step_problems(storage, kept):
+            return kept
+        set_aside(storage, folder=folder)
+    for name in storage.names(folder):
+        storage.remove(name)  # of an attempt that never had a manifest
+
+    def write(part: Part) -> FileEntry:
+        entry = write_part(storage, part, folder=folder, flushed=False)
+        crash_point("archived a part")
+        return entry
+
+    # A map holds no file while the next one is made, as a loop would.
+    entries = tuple(map(write, parts))
+    if entries:
+        # No manifest over names that a loss of power could take back.
+        storage.flush(folder)
+    sealed = write_manifest(storage, Manifest(about, entries), folder=folder)
+    crash_point("archived a manifest")
+    return sealed
 
 
 def seal_parts(
@@ -552,100 +568,3 @@ def _hashed(file: BinaryIO) -> tuple[int, str]:
         digest.update(block)
         size += len(block)
     return size, digest.hexdigest()
-
-
-Parts = Callable[[], Iterable[Part]]
-"""The files of a step, made anew as often as they are asked for."""
-CrashPoint = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class BegunStep:
-    """A step whose first files lie where they will be sealed."""
-
-    folder: str
-    """Below the archive."""
-    entries: tuple[FileEntry, ...]
-    is_sealed: bool
-    """Whether they are of an earlier attempt, which was ended."""
-
-
-def begin_step(
-    storage: Storage, *, folder: str, parts: Parts, crash_point: CrashPoint = lambda _: None
-) -> BegunStep:
-    """Write the first files of a step, or use those that are there and say the same.
-
-    Raises:
-        OSError: the archive cannot be written; nothing that was sealed is changed.
-    """
-    kept = _sealed(storage, folder=folder)
-    if kept is not None:
-        known = {(each.name, each.rows, each.content): each for each in kept.manifest.files}
-        # A map holds no file while the next one is made, as a loop would.
-        wanted = [(each.name, each.rows, each.content) for each in map(expected_entry, parts())]
-        if known.keys() >= {*wanted} and not step_problems(storage, kept):
-            return BegunStep(folder, tuple(known[each] for each in wanted), is_sealed=True)
-        set_aside(storage, folder=folder)
-    for name in storage.names(folder):
-        storage.remove(name)  # of an attempt that never had a manifest
-    entries = _written(storage, folder=folder, parts=parts(), crash_point=crash_point)
-    return BegunStep(folder, entries, is_sealed=False)
-
-
-def end_step(
-    storage: Storage,
-    begun: BegunStep,
-    *,
-    about: About,
-    first: Parts,
-    rest: Iterable[Part],
-    crash_point: CrashPoint = lambda _: None,
-) -> Sealed:
-    """Write the other files of a step, and its manifest.
-
-    Args:
-        storage: the archive.
-        begun: what was begun; a step with these files is used where all of it says the same.
-        about: whose step it is.
-        first: the files that it was begun with.
-        rest: the others.
-        crash_point: where tests end the process.
-
-    Raises:
-        OSError: the archive cannot be written; nothing that was sealed is changed.
-    """
-    folder, entries = begun.folder, begun.entries
-    if begun.is_sealed:
-        wanted = Manifest(about, (*entries, *map(expected_entry, rest)))
-        if (kept := _sealed(storage, folder=folder)) is not None:
-            if kept.manifest.same_content(wanted) and not step_problems(storage, kept):
-                return kept
-            set_aside(storage, folder=folder)
-        entries = _written(storage, folder=folder, parts=first(), crash_point=crash_point)
-    entries += _written(storage, folder=folder, parts=rest, crash_point=crash_point)
-    if entries:
-        # No manifest over names that a loss of power could take back.
-        storage.flush(folder)
-    sealed = write_manifest(storage, Manifest(about, entries), folder=folder)
-    crash_point("archived a manifest")
-    return sealed
-
-
-def _sealed(storage: Storage, *, folder: str) -> Sealed | None:
-    """The step that is there; one whose manifest is none moves aside."""
-    try:
-        return sealed_step(storage, folder=folder)
-    except ArchiveBrokenError:
-        set_aside(storage, folder=folder)
-        return None
-
-
-def _written(
-    storage: Storage, *, folder: str, parts: Iterable[Part], crash_point: CrashPoint
-) -> tuple[FileEntry, ...]:
-    def write(part: Part) -> FileEntry:
-        entry = write_part(storage, part, folder=folder, flushed=False)
-        crash_point("archived a part")
-        return entry
-
-    return tuple(map(write, parts))

@@ -57,6 +57,7 @@ Tables = dict[str, pa.Table]
 """By name of the schema, exactly its columns."""
 
 SETTLEMENT, TARIFFS = "settlement", "tariffs"
+TERMS, STEPS, KNOWN, OPENING = "terms", "steps", "known", "opening"
 VOLUMES = "volumes"
 """What months came to; no file at all where no contract asks for it."""
 FRAMES: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -329,15 +330,20 @@ def compared_tables(
         terms.append(_term("carried", "", word="count", number=count))
         for currency, amount in exposure.items():
             terms.append(_term("carried", currency, word="amount", number=amount))
-    breaks = SCHEMAS["opening"].columns.empty_table()
+    breaks = SCHEMAS[OPENING].columns.empty_table()
     return {
-        "terms": table_of_rows(terms, name="terms"),
-        "steps": table_of_rows(_steps(sources, books=books), name="steps"),
+        TERMS: table_of_rows(terms, name=TERMS),
+        STEPS: steps_table(sources, books=books),
         "agreed": table_of_rows(_agreed(sources.agreed_write_offs), name="agreed"),
-        "known": table_of_rows(_known(sources, previous=previous), name="known"),
+        KNOWN: table_of_rows(_known(sources, previous=previous), name=KNOWN),
         "quarantined": table_of_rows(_quarantined(sources), name="quarantined"),
-        "opening": breaks if previous is None else table_of(previous.breaks, name="opening"),
+        OPENING: breaks if previous is None else table_of(previous.breaks, name=OPENING),
     }
+
+
+def steps_table(sources: Sources, *, books: Books) -> pa.Table:
+    """What became of rows and of the ledger's money, step by step."""
+    return table_of_rows(_steps(sources, books=books), name=STEPS)
 
 
 def stored_table(files: Mapping[str, LoadCounts]) -> pa.Table:

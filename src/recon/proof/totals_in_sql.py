@@ -128,7 +128,7 @@ OF_BOOKS_OF_BANK = frozenset({"T19_bank.sql"})
 OF_SHEETS = "T13_sheets.sql"
 """Asked when the workbook is written and read back, after all others."""
 SHEETS_READ = "proof/sheets.parquet"
-_GIVEN = "FROM 'compared/terms.parquet' WHERE name = 'given'"
+_GIVEN = "FROM 'inputs/terms.parquet' WHERE name = 'given'"
 _ALL_OF = "\nUNION ALL\n"
 ROWS, HELD_AGAINST, VERIFY = "rows.sql", "held_against.sql", "verify.sql"
 _SQL = Path(__file__).parent / "sql"

@@ -43,7 +43,7 @@ def written(folder: Path, *, journal: list[dict[str, Any]], **changes: Change) -
         "inputs/rejects.parquet": rows_of("rejects", reject),
         "inputs/universe.parquet": table_of_rows(KEYS, name="universe"),
         "inputs/answers.parquet": pa.Table.from_pylist(KEYS),
-        "compared/steps.parquet": table_of_rows(steps, name="steps"),
+        "inputs/steps.parquet": table_of_rows(steps, name="steps"),
         JOURNAL: pa.Table.from_pylist(journal, schema=pa.Table.from_pylist([moved("", 0)]).schema),
     }
     for path, table in tables.items():

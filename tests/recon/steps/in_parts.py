@@ -9,6 +9,8 @@ import pytest
 
 from recon.archive.step_folder import MANIFEST
 from recon.steps.compare import in_parts, reconcile
+from recon.steps.compare.kept_sources import small_of_night
+from recon.steps.compare.sealed_inputs import write_compared
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, IN_PARTS, RESULTS, folder_of, storage_of
 from recon.store.nights.runs import Run
@@ -30,8 +32,8 @@ def compared_twice(
         monkeypatch.setattr(in_parts, "ORDERS_PER_PART", 250_000)
         whole = once(run, way=way, environment=environment)
         monkeypatch.setattr(in_parts, "ORDERS_PER_PART", orders_per_part)
-        inputs = whole.inputs
-        if not in_parts.is_in_parts(run, inputs=inputs, environment=environment):
+        small, _ = small_of_night(write_compared(run, environment=environment).night)
+        if not in_parts.is_in_parts(run, small=small, environment=environment):
             return whole
         before = files_of(run, environment=environment)
         for step in (COMPARED, RESULTS):

@@ -1,9 +1,9 @@
 -- The money in the ledger file comes, step by step, to the money of the books that is compared.
 WITH place AS (
-    SELECT key AS merchant_id, word AS account_id FROM 'compared/terms.parquet' WHERE name = 'books_of'
+    SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'books_of'
 ),
 sides AS (
-    SELECT currency, number AS came_to, 0 AS is_compared FROM 'compared/steps.parquet' WHERE way = 'books'
+    SELECT currency, number AS came_to, 0 AS is_compared FROM 'inputs/steps.parquet' WHERE way = 'books'
     UNION ALL
     SELECT currency, 0, net FROM placed WHERE source = 'ledger'
 )

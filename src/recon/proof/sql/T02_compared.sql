@@ -1,8 +1,8 @@
 -- The rows accepted come, step by step, to the rows compared.
 WITH arrived AS (
-    SELECT source, sum(number) AS number FROM 'compared/steps.parquet' WHERE way = 'arrived' GROUP BY source
+    SELECT source, sum(number) AS number FROM 'inputs/steps.parquet' WHERE way = 'arrived' GROUP BY source
     UNION ALL
-    SELECT DISTINCT key, 0 FROM 'compared/terms.parquet' WHERE name = 'arrived'
+    SELECT DISTINCT key, 0 FROM 'inputs/terms.parquet' WHERE name = 'arrived'
 ),
 steps AS (SELECT source, sum(number) AS number FROM arrived GROUP BY source),
 accepted AS (SELECT kind AS source, sum(rows_accepted) AS number FROM 'inputs/files.parquet' GROUP BY kind),

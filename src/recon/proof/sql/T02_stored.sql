@@ -4,5 +4,5 @@ SELECT
     '' AS merchant_id, '' AS account_id, '' AS currency, 'count' AS measure,
     sum(number) FILTER (step = 'accepted') AS "left",
     sum(number) FILTER (step <> 'accepted') AS "right"
-FROM 'compared/steps.parquet' WHERE way = 'stored'
+FROM 'inputs/steps.parquet' WHERE way = 'stored'
 GROUP BY source;

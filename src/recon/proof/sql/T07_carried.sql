@@ -1,10 +1,10 @@
 -- What the night before stored as open, by its own summary, is what this one carries forward.
 WITH place AS (
-    SELECT key AS merchant_id, word AS account_id FROM 'compared/terms.parquet' WHERE name = 'carried_of'
+    SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'carried_of'
 ),
 sides AS (
     SELECT key AS currency, word AS measure, number AS stored, 0 AS carried
-    FROM 'compared/terms.parquet' WHERE name = 'carried'
+    FROM 'inputs/terms.parquet' WHERE name = 'carried'
     UNION ALL SELECT '', 'count', 0, 1 FROM 'results/movements.parquet' WHERE movement NOT IN ('new', 'reopened', 'returned')
     UNION ALL SELECT currency_before, 'amount', 0, exposure_before FROM 'results/movements.parquet'
         WHERE movement NOT IN ('new', 'reopened', 'returned')

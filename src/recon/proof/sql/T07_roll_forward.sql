@@ -5,13 +5,13 @@ WITH moved AS (
     FROM 'results/movements.parquet'
 ),
 numbers AS (
-    SELECT merchant_id, account_id, 1 AS before, 0 AS now FROM 'compared/opening.parquet'
+    SELECT merchant_id, account_id, 1 AS before, 0 AS now FROM 'inputs/opening.parquet'
     WHERE break_id NOT IN (SELECT break_id FROM moved WHERE goes)
     UNION ALL SELECT merchant_id, account_id, 1, 0 FROM moved WHERE comes
     UNION ALL SELECT merchant_id, account_id, 0, 1 FROM 'results/breaks.parquet'
 ),
 money AS (
-    SELECT merchant_id, account_id, currency, exposure AS before, 0 AS now FROM 'compared/opening.parquet'
+    SELECT merchant_id, account_id, currency, exposure AS before, 0 AS now FROM 'inputs/opening.parquet'
     UNION ALL SELECT merchant_id, account_id, currency_before, -exposure_before, 0 FROM moved WHERE exposure_before <> 0
     UNION ALL SELECT merchant_id, account_id, currency, exposure, 0 FROM moved WHERE exposure <> 0
     UNION ALL SELECT merchant_id, account_id, currency, 0, exposure FROM 'results/breaks.parquet'
@@ -26,5 +26,5 @@ sides AS (
 SELECT 'T7' AS id, name, merchant_id, account_id, currency, measure,
     coalesce(sum(before), 0) AS "left", coalesce(sum(now), 0) AS "right"
 FROM sides
-WHERE EXISTS (FROM 'compared/terms.parquet' t WHERE t.name = 'previous')
+WHERE EXISTS (FROM 'inputs/terms.parquet' t WHERE t.name = 'previous')
 GROUP BY ALL;

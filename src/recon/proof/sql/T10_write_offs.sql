@@ -7,7 +7,7 @@ WITH RECURSIVE entries AS (
     LEFT JOIN judged j
         ON j.source = 'ledger'
         AND j.merchant_id = c.merchant_id AND j.account_id = c.account_id AND j.order_no = c.order_no AND j.transaction_id = c.transaction_id AND j.reference_no = c.reference_no AND j.entry_id = c.entry_id AND j.currency = c.currency
-    LEFT JOIN 'compared/agreed.parquet' b ON b.kind = 'entry' AND b.id = c.entry_id AND b.currency = c.currency
+    LEFT JOIN 'inputs/agreed.parquet' b ON b.kind = 'entry' AND b.id = c.entry_id AND b.currency = c.currency
     WHERE c.base = 'write_off' AND NOT c.in_conflict
 ),
 sets AS (
@@ -15,8 +15,8 @@ sets AS (
         count(*) AS number, sum(amount) AS amount, sum(before) AS before
     FROM entries WHERE set_id IS NOT NULL GROUP BY ALL
 ),
-closed AS (SELECT id FROM 'compared/known.parquet' WHERE kind = 'closed'),
-agreed AS (SELECT id, currency, amount FROM 'compared/agreed.parquet' WHERE kind = 'break'),
+closed AS (SELECT id FROM 'inputs/known.parquet' WHERE kind = 'closed'),
+agreed AS (SELECT id, currency, amount FROM 'inputs/agreed.parquet' WHERE kind = 'break'),
 -- The breaks that one key had, one after the other: each has an id of its own.
 chain AS (
     SELECT merchant_id, account_id, set_key, 1 AS n,

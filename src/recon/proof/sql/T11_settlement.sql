@@ -13,7 +13,7 @@ sides AS (
     SELECT merchant_id, account_id, currency, 0, 0 FROM lines
     UNION ALL
     SELECT a.merchant_id, a.account_id, t.key, t.number, 0
-    FROM accounts a CROSS JOIN 'compared/terms.parquet' t WHERE t.name = 'opening_payable'
+    FROM accounts a CROSS JOIN 'inputs/terms.parquet' t WHERE t.name = 'opening_payable'
     UNION ALL
     SELECT h.merchant_id, h.account_id, h.currency, 0, h.amount
     FROM 'results/held.parquet' h WHERE h.what NOT IN ('no_payout', 'reserve')

@@ -1,9 +1,9 @@
 -- Debits are credits, and the clearing account moves by the effects of the breaks that are booked.
 WITH clearing AS (
-    SELECT word AS account FROM 'compared/terms.parquet' WHERE name = 'clearing'
+    SELECT word AS account FROM 'inputs/terms.parquet' WHERE name = 'clearing'
 ),
 at_bank AS (
-    SELECT word AS account FROM 'compared/terms.parquet' WHERE name = 'bank_account'
+    SELECT word AS account FROM 'inputs/terms.parquet' WHERE name = 'bank_account'
 ),
 lines AS (SELECT * FROM 'results/journals.parquet'),
 sides AS (

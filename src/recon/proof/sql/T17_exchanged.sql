@@ -3,11 +3,11 @@
 WITH rates AS (
     SELECT split_part(key, chr(31), 1) AS paid_in, split_part(key, chr(31), 2) AS currency,
         split_part(key, chr(31), 3) AS day, (word::DECIMAL(38, 12) * 1000000000000)::HUGEINT AS units, number AS shift
-    FROM 'compared/terms.parquet' WHERE name = 'rate'
+    FROM 'inputs/terms.parquet' WHERE name = 'rate'
 ),
 bounds AS (
     SELECT split_part(key, chr(31), 1) AS paid_in, split_part(key, chr(31), 2) AS currency, number
-    FROM 'compared/terms.parquet' WHERE name = 'rate_basis_points'
+    FROM 'inputs/terms.parquet' WHERE name = 'rate_basis_points'
 ),
 paid AS (
     SELECT result_id, bank, currency AS paid_in, sum(amount)::HUGEINT AS amount

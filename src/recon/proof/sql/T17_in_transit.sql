@@ -1,7 +1,7 @@
 -- What was paid out and did not come is in transit, from before the first statement, kept by the
 -- bank, exchanged, or the effect of a break.
 WITH banks AS (
-    SELECT key AS account_currency, word AS bank FROM 'compared/terms.parquet' WHERE name = 'bank_of'
+    SELECT key AS account_currency, word AS bank FROM 'inputs/terms.parquet' WHERE name = 'bank_of'
 ),
 shown AS (
     SELECT result_id, any_value(bank) AS bank FROM (

@@ -12,7 +12,7 @@ sides AS (
     FROM lines
     UNION ALL
     SELECT replace(t.name, 'opening_', ''), a.merchant_id, a.account_id, t.key, t.number, 0
-    FROM accounts a CROSS JOIN 'compared/terms.parquet' t WHERE t.name IN ('opening_payable', 'opening_reserve')
+    FROM accounts a CROSS JOIN 'inputs/terms.parquet' t WHERE t.name IN ('opening_payable', 'opening_reserve')
     UNION ALL
     SELECT CASE what WHEN 'reserve' THEN 'reserve' ELSE 'payable' END, merchant_id, account_id, currency, 0, amount
     FROM 'results/held.parquet'
@@ -28,5 +28,5 @@ UNION ALL
 SELECT 'T18', 'fees: all of the lines = by contract + outside', '', '', currency, 'amount',
     sum(CASE WHEN is_pay_out THEN 0 ELSE fee END) AS "left", "left" AS "right"
 FROM lines
-WHERE 'fee_contract' IN (SELECT name FROM 'compared/terms.parquet')
+WHERE 'fee_contract' IN (SELECT name FROM 'inputs/terms.parquet')
 GROUP BY currency;

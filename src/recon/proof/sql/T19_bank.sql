@@ -1,6 +1,6 @@
 -- What arrived at the bank less what the books have of it is the effects of breaks, and what waits.
 WITH night AS (
-    SELECT key AS merchant_id, word AS account_id FROM 'compared/terms.parquet' WHERE name = 'bank_night'
+    SELECT key AS merchant_id, word AS account_id FROM 'inputs/terms.parquet' WHERE name = 'bank_night'
 ),
 unknown AS (
     SELECT DISTINCT result_id FROM 'results/received.parquet'

@@ -10,7 +10,7 @@ CREATE OR REPLACE TEMP VIEW answers AS
 FROM 'inputs/answers.parquet';
 
 CREATE OR REPLACE TEMP TABLE given AS
-SELECT key AS source FROM 'compared/terms.parquet' WHERE name = 'given';
+SELECT key AS source FROM 'inputs/terms.parquet' WHERE name = 'given';
 
 CREATE OR REPLACE TEMP TABLE judged AS
 WITH told AS (
@@ -129,7 +129,7 @@ single AS (
     GROUP BY ALL HAVING count(DISTINCT transaction_id) = 1
 ),
 means AS (
-    SELECT word = 'authorised' AS authorised FROM 'compared/terms.parquet' WHERE name = 'amount_means'
+    SELECT word = 'authorised' AS authorised FROM 'inputs/terms.parquet' WHERE name = 'amount_means'
 ),
 gross AS (
     SELECT
@@ -150,7 +150,7 @@ gross AS (
     LEFT JOIN (FROM of_orders SEMI JOIN single USING (merchant_id, account_id, order_no)) o
         USING (merchant_id, account_id, currency, order_no)
     CROSS JOIN means m
-    LEFT JOIN 'compared/terms.parquet' t ON t.name = 'payment_status' AND t.key = k.payment_status
+    LEFT JOIN 'inputs/terms.parquet' t ON t.name = 'payment_status' AND t.key = k.payment_status
 )
 SELECT *, CASE WHEN payment IN ('paid', 'partially_refunded', 'refunded')
                THEN captured - refunded ELSE 0 END AS net
@@ -257,7 +257,7 @@ WITH lines AS (
         replace(entry_type, '_reversal', '') AS base
     FROM 'inputs/settlement.parquet'
 ),
-per AS (SELECT word AS fees_per FROM 'compared/terms.parquet' WHERE name = 'fees_per'),
+per AS (SELECT word AS fees_per FROM 'inputs/terms.parquet' WHERE name = 'fees_per'),
 every AS (
     SELECT 'fees' AS source, l.*, -l.fee AS moved,
         CASE p.fees_per
@@ -280,7 +280,7 @@ groups AS (
     SELECT DISTINCT merchant_id, account_id, set_key FROM judged WHERE set_kind = 'group'
 ),
 begun AS (
-    SELECT key AS merchant_id, word AS account_id, number AS since FROM 'compared/terms.parquet' WHERE name = 'books_since'
+    SELECT key AS merchant_id, word AS account_id, number AS since FROM 'inputs/terms.parquet' WHERE name = 'books_since'
 ),
 -- A payout that no entry names stands in the running balance where there is one.
 grouped AS (
@@ -474,7 +474,7 @@ WITH bounds AS (
     SELECT key AS currency,
         max(number) FILTER (word = 'absolute_minor_units') AS absolute,
         max(number) FILTER (word = 'basis_points') AS points
-    FROM 'compared/terms.parquet' WHERE name = 'tolerance' GROUP BY key
+    FROM 'inputs/terms.parquet' WHERE name = 'tolerance' GROUP BY key
 ),
 carrying AS (
     SELECT m.merchant_id, m.account_id, m.currency, m.flags,

@@ -92,7 +92,7 @@ from recon.steps.files.bank_files import BankFiles
 
 NIGHT = "night"
 """The folder of a result that holds its sealed steps."""
-INPUTS, COMPARED, RESULTS, HANDED_ON = STEPS = ("inputs", "compared", "results", "handed-on")
+INPUTS, RESULTS, HANDED_ON = STEPS = ("inputs", "results", "handed-on")
 """In their order; what is handed on lies there as what a night compared and carried forward."""
 KNOWN = "known.json"
 _KEPT = tuple(name for name in SETTLEMENT_COLUMNS if name not in {"source", "line"})
@@ -481,8 +481,7 @@ def seal_night(
     small = compared_tables(sources, rules=rules, previous=previous, books=books)
     next_small = compared_tables(handed.sources, rules=rules, previous=handed.previous, books={})
     steps: dict[str, Iterable[Part]] = {
-        INPUTS: _rows(input_tables(sources)),
-        COMPARED: _rows(small.items()),
+        INPUTS: _rows(chain(input_tables(sources), small.items())),
         RESULTS: _rows(result_tables(result)),
         HANDED_ON: chain(
             _rows(chain(input_tables(handed.sources), next_small.items())),

@@ -28,7 +28,6 @@ from recon.steps.compare.stretches import Stretch, rows_of_stretch, stretches
 from recon.steps.files.incomplete import RowsInParts
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import INPUTS, UNREAD, SealedNight, sealed_night
-from recon.store.nights.input_rows import Inputs
 from recon.store.nights.runs import Run
 
 DONE = "judged a part"
@@ -53,15 +52,15 @@ def is_large(run: Run, *, environment: Environment) -> bool:
     return -(-orders // ORDERS_PER_PART) >= PARTS_MIN
 
 
-def is_in_parts(run: Run, *, inputs: Inputs, environment: Environment) -> bool:
-    """Whether a run is compared in parts.
+def is_in_parts(run: Run, *, small: Sources, environment: Environment) -> bool:
+    """Whether a run is compared in parts, of which `small` has what is not cut.
 
     Where rules moved since an approver signed, each set is held against what it was under those.
     """
     rules = environment.settings.rules
     return (
         is_large(run, environment=environment)
-        and has_parts(settled=inputs.settlement, rules=rules)
+        and has_parts(settled=small.settlement is not None, rules=rules)
         and is_under_signed_rules(run, environment=environment)
     )
 

@@ -1,7 +1,7 @@
 """What a run compares, from the tables as it found them: the same tonight and a year later.
 
-Before it compares, a run keeps how far it read. Everything is then read up to there and no further,
-so that files, answers and instructions of later nights leave the night as it was.
+Before money moves, a run keeps how far it read. Files are then read up to there and no further, so
+that those of later nights leave the night as it was.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,8 +42,15 @@ from recon.steps.ground.window import ledger_start
 from recon.store import Connection
 from recon.store.money import instruction_rows
 from recon.store.money.endorsement_rows import Endorsed
-from recon.store.nights import input_rows, journal_rows, order_rows, results, runs
-from recon.store.nights.input_rows import Inputs
+from recon.store.nights import (
+    answer_parts,
+    input_rows,
+    journal_rows,
+    order_rows,
+    results,
+    runs,
+)
+from recon.store.nights.input_rows import Inputs, KeptInputs
 from recon.store.nights.runs import Run
 from recon.store.people import resolution_rows
 
@@ -146,25 +153,25 @@ def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:
     before = previous_night(run, environment=environment)
     with environment.store.writing() as connection:
         runs.keep(connection, rules, at=environment.clock())
-        last_file, last_observation = input_rows.last_rows(connection)
+        agreed = _agreed_write_offs(
+            connection, run, words=Endorsed(environment.desk), environment=environment
+        )
         return Inputs(
             rules_digest=rules.digest,
             previous_run_id="" if before is None else before.run_id,
-            last_file=last_file,
-            last_observation=last_observation,
+            last_file=input_rows.last_file(connection),
             product_version=__version__,
             siblings=siblings_of(run, environment=environment),
             settlement=_has_settlement(run, environment=environment),
             last_reject_end=order_rows.last_end(connection),
             exported=journal_rows.exported(connection, run),
-            agreed_write_offs=_agreed_write_offs(
-                connection, run, words=Endorsed(environment.desk), environment=environment
-            ),
+            write_offs=agreed.entries,
+            agreed_write_offs=agreed,
         )
 
 
 def instructions_of(
-    connection: Connection, run: Run, *, inputs: Inputs, environment: Environment
+    connection: Connection, run: Run, *, inputs: KeptInputs, environment: Environment
 ) -> pd.DataFrame:
     """Every instruction of the account as it stands now, INSTRUCTION_COLUMNS.
 
@@ -232,7 +239,7 @@ def _has_settlement(run: Run, *, environment: Environment) -> bool:
 
 
 def previous_of(
-    run: Run, *, inputs: Inputs, rules: Rules, environment: Environment
+    run: Run, *, inputs: KeptInputs, rules: Rules, environment: Environment
 ) -> Previous | None:
     """What the night before left open, when this run compared."""
     if not inputs.previous_run_id:
@@ -249,7 +256,7 @@ def previous_of(
             closed=closed,
             away=away,
             chargebacks=ShownAnswers(connection, run, environment).chargeback_keys(
-                rules, until=inputs.last_observation
+                rules, until=answer_parts.newest(connection)
             ),
             vanished=vanished_entries(
                 connection, run, before=before, rules=rules, environment=environment

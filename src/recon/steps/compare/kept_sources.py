@@ -7,13 +7,7 @@ from typing import Any
 from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import Previous, Sources
-from recon.proof.night_tables import (
-    FRAMES,
-    TARIFFS,
-    frames_of_inputs,
-    previous_of_tables,
-    sources_of_tables,
-)
+from recon.proof.night_tables import FRAMES, TARIFFS, previous_of_tables, sources_of_tables
 from recon.steps.compare.stretches import IN_STRETCHES
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import COMPARED, INPUTS, SealedNight, links, sealed_night
@@ -54,28 +48,16 @@ def small_of_night(night: SealedNight) -> tuple[Sources, Previous | None]:
     return _without(night, names={*IN_STRETCHES, TARIFFS})
 
 
-def with_rows(small: Sources, *, night: SealedNight) -> Sources:
-    """What is compared, with the rows of its frames as they lie in the night's folder.
-
-    No link has to bind them yet, and the manifest of the step may be missing.
-
-    Raises:
-        ArchiveError: the night's folder cannot be reached, or is not as it was written.
-    """
-    names = [name for name in (*FRAMES, TARIFFS) if night.has(name)]
-    frames = held_once(frames_of_inputs({name: night.table(name) for name in names}))
-    given: dict[str, Any] = {
-        field: frame for field, frame in frames.items() if getattr(small, field) is not None
-    }
-    return replace(small, **given)
-
-
 def _without(night: SealedNight, *, names: Collection[str]) -> tuple[Sources, Previous | None]:
     """What was compared, of some files no row."""
-    schemas = {name: each for name, each in SCHEMAS.items() if each.folder in {INPUTS, COMPARED}}
+    schemas = {name: each for name, each in SCHEMAS.items() if each.folder == INPUTS}
     tables = {
         name: schema.columns.empty_table() if name in names else night.table(name)
         for name, schema in schemas.items()
-        if night.has(name)
+        if (name in names and name in FRAMES) or night.has(name)
     }
-    return sources_of_tables(tables), previous_of_tables(tables)
+    sources, previous = sources_of_tables(tables), previous_of_tables(tables)
+    given = {field: getattr(sources, field) for field, _ in FRAMES.values()}
+    frames = {field: frame for field, frame in given.items() if frame is not None}
+    once: dict[str, Any] = {**held_once(frames)}
+    return replace(sources, **once), previous

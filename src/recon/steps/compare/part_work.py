@@ -162,7 +162,7 @@ def write_files(night: SealedNight, *, name: str, rows: Iterable[Rows]) -> Seale
     folder = f"{compared.folder.rpartition('/')[0]}/{IN_PARTS}"
     step = f"{name}-{_own_name()}"
     after = {COMPARED: compared.sha256}
-    about = replace(compared.manifest.about, step=step, after=after, compared={}, absent=())
+    about = replace(compared.manifest.about, step=step, after=after, absent=())
     with reachable(night.storage, doing=UNWRITTEN):
         return write_step(night.storage, night=folder, about=about, parts=rows)
 

@@ -1,12 +1,13 @@
 """Step 5: compare orders, gateway and ledger as the tables have them, and keep the result."""
 
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from recon.archive.step_folder import Sealed
 from recon.matching.breaks.movements import BreakEnd, ends_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.causes.proposed_journals import shown_in_the_books
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import Sources
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.uptime import give_back
@@ -14,21 +15,14 @@ from recon.model.words import SetState, Verdict
 from recon.proof.books_bridge import books_of
 from recon.proof.engine import reconcile as compare
 from recon.proof.night_parts import WORDS_MAX
-from recon.proof.night_tables import result_tables
+from recon.proof.night_tables import STEPS, result_tables, steps_table
 from recon.proof.verdict import allowance
 from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts
-from recon.steps.compare.inputs import frozen_inputs, previous_of
-from recon.steps.compare.kept_sources import with_rows
+from recon.steps.compare.kept_sources import small_of_night, sources_of_night
 from recon.steps.compare.part_work import remove_files
 from recon.steps.compare.rules_change import moved_since_signed
-from recon.steps.compare.sealed_inputs import (
-    BegunInputs,
-    begin_compared,
-    end_compared,
-    write_results,
-)
+from recon.steps.compare.sealed_inputs import write_compared, write_results
 from recon.steps.compare.second_proof import with_sql
-from recon.steps.compare.selection import selected_sources
 from recon.steps.files.incomplete import (
     NO_ANSWER,
     NO_PARTS,
@@ -45,7 +39,7 @@ from recon.store import Connection
 from recon.store.database import history
 from recon.store.database.record import SUMMARY
 from recon.store.nights import input_rows, journal_rows, results, runs
-from recon.store.nights.input_rows import Inputs
+from recon.store.nights.input_rows import KeptInputs
 from recon.store.nights.runs import Run, Stop
 from recon.store.schema.columns import REASON_CHARACTERS
 
@@ -62,20 +56,10 @@ class _Compared:
     result: Reconciliation
     """Without its rows (see Reconciliation.without_rows)."""
     sealed: tuple[Sealed, Sealed]
-    inputs: Inputs
+    inputs: KeptInputs
     lacking: tuple[str, ...]
     """What it lacks, where it is INCOMPLETE."""
     ends: tuple[BreakEnd, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Selected:
-    """What is compared, its rows in the night's folder."""
-
-    small: Sources
-    """Without those rows."""
-    previous: Previous | None
-    begun: BegunInputs
 
 
 @reading_lost_facts
@@ -102,27 +86,22 @@ def reconcile(run_id: str, *, environment: Environment) -> StepSummary:
 
 def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     """Compare what the run's tables hold, and write it with what it came to."""
-    inputs, rules = frozen_inputs(run, environment=environment), environment.settings.rules
+    rules = environment.settings.rules
     # A start before this one may have ended in the middle of its parts.
     remove_files(run, environment=environment)
-    selected = _selected(run, inputs=inputs, environment=environment)
-    sources, previous, cut = selected.small, selected.previous, None
-    if is_in_parts(run, inputs=inputs, environment=environment):
-        cut = gathered(selected.begun.night, small=sources, rules=rules)
+    written = write_compared(run, environment=environment)
+    give_back()
+    sources, previous = small_of_night(written.night)
+    cut = None
+    if is_in_parts(run, small=sources, environment=environment):
+        cut = gathered(written.night, small=sources, rules=rules)
         cut = cut if len(cut.elsewhere.words) <= WORDS_MAX else None
         give_back()
     if cut is None:
-        sources = with_rows(sources, night=selected.begun.night)
+        sources, previous = sources_of_night(written.night)
     way.more()
     books = books_of(sources, rules=rules) if cut is None else cut.books
-    written = end_compared(
-        run,
-        selected.begun,
-        sources=sources,
-        previous=previous,
-        books=books,
-        environment=environment,
-    )
+    steps = steps_table(sources, books=books)
     give_back()
     rows = NO_PARTS
     if cut is None:
@@ -133,7 +112,7 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
             cut,
             small=sources,
             previous=previous,
-            compared=written.compared,
+            compared=written.step,
             environment=environment,
         )
     give_back()
@@ -156,28 +135,13 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     give_back()
     result.make_rows()
     give_back()
-    tables = rows_of(result_tables(result))
-    results = write_results(run, tables, inputs=written, environment=environment)
+    tables = rows_of(chain([(STEPS, steps)], result_tables(result)))
+    results = write_results(run, tables, compared=written, environment=environment)
     if cut is not None:
         remove_files(run, environment=environment)
-    ends, inputs = ends_of(result, previous=previous), replace(inputs, moved_by_rules=moved)
-    return _Compared(result.without_rows(), (written.compared, results), inputs, lacking, ends)
-
-
-def _selected(run: Run, *, inputs: Inputs, environment: Environment) -> _Selected:
-    """Choose what is compared and write it; of the choice nothing but small tables stays."""
-    chosen = selected_sources(run, inputs=inputs, environment=environment)
-    rules, predecessor = environment.settings.rules, inputs.previous_run_id
-    previous = previous_of(run, inputs=inputs, rules=rules, environment=environment)
-    begun = begin_compared(
-        run,
-        tables=chosen.tables,
-        absent=chosen.chosen.absent,
-        predecessor=predecessor,
-        environment=environment,
-    )
-    give_back()
-    return _Selected(chosen.small, previous, begun)
+    inputs = replace(written.inputs, rules_digest=rules.digest, moved_by_rules=moved)
+    ends = ends_of(result, previous=previous)
+    return _Compared(result.without_rows(), (written.step, results), inputs, lacking, ends)
 
 
 def _lacking(

@@ -1,7 +1,7 @@
-"""What a night compares, table by table: chosen once before money moves, and once when it compares.
+"""What a night compares, table by table: chosen once, before money moves.
 
-Orders are read when their table is written, answers only to be compared, and of the books no more
-than what says which entries belong to the night: nobody holds all rows beside each other.
+Orders are read when their table is written, and of the books no more than what says which entries
+belong to the night: nobody holds all rows beside each other.
 """
 
 from collections import Counter
@@ -14,8 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.rows_file import row_batches
-from recon.archive.schemas import ANSWERS, INSTANT, REPLIES, SCHEMAS
+from recon.archive.schemas import ANSWERS, INSTANT, SCHEMAS
 from recon.config.fee_contract import FACTS, PRICED
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
@@ -38,9 +37,11 @@ from recon.model.uptime import give_back
 from recon.model.words import KeyAnswer, Quarantined, Reject, SourceFile, SourceKind
 from recon.proof.books_bridge import FROM_OTHERS
 from recon.proof.night_tables import (
+    OPENING,
     SETTLEMENT,
     TARIFFS,
     absent_of,
+    compared_tables,
     frame_of_table,
     input_tables,
     table_of,
@@ -70,12 +71,6 @@ from recon.steps.files.keep_ledger import unread_files
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import LEDGER, KeptBooks
 from recon.steps.ground.night_folder import (
-    BOOKS,
-    INPUTS,
-    SealedNight,
-    links,
-    newest,
-    sealed_night,
     storages_of,
 )
 from recon.steps.ground.shown_answers import ShownAnswers
@@ -105,7 +100,7 @@ from recon.store.nights.settlement_rows import (
     Settlements,
     frame_of_lines,
 )
-from recon.store.nights.stored_orders import InView, OrderSteps, StoredOrders
+from recon.store.nights.stored_orders import InView, StoredOrders
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +140,6 @@ def coded(table: pa.Table, *, schema: pa.Schema) -> pa.Table:
         for field in schema
     ]
     return pa.table(columns, schema=schema).combine_chunks()
-
-
-_OF_ORDERS = ("account_id", "order_no", "ordered_at")
-_ANSWERS = SCHEMAS[ANSWERS].columns
-_SHARED = tuple(name for name in _ANSWERS.names if name in REPLIES.columns.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,11 +214,16 @@ class RunReading:
         since = window_start(self.run, rules=self._rules)
         return self._stored.in_view(since=since, asked=asked)
 
-    def orders(self, asked: pa.Array, *, joined: OfSiblings) -> pa.Table:
-        """These, and those of other accounts that complete one of this; connects anew."""
+    def orders(self, asked: pa.Array, *, joined: OfSiblings, older: set[str]) -> pa.Table:
+        """These, and those of other accounts that complete one of this; connects anew.
+
+        `older` takes the numbers of those that have a row from before the window.
+        """
         with self.environment.store.reading() as connection:
             facts_rows.refuse_changed(connection)
             own = replace(self, connection=connection).own_orders(asked)
+        since = pa.scalar(window_start(self.run, rules=self._rules), INSTANT)
+        older.update(own["order_no"].filter(pc.less(own["ordered_at"], since)).to_pylist())
         others = table_of(joined.orders, name="orders")
         return coded(
             pa.concat_tables([own, others]) if len(others) else own,
@@ -349,28 +344,22 @@ class RunReading:
         night = NightOfBank(account, banks, payouts, known, settled_since(run, rules=rules))
         return BankSource(source.entries, source.statements, source.refused, source.notes, night)
 
-    def answers(self, chosen: "Selected") -> pa.Table:
-        """The run's own answers and those of other accounts that join them.
-
-        As columns: frames would hold each text of a large night twice more.
-        """
-        newest = self._answered.newest(_SHARED)
-        columns = [_of_replies(newest, field=field) for field in _ANSWERS]
-        joined = table_of(chosen.joined.gateway, name=ANSWERS)
-        return pa.concat_tables([pa.table(columns, schema=_ANSWERS), joined]).unify_dictionaries()
-
     def answered_keys(self, chosen: "Selected") -> pa.Table:
-        """KEY_COLUMNS of the same answers, but for those of the opening balance."""
+        """KEY_COLUMNS of the answers about what was asked for."""
         own = self._answered.newest([*KEY_COLUMNS]).select([*KEY_COLUMNS])
         joined = table_of(chosen.joined.gateway, name=ANSWERS).select([*KEY_COLUMNS])
         keys = pa.concat_tables([own, joined.cast(own.schema)])
-        return keys.filter(pc.invert(_are_before(keys, chosen=chosen)))
+        return keys.filter(pc.invert(_are_before(keys, before=chosen.before)))
 
-    def with_steps(self, chosen: "Selected", *, sealed: "_SealedOrders | None") -> Sources:
-        """What other tables say of the rows that are compared, and of those that are not."""
+    def with_steps(self, chosen: "Selected", *, older: set[str]) -> Sources:
+        """What other tables say of the rows that are compared, and of those that are not.
+
+        `older`: see `orders`.
+        """
         connection, run, inputs, rules = self.connection, self.run, self.inputs, self._rules
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
-        became = self._steps(chosen, sealed=sealed)
+        view = InView(window_start(run, rules=rules), sorted(older))
+        became = self._stored.steps(view, declared=declared_accounts(self.environment))
         taken = {**became.taken, **settlement_rows.taken(connection, chosen.repeats)}
         give_back()
         unread = None
@@ -391,8 +380,9 @@ class RunReading:
         arrived: dict[SourceKind, Mapping[str, int]] = {SourceKind.ORDERS: orders}
         payments: tuple[LeftOut, ...] = ()
         if chosen.before.order_nos:
-            answers = self.answers(chosen)
-            left = frame_of_table(answers.filter(_are_before(answers, chosen=chosen)))
+            own, others = self._answered.gateway_frame(), chosen.joined.gateway
+            shown_then = pd.concat([own, others[own.columns]], ignore_index=True)
+            left = shown_then[is_among(shown_then["order_no"], chosen.before.order_nos)]
             net = shown(left, rules=rules).net
             payments = left_out(PAYMENTS, currency=left["currency"], net=net)
         if chosen.entries is None:
@@ -407,19 +397,6 @@ class RunReading:
         old = older_entries(self._books, rows=chosen.entries)
         balance = (*old, *payments)
         return replace(small, opening_balance=balance, arrived=arrived, books=books)
-
-    def _steps(self, chosen: "Selected", *, sealed: "_SealedOrders | None") -> OrderSteps:
-        """What became of the order rows of tonight's files."""
-        since = window_start(self.run, rules=self._rules)
-        tables = [chosen.made["orders"]()] if sealed is None else sealed.orders()
-        older = set[str]()
-        for table in tables:
-            is_older = pc.less(table["ordered_at"], pa.scalar(since, INSTANT))
-            own = pc.and_(is_older, _is_of(self.run, table))
-            older.update(table["order_no"].filter(own).to_pylist())
-        give_back()
-        view = InView(since, sorted(older))
-        return self._stored.steps(view, declared=declared_accounts(self.environment))
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,32 +419,30 @@ class Selected:
     """Settlement lines that do not count."""
     made: Mapping[str, Callable[[], pa.Table]]
     """The tables that are made when they are asked for, by their names."""
+    whole: Callable[[], Sources]
+    """`small` with what becomes of the rows, once the table of orders was made."""
 
     @property
     def absent(self) -> tuple[str, ...]:
         """Files without a row because the source was not given at all."""
         return absent_of(self.small)
 
-    def tables(
-        self,
-        *,
-        answers: Callable[[], pa.Table] | None = None,
-        without: Collection[str] = (),
-    ) -> Iterator[tuple[str, pa.Table]]:
-        """As `night_tables.input_tables`; each table is made when it is asked for.
+    def tables(self, *, rules: Rules) -> Iterator[tuple[str, pa.Table]]:
+        """As `input_tables`, each made when it is asked for; the small ones last.
 
-        Args:
-            answers: makes the answers; None: they are not asked for.
-            without: tables that nobody asks for.
+        Without answers, which are asked for anew once money has moved, without a ledger that is
+        whole, and without what an earlier night left open.
         """
         for name, table in input_tables(self.small):
-            if name == ANSWERS:
-                if answers is not None:
-                    yield name, answers()
-            elif name not in {*without, TARIFFS}:
+            if name == LEDGER and self.is_ledger_whole:
+                continue
+            if name not in {ANSWERS, TARIFFS}:
                 yield name, self.made[name]() if name in self.made else table
         if TARIFFS in self.made and len(tariffs := self.made[TARIFFS]()):
             yield TARIFFS, tariffs
+        whole = self.whole()
+        small = compared_tables(whole, rules=rules, previous=None, books=whole.books)
+        yield from ((name, table) for name, table in small.items() if name != OPENING)
 
 
 def selected_inputs(
@@ -483,6 +458,8 @@ def selected_inputs(
         HistoryBrokenError: the rows of an order file are not those that the history bound.
     """
     with environment.store.reading() as connection:
+        # Files are opened where the history bound that they are these, and not before.
+        facts_rows.refuse_changed(connection)
         read = RunReading(connection, run, inputs, environment)
         asked = read.asked()
         joined = read.joined(asked)
@@ -498,9 +475,10 @@ def selected_inputs(
     if before.order_nos:
         gone = pa.array(before.order_nos, pa.string())
         left = asked.filter(pc.invert(pc.is_in(asked, value_set=gone)))
+    older = set[str]()
     made: dict[str, Callable[[], pa.Table]] = {
         **(settled.made if settled else {}),
-        "orders": partial(read.orders, asked, joined=joined),
+        "orders": partial(read.orders, asked, joined=joined, older=older),
         "universe": partial(_universe, run, asked=left, joined=joined, before=before),
     }
     is_whole = entries is not None and len(entries) == books_rows and not before.order_nos
@@ -514,7 +492,13 @@ def selected_inputs(
             environment=environment,
         )
     repeats = settled.repeats if settled else NO_ROWS
-    return Selected(small, left, joined, entries, is_whole, before, repeats, made)
+
+    def whole() -> Sources:
+        with environment.store.reading() as connection:
+            return replace(read, connection=connection).with_steps(chosen, older=older)
+
+    chosen = Selected(small, left, joined, entries, is_whole, before, repeats, made, whole)
+    return chosen
 
 
 def of_this_account(
@@ -563,99 +547,6 @@ def _universe(run: Run, *, asked: pa.Array, joined: OfSiblings, before: BeforeOp
     return coded(own, schema=SCHEMAS["universe"].columns)
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedSources:
-    """What a night compares."""
-
-    small: Sources
-    """Every field of it, with frames of no row for what its tables have."""
-    chosen: Selected
-    read: RunReading
-    unchanged: frozenset[str]
-    """Tables that say what was sealed before money moved; nobody has to make them."""
-
-    def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """The inputs as they are compared."""
-        return self.chosen.tables(answers=self._answers, without=self.unchanged)
-
-    def _answers(self) -> pa.Table:
-        with self.read.environment.store.reading() as connection:
-            table = replace(self.read, connection=connection).answers(self.chosen)
-        return table.filter(pc.invert(_are_before(table, chosen=self.chosen)))
-
-
-def _are_before(answers: pa.Table, *, chosen: Selected) -> pa.ChunkedArray:
+def _are_before(answers: pa.Table, *, before: BeforeOpening) -> pa.ChunkedArray:
     """Which are of orders of the opening balance."""
-    return pc.is_in(answers["order_no"], value_set=pa.array(chosen.before.order_nos, pa.string()))
-
-
-def _of_replies(replies: pa.Table, *, field: pa.Field) -> pa.ChunkedArray:
-    if field.name in _SHARED:
-        return replies[field.name].cast(field.type)
-    cell = {"source": "gateway", "line": 0}.get(field.name)
-    return pa.chunked_array([pa.repeat(pa.scalar(cell), len(replies)).cast(field.type)])
-
-
-def selected_sources(run: Run, *, inputs: Inputs, environment: Environment) -> SelectedSources:
-    """What a run compares, from its tables as it read them.
-
-    Raises:
-        ArchiveError: what was kept cannot be read.
-        HistoryBrokenError: the rows of an order file are not those that the history bound.
-    """
-    with environment.store.reading() as connection:
-        facts_rows.refuse_changed(connection)
-        night = sealed_night(connection, run, environment=environment)
-        books = newest(links(connection, run.run_id)).get(BOOKS)
-    inputs_step = night.steps.get(INPUTS)
-    named = inputs_step.manifest.about.after.get(BOOKS) if inputs_step else None
-    rows = night.steps[BOOKS].manifest.files[0].rows if named and named == books else None
-    chosen = selected_inputs(run, inputs=inputs, books_rows=rows, environment=environment)
-    known = _SealedOrders.of(night, run=run, chosen=chosen, inputs=inputs)
-    with environment.store.reading() as connection:
-        read = RunReading(connection, run, inputs, environment)
-        small = read.with_steps(chosen, sealed=known)
-    unchanged = {"orders", "universe"} if known is not None and known.is_all else set()
-    unchanged |= {LEDGER} if chosen.is_ledger_whole else set()
-    return SelectedSources(small, chosen, read, frozenset(unchanged))
-
-
-@dataclass(frozen=True, slots=True)
-class _SealedOrders:
-    """The orders that were sealed before money moved, where those of now are the same."""
-
-    night: SealedNight
-    is_all: bool
-    """Whether no row of another account is there, then or now."""
-
-    @classmethod
-    def of(
-        cls, night: SealedNight, *, run: Run, chosen: Selected, inputs: Inputs
-    ) -> "_SealedOrders | None":
-        """None where a file came since, or where other keys were asked for."""
-        sealed = night.steps.get(INPUTS)
-        if sealed is None or sealed.manifest.about.last_file != inputs.last_file:
-            return None
-        own, others = 0, len(chosen.joined.orders) + len(chosen.joined.gateway)
-        for table in _inputs_of(night, name="universe", columns=[*KEY_COLUMNS]):
-            numbers = table["order_no"].filter(_is_of(run, table))
-            if not chosen.asked.slice(own, len(numbers)).equals(numbers.combine_chunks()):
-                return None
-            own += len(numbers)
-            others += len(table) - len(numbers)
-        return cls(night, is_all=not others) if own == len(chosen.asked) else None
-
-    def orders(self) -> Iterator[pa.Table]:
-        """When the account's orders were ordered."""
-        return _inputs_of(self.night, name="orders", columns=_OF_ORDERS)
-
-
-def _inputs_of(night: SealedNight, *, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Columns of a table that the inputs hold themselves, whatever was compared in its place."""
-    earlier = replace(night, steps={INPUTS: night.steps[INPUTS]})
-    with earlier.opened(name) as (file, path):
-        yield from row_batches(file, name=path, columns=[*columns])
-
-
-def _is_of(run: Run, table: pa.Table) -> pa.ChunkedArray:
-    return pc.equal(table["account_id"].cast(pa.string()), run.account_id)
+    return pc.is_in(answers["order_no"], value_set=pa.array(before.order_nos, pa.string()))

@@ -14,8 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from recon.archive.rows_file import row_batches, rows_between
-from recon.archive.schemas import ANSWERS, SCHEMAS
-from recon.archive.step_folder import Sealed
+from recon.archive.schemas import ANSWERS
 from recon.matching.frames.same_words import held_once
 from recon.matching.frames.sources import Sources
 from recon.proof.night_tables import (
@@ -26,7 +25,7 @@ from recon.proof.night_tables import (
     with_tariffs,
 )
 from recon.steps.ground.kept_books import LEDGER
-from recon.steps.ground.night_folder import COMPARED, INPUTS, SealedNight
+from recon.steps.ground.night_folder import COMPARED, SealedNight
 
 ORDER_NO = "order_no"
 IN_STRETCHES = ("orders", ANSWERS, LEDGER, "universe", SETTLEMENT)
@@ -108,31 +107,20 @@ def rows_of_stretch(night: SealedNight, stretch: Stretch) -> Sources:
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
-    absent = _compared(night).manifest.about.absent
+    absent = night.steps[COMPARED].manifest.about.absent
     frames: dict[str, pd.DataFrame] = {}
     for name in IN_STRETCHES:
         field, columns = FRAMES[name]
         frame = frame_of_table(_rows(night, stretch, name=name))
         if name == SETTLEMENT:
-            frame = with_tariffs(frame, table=_tariffs(night, stretch))
+            tariffs = _rows(night, stretch, name=TARIFFS) if night.has(TARIFFS) else None
+            frame = with_tariffs(frame, table=tariffs)
         frames[field] = frame[[*columns]]
     given: dict[str, Any] = {**held_once(frames)}
     given |= {FRAMES[name][0]: None for name in IN_STRETCHES if name in absent}
     return Sources(**given, instructions=None)
 
 
-def _compared(night: SealedNight) -> Sealed:
-    return night.steps.get(COMPARED) or night.steps[INPUTS]
-
-
 def _rows(night: SealedNight, stretch: Stretch, *, name: str) -> pa.Table:
     with night.opened(name) as (file, path):
         return rows_between(file, name=path, first=stretch.first, after=stretch.after)
-
-
-def _tariffs(night: SealedNight, stretch: Stretch) -> pa.Table | None:
-    """What settlement lines of a stretch tell beside their amounts; None where none tells any."""
-    is_compared = SCHEMAS[TARIFFS].path in _compared(night).manifest.about.compared
-    if is_compared or (INPUTS in night.steps and night.has(TARIFFS)):
-        return _rows(night, stretch, name=TARIFFS)
-    return None

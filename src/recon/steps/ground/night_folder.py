@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from recon import __version__
 from recon.archive.rows_file import read_rows, row_batches
-from recon.archive.schemas import SCHEMAS
+from recon.archive.schemas import SCHEMAS, FileSchema
 from recon.archive.step_folder import (
     ASIDE,
     MANIFEST,
@@ -26,6 +26,7 @@ from recon.archive.step_folder import (
     Part,
     Rows,
     Sealed,
+    entry_of,
     find_sealed,
     opened_file,
     whole_file,
@@ -97,9 +98,7 @@ class Terms:
 
     predecessor: str
     rules_digest: str
-    compared: Mapping[str, str] | None = None
     absent: Sequence[str] = ()
-    last_file: int = 0
 
 
 def storage_of(run: Run, *, environment: Environment) -> Storage:
@@ -210,9 +209,7 @@ def about_of(
         product_version=__version__,
         history_before=f"{head.sequence}:{head.hash}",
         after=dict(after),
-        compared=dict(terms.compared or {}),
         absent=tuple(terms.absent),
-        last_file=terms.last_file,
     )
 
 
@@ -351,9 +348,9 @@ class SealedNight:
     def moved(self) -> dict[str, str]:
         """Files that lie elsewhere than their schema says: path -> path, from the night's folder.
 
-        They were compared in another version than before money, or their step was written anew.
+        A later step has them as well, or their step was written anew.
         """
-        return self._elsewhere(lambda path: path)
+        return self._elsewhere(lambda schema: schema.path)
 
     @property
     def set_aside(self) -> dict[str, str]:
@@ -361,7 +358,12 @@ class SealedNight:
 
         A step that was written anew takes the place of the one that this night compared.
         """
-        return self._elsewhere(self._compared)
+
+        def as_named(schema: FileSchema) -> str:
+            sealed, file = self._place(schema.name)
+            return f"{sealed.manifest.about.step}/{file}"
+
+        return self._elsewhere(as_named)
 
     def has(self, name: str) -> bool:
         """Whether the night sealed such a table; not every night has every one."""
@@ -428,8 +430,19 @@ class SealedNight:
             return {name: whole_file(self.storage, sealed, name=name).decode() for name in names}
 
     def _place(self, name: str) -> tuple[Sealed, str]:
-        step, _, file = self._compared(SCHEMAS[name].path).partition("/")
-        return self._step(step), file
+        """Where a table lies: of its own step and those after it, the newest that has one.
+
+        Inputs that no later step has, and inputs do not, are the books as they were read.
+        """
+        folder, file = SCHEMAS[name].folder, f"{name}.parquet"
+        own = self._step(folder)
+        if folder == INPUTS and RESULTS in self.steps:
+            self._step(COMPARED)  # one that is lost may have had it
+        order = (*STEPS[: STEPS.index(folder) : -1], folder, *([BOOKS] if folder == INPUTS else []))
+        for sealed in (self.steps[step] for step in order if step in self.steps):
+            if entry_of(sealed, name=file) is not None:
+                return sealed, file
+        return own, file
 
     def _kept(self, name: str) -> tuple[Sealed, str]:
         sealed, file = self._place(name)
@@ -447,21 +460,14 @@ class SealedNight:
             raise ArchiveBrokenError(msg)
         return self.steps[step]
 
-    def _elsewhere(self, named: Callable[[str], str]) -> dict[str, str]:
+    def _elsewhere(self, named: Callable[[FileSchema], str]) -> dict[str, str]:
         """Path as files are named -> path now, of those that lie elsewhere."""
-        lies = {named(schema.path): self._path(schema.path) for schema in SCHEMAS.values()}
+        lies = {}
+        for schema in SCHEMAS.values():
+            if schema.folder in self.steps:
+                sealed, file = self._place(schema.name)
+                lies[named(schema)] = f"{sealed.folder.rpartition('/')[2]}/{file}"
         return {path: other for path, other in lies.items() if other != path}
-
-    def _path(self, path: str) -> str:
-        step, _, file = self._compared(path).partition("/")
-        folder = self.steps[step].folder.rpartition("/")[2] if step in self.steps else step
-        return f"{folder}/{file}"
-
-    def _compared(self, path: str) -> str:
-        """The file that was compared in place of one of the inputs; what came last says it."""
-        for sealed in reversed([*self.steps.values()]):
-            path = sealed.manifest.about.compared.get(path, path)
-        return path
 
 
 def sealed_night(connection: Connection, run: Run, *, environment: Environment) -> SealedNight:

@@ -28,7 +28,6 @@ from recon.model.words import (
     InstructionState,
 )
 from recon.store.database.bulk_rows import replace_rows
-from recon.store.nights import answer_parts
 from recon.store.nights.runs import Run
 from recon.store.schema import (
     APPLIED,
@@ -78,14 +77,15 @@ class KeptInputs:
     exported: tuple[Exported, ...] = ()
     moved_by_rules: tuple[str, ...] = ()
     """Sentences: which rules changed since the last signed night, and what they moved."""
+    write_offs: Mapping[str, tuple[str, int]] | None = None
+    """What the books had written off before anybody could agree to it here (see first_write_offs);
+    None: the books were not seen yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs(KeptInputs):
     """And what it was told beside the tables, which the night's folder has as it was compared."""
 
-    last_observation: int
-    """The newest file of answers."""
     settlement: bool = False
     """Whether settlement files were a source of the account."""
     agreed_write_offs: AgreedWriteOffs = field(default_factory=AgreedWriteOffs)
@@ -93,10 +93,9 @@ class Inputs(KeptInputs):
     """The newest delivery of, or decision on, a rejected order row; None where none counted yet."""
 
 
-def last_rows(connection: Connection) -> tuple[int, int]:
-    """The newest order file and the newest file of answers."""
-    file = connection.execute(select(func.max(order_file.c.file_id))).scalar()
-    return file or 0, answer_parts.newest(connection)
+def last_file(connection: Connection) -> int:
+    """The newest order file; 0: none came yet."""
+    return connection.execute(select(func.max(order_file.c.file_id))).scalar() or 0
 
 
 def instruction_frame(
@@ -131,13 +130,13 @@ def instruction_frame(
 _COLUMNS = ("rules_digest", "previous_run_id", "last_file", "product_version")
 
 
-def save(connection: Connection, run_id: str, *, inputs: Inputs) -> None:
+def save(connection: Connection, run_id: str, *, inputs: KeptInputs) -> None:
     """Keep how far a run read, in place of an earlier attempt's."""
     document = {
         "siblings": inputs.siblings,
         "exported": [asdict(journal) for journal in inputs.exported],
         "moved_by_rules": inputs.moved_by_rules,
-        "write_offs": inputs.agreed_write_offs.entries,
+        "write_offs": inputs.write_offs,
     }
     columns = {name: getattr(inputs, name) for name in _COLUMNS}
     kept = {"document": json.dumps(document, sort_keys=True), **columns}
@@ -156,6 +155,7 @@ def load(connection: Connection, run_id: str) -> KeptInputs | None:
         siblings=tuple(document["siblings"]),
         exported=tuple(Exported(**journal) for journal in document["exported"]),
         moved_by_rules=tuple(document["moved_by_rules"]),
+        write_offs=_write_offs(document),
     )
 
 
@@ -174,8 +174,12 @@ def first_write_offs(connection: Connection, run: Run) -> dict[str, tuple[str, i
         )
         .order_by(run_table.c.finished_at)
     ).scalars()
-    known = (json.loads(document)["write_offs"] for document in documents)
-    first = next((entries for entries in known if entries is not None), None)
-    if first is None:
+    known = (_write_offs(json.loads(document)) for document in documents)
+    return next((entries for entries in known if entries is not None), None)
+
+
+def _write_offs(document: Mapping[str, Any]) -> dict[str, tuple[str, int]] | None:
+    entries = document["write_offs"]
+    if entries is None:
         return None
-    return {key: (str(currency), int(amount)) for key, (currency, amount) in first.items()}
+    return {key: (str(currency), int(amount)) for key, (currency, amount) in entries.items()}

@@ -360,7 +360,7 @@ def ran_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (SUMMARY, "{}", SourceUnreadableError, r"is of another run than summary\.json"),
         ("night/results/manifest.json", None, SourceMissingError, "does not exist"),
         ("night/inputs/manifest.json", "\n", SourceUnreadableError, "is no manifest"),
-        ("night/inputs/manifest.json", "", SourceUnreadableError, "compared is of another run"),
+        ("night/inputs/manifest.json", "", SourceUnreadableError, "results is of another run"),
         ("night/handed-on/opening.parquet", "x", SourceUnreadableError, "sealed with"),
         ("night/handed-on/settlement.parquet", None, SourceUnreadableError, "is gone"),
     ],

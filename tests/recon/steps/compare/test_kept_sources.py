@@ -1,7 +1,6 @@
 """What is read again of a night as it was sealed, here and in another process."""
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +15,12 @@ from recon.matching.frames import same_words, sorting
 from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.model.words import DOUBTFUL_STATES, Verdict
-from recon.steps.compare import reconcile as reconcile_step
+from recon.steps.compare import sealed_inputs
 from recon.steps.compare.handed_night import HandedNight, opened_night
-from recon.steps.compare.kept_sources import (
-    kept_sources,
-    small_of_night,
-    sources_of_night,
-    with_rows,
-)
-from recon.steps.compare.sealed_inputs import Tables
+from recon.steps.compare.kept_sources import kept_sources, sources_of_night
 from recon.steps.ground.night_folder import INPUTS, sealed_night
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs
-from recon.store.nights.runs import Run
 from tests.planted import Planted, planted
 from tests.recon.steps.compare.written_night import newest, written
 from tests.recon.steps.conftest import Merchant, capture
@@ -50,16 +42,13 @@ def test_files_that_say_something_else_than_was_compared_are_not_proven(
 ) -> None:
     """An answer that was given and not written is missed."""
     capture(merchant)
-    begin = reconcile_step.begin_compared
+    changed = sealed_inputs._changed
 
-    def without_the_first(run: Run, *, tables: Tables, **named: Any) -> Any:
-        def lost() -> Iterator[tuple[str, pa.Table]]:
-            for name, table in tables():
-                yield name, table.slice(1) if name == ANSWERS else table
+    def without_the_first(*given: Any, **named: Any) -> dict[str, pa.Table]:
+        tables = changed(*given, **named)
+        return {**tables, ANSWERS: tables[ANSWERS].slice(1)}
 
-        return begin(run, tables=lost, **named)
-
-    monkeypatch.setattr(reconcile_step, "begin_compared", without_the_first)
+    monkeypatch.setattr(sealed_inputs, "_changed", without_the_first)
     assert merchant.night(mode=Mode.DRY_RUN) is Verdict.NOT_PROVEN
     failed = {total.id for total in merchant.result().control_totals if not total.passed}
     assert "T3" in failed
@@ -143,8 +132,7 @@ def test_ids_that_orders_answers_and_questions_share_are_held_once(
     run = newest(merchant)
     with merchant.environment() as environment, environment.store.reading() as connection:
         sealed = sealed_night(connection, run, environment=environment)
-        small, _ = small_of_night(sealed)
-        read = with_rows(small, night=sealed)
+        read, _ = sources_of_night(sealed)
 
     assert read.universe is not None
     numbers = [frame["order_no"] for frame in (read.orders, read.gateway, read.universe)]

@@ -9,7 +9,7 @@ from python_calamine import CalamineWorkbook
 
 from recon.model.words import Verdict
 from recon.proof import books_bridge
-from recon.steps.compare import reconcile
+from recon.steps.compare import reconcile, sealed_inputs
 from recon.store.nights import runs
 from reports.handed import workbooks
 from tests.recon.steps.compare.written_night import newest
@@ -122,13 +122,13 @@ def test_a_break_that_the_night_before_stored_is_carried_forward(
     merchant.night()
     merchant.wait(hours=24)
     merchant.drop("next.csv")
-    whole = reconcile.previous_of
+    whole = sealed_inputs.previous_of
 
     def less(*one: Any, **told: Any) -> Any:
         before = whole(*one, **told)
         return replace(before, breaks=before.breaks.iloc[1:])
 
-    monkeypatch.setattr(reconcile, "previous_of", less)
+    monkeypatch.setattr(sealed_inputs, "previous_of", less)
 
     assert merchant.night(date="2026-11-21") is Verdict.NOT_PROVEN
     failing = {

@@ -3,8 +3,9 @@
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from recon.archive.schemas import SCHEMAS
@@ -15,22 +16,22 @@ from recon.model.uptime import NEVER_READ
 from recon.model.words import KeyAnswer, SourceFile, SourceKind
 from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
-from recon.steps.compare.kept_sources import with_rows
-from recon.steps.compare.sealed_inputs import begin_compared, seal_inputs
-from recon.steps.compare.selection import RunReading, selected_sources
+from recon.steps.compare.kept_sources import sources_of_night
+from recon.steps.compare.sealed_inputs import seal_inputs, write_compared
+from recon.steps.compare.selection import RunReading
 from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground import kept_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import Moment, reply_rows
 from recon.steps.ground.kept_books import KeptBooks, write_books
-from recon.steps.ground.night_folder import bind, sealed_night, storages_of
+from recon.steps.ground.night_folder import bind, storages_of
 from recon.steps.ground.window import NOTHING_BEFORE
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs, settlement_rows
 from recon.store.nights.answer_parts import BASELINE
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import AskedFor
-from tests.recon.steps.conftest import ORDER_HEADER, UP_TO_COMPARE, Merchant
+from tests.recon.steps.conftest import ORDER_HEADER, Merchant
 from tests.recon.steps.files.test_settlement_files import declare, line, place, send
 from tests.recon.steps.large_nights import AT, peak_bytes, peak_bytes_of_objects
 from tests.recon.store.kept_files import keep_lines
@@ -285,51 +286,12 @@ def newest_run(merchant: Merchant) -> Run:
     return run
 
 
-def test_orders_that_came_since_are_written_anew(merchant: Merchant) -> None:
-    """What was sealed before money is not taken for what is compared: the table is made."""
-    plain(merchant)
-    newer = {"amount": "2.00", "updated_at": "2026-11-20T20:00:00Z"}
-    paid = merchant.payments("captured")
-    steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
-    with (
-        merchant.environment() as environment,
-        night.hold(merchant.request, environment=environment) as run_id,
-    ):
-        night.walk(UP_TO_COMPARE, run_id, environment=environment, **steps)
-        merchant.drop("later.csv", merchant.order(paid[4], **newer), merchant.order(paid[10]))
-        night.walk(["ingest"], run_id, environment=environment, **steps)
-
-    assert "orders.parquet" in selected(merchant).written
-
-
-def test_tariffs_that_no_file_tells_any_more_are_not_those_of_before(merchant: Merchant) -> None:
-    """A newer version of a file leaves brands out: those that were sealed are of other lines."""
-    priced(merchant)
-    steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
-    with (
-        merchant.environment() as environment,
-        night.hold(merchant.request, environment=environment) as run_id,
-    ):
-        night.walk(UP_TO_COMPARE, run_id, environment=environment, **steps)
-        paid = merchant.payments("captured")[7]
-        for name in ("S0.csv", "S2.csv"):
-            send(merchant, name, line(paid, batch_id=name))
-        night.walk(["ingest"], run_id, environment=environment, **steps)
-
-    again = selected(merchant)
-    assert {"settlement.parquet", "tariffs.parquet"} <= again.written
-    assert again.sources.settlement is not None
-    assert not again.sources.settlement["brand"].any()
-    with merchant.environment() as environment, environment.store.reading() as connection:
-        held = sealed_night(connection, newest_run(merchant), environment=environment)
-    assert held.rows("tariffs") == 3
-
-
-def test_books_that_were_read_anew_are_written_anew(merchant: Merchant) -> None:
-    """The inputs name those of before, which are whole as well."""
+def test_what_came_since_money_moved_is_of_the_next_night(merchant: Merchant) -> None:
+    """Neither orders nor books that are read meanwhile change what was sealed and is compared."""
     plain(merchant)
     books(merchant, ("L1", merchant.payments("captured")[0].order_no, "fee", "0.10", NEW))
     merchant.move_money()
+    sealed = selected(merchant)
     run = newest_run(merchant)
     with merchant.environment() as environment:
         with environment.store.reading() as connection:
@@ -337,23 +299,22 @@ def test_books_that_were_read_anew_are_written_anew(merchant: Merchant) -> None:
         fewer = write_books(run, entries=entries.slice(1), environment=environment)
         with environment.store.writing() as connection:
             bind(connection, run, sealed=[fewer], environment=environment)
+        paid = merchant.payments("captured")
+        newer = {"amount": "2.00", "updated_at": "2026-11-20T20:00:00Z"}
+        merchant.drop("later.csv", merchant.order(paid[4], **newer), merchant.order(paid[10]))
+        steps: Any = {"workbooks": merchant.workbooks(), "progress": merchant.told.append}
+        night.walk(["ingest"], run.run_id, environment=environment, **steps)
 
-    assert "ledger.parquet" in selected(merchant).written
-
-
-def test_books_that_are_compared_whole_are_not_made_once_more(merchant: Merchant) -> None:
-    """Nor are orders and keys that nothing was added to since they were sealed."""
-    plain(merchant)
-    merchant.move_money()
-
-    assert selected(merchant).unchanged == {"orders", "universe", "ledger"}
+    again = selected(merchant)
+    for frame in ("orders", "ledger"):
+        pd.testing.assert_frame_equal(getattr(again, frame), getattr(sealed, frame))
 
 
 def test_payments_from_before_the_opening_are_in_no_file(merchant: Merchant) -> None:
     """What was settled of them and booked of that stays, of no payment; the rest is a sum."""
     opened_and_settled(merchant)
     merchant.move_money()
-    found = selected(merchant).sources
+    found = selected(merchant)
     assert found.ledger is not None
     assert found.settlement is not None
     assert found.universe is not None
@@ -374,31 +335,12 @@ def test_payments_from_before_the_opening_are_in_no_file(merchant: Merchant) -> 
     assert left == {("ledger entries", "EUR"): 7, ("payments", "EUR"): 4, ("payments", "JPY"): 1}
 
 
-class Selected(NamedTuple):
-    """What a run compares."""
-
-    sources: Sources
-    written: set[str]
-    """Files that do not say what was sealed before money."""
-    unchanged: frozenset[str]
-
-
-def selected(merchant: Merchant) -> Selected:
-    """Choose it anew for the newest run; it can be read before its manifest is written."""
-    run = newest_run(merchant)
+def selected(merchant: Merchant) -> Sources:
+    """What the newest run compares, written anew and in parts as well."""
     with merchant.environment() as environment:
-        inputs = frozen_inputs(run, environment=environment)
-        chosen = selected_sources(run, inputs=inputs, environment=environment)
-        begun = begin_compared(
-            run,
-            tables=chosen.tables,
-            absent=chosen.chosen.absent,
-            predecessor=inputs.previous_run_id,
-            environment=environment,
-        )
-        sources = with_rows(chosen.small, night=begun.night)
-        parts = [
-            rows_of_stretch(begun.night, each) for each in stretches(begun.night, orders_per_part=2)
-        ]
+        written = write_compared(newest_run(merchant), environment=environment)
+        sources, _ = sources_of_night(written.night)
+        cut = stretches(written.night, orders_per_part=2)
+        parts = [rows_of_stretch(written.night, each) for each in cut]
     assert sum(len(part.orders) for part in parts) == len(sources.orders)
-    return Selected(sources, {entry.name for entry in begun.begun.entries}, chosen.unchanged)
+    return sources

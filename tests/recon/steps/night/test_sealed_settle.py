@@ -133,13 +133,14 @@ def test_a_night_is_all_its_files_with_workbook_rules_and_decisions(merchant: Me
     of_banks = {"inputs/statements", "inputs/bank", "inputs/payouts", "results/counted"}
     of_banks |= {"results/paid", "results/received", "results/explained", "results/banked"}
     wanted = {each.path for each in SCHEMAS.values()} - {f"{each}.parquet" for each in of_banks}
-    elsewhere = {"inputs/answers.parquet", "inputs/ledger.parquet"}
+    elsewhere = {f"inputs/{name}.parquet" for name in ("answers", "ledger", "opening")}
     elsewhere |= {
         "inputs/tariffs.parquet",
         "inputs/volumes.parquet",
     }  # where something asks for them
     assert wanted - elsewhere <= set(found)
-    assert {"compared/answers.parquet", "books/ledger.parquet"} <= set(found)
+    later = {"compared/answers.parquet", "compared/opening.parquet", "results/steps.parquet"}
+    assert {*later, "books/ledger.parquet"} <= set(found)
     decisions = [
         json.loads(line)
         for line in gzip.decompress((folder / "proof" / DECISIONS).read_bytes()).splitlines()

@@ -27,11 +27,11 @@ INPUTS = Inputs(
     rules_digest="a" * 64,
     previous_run_id="before",
     last_file=3,
-    last_observation=70,
     product_version="1",
     siblings=("100042002",),
     exported=(Exported("b1", "EUR", 1, booked=True),),
     moved_by_rules=("Rules changed.",),
+    write_offs={"L1": ("EUR", 100)},
 )
 
 
