@@ -4,9 +4,7 @@ Before money moves, a run keeps how far it read. Files are then read up to there
 that those of later nights leave the night as it was.
 """
 
-from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -30,7 +28,6 @@ from recon.model.words import (
     InstructionKind,
 )
 from recon.privacy.shown_text import redacted
-from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import siblings_of
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_books import KeptBooks
@@ -82,14 +79,15 @@ def vanished_entries(
     earlier = _newest_whole(connection, before)
     if earlier is None or not journal_rows.is_read_whole(connection, run.run_id):
         return gone[0]
-    read = partial(_entries, run=run, environment=environment)
     names = ("entry_id", "reverses_entry_id")
-    here = [numbers_of(frame[name]) for frame in read(connection, run, names) for name in names]
+    books = KeptBooks(connection, run, environment).frames(names)
+    here = [numbers_of(frame[name]) for frame in books for name in names]
     known = np.sort(np.concatenate([np.zeros(0, np.uint64), *here]))
     since = ledger_start(run, rules=rules)
     asked: list[str] | None = None
     try:
-        for frame in read(connection, earlier, (*VANISHED_COLUMNS, "booked_at")):
+        then = KeptBooks(connection, earlier, environment)
+        for frame in then.frames((*VANISHED_COLUMNS, "booked_at")):
             rows = frame[~are_among(numbers_of(frame["entry_id"]), known)]
             is_old = rows["booked_at"].lt(since)
             if is_old.any():
@@ -129,22 +127,6 @@ def _newest_whole(connection: Connection, before: Run) -> Run | None:
         if number < EARLIER_NIGHTS_MAX and journal_rows.is_read_whole(connection, run_id):
             return runs.get(connection, run_id)
     return None
-
-
-def _entries(
-    connection: Connection,
-    night: Run,
-    columns: Sequence[str],
-    *,
-    run: Run,
-    environment: Environment,
-) -> Iterator[pd.DataFrame]:
-    """Entries of the account in the books of a night, some at a time."""
-    named = ("merchant_id", "account_id")
-    columns = [*{**dict.fromkeys(named), **dict.fromkeys(columns)}]
-    for table in KeptBooks(connection, night, environment).batches(columns):
-        frame = frame_of_table(table)
-        yield frame[frame[named[0]].eq(run.merchant_id) & frame[named[1]].eq(run.account_id)]
 
 
 def frozen_inputs(run: Run, *, environment: Environment) -> Inputs:

@@ -14,7 +14,7 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.grouping import Ints
 from recon.matching.frames.names import is_among
-from recon.matching.frames.sources import Previous, Sources
+from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import left_behind
 from recon.matching.sides.orders_side import expected
@@ -22,7 +22,6 @@ from recon.model.errors import ConfigurationError, InputsGoneError, UsageError
 from recon.model.money import format_minor_units
 from recon.model.words import KeyAnswer
 from recon.proof.engine import reconcile as compare
-from recon.proof.night_tables import frame_of_table
 from recon.proof.proven import proven
 from recon.steps.compare.kept_sources import kept_sources
 from recon.steps.compare.result_files import output_folder, publish, result_files, stage
@@ -257,7 +256,8 @@ def _entries(
     books = KeptBooks(connection, run, environment)
     if books.source is None or used.ledger is None:
         return pd.DataFrame(columns=[*COLUMNS])
-    every = _ours(frame_of_table(books.entries()), run=run)
+    none = frame_of((), columns=LEDGER_COLUMNS)
+    every = pd.concat([none, *books.frames([*LEDGER_COLUMNS])], ignore_index=True)
     old = every[~is_among(every["entry_id"], used.ledger["entry_id"])].reset_index(drop=True)
     currency, _, net = left_behind(old)
     named = old.assign(currency=currency)

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import ANSWERS, REPLIES, SCHEMAS
-from recon.archive.step_folder import Part, Sealed, entry_of, sealed_step
-from recon.archive.storage import reachable
+from recon.archive.step_folder import Part, Sealed
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import KEY_COLUMNS
 from recon.model.words import ControlTotal
@@ -31,9 +30,7 @@ from recon.proof.totals_in_sql import JOURNAL, totals_before_money
 from recon.steps.compare.inputs import frozen_inputs, instructions_of, previous_of
 from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.selection import RunReading, Selected, selected_inputs
-from recon.steps.ground import night_folder
 from recon.steps.ground.environment import Environment
-from recon.steps.ground.kept_books import LEDGER
 from recon.steps.ground.night_folder import (
     BOOKS,
     COMPARED,
@@ -44,7 +41,6 @@ from recon.steps.ground.night_folder import (
     answer_steps,
     before,
     bind,
-    folder_of,
     links,
     newest,
     rows_of,
@@ -60,8 +56,6 @@ from recon.store.nights import facts_rows, input_rows, results
 from recon.store.nights.input_rows import Inputs, KeptInputs
 from recon.store.nights.runs import Run
 
-UNREAD = "what the night read cannot be looked up"
-
 
 def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ...]:
     """Write what the run read so far, and bind it before anything is sent.
@@ -74,33 +68,21 @@ def seal_inputs(run: Run, *, environment: Environment) -> tuple[ControlTotal, ..
         HistoryBrokenError: the rows of an order file are not those that the history bound.
     """
     rules, inputs = environment.settings.rules, frozen_inputs(run, environment=environment)
-    books = _bound_books(run, environment=environment)
-    entry = entry_of(books, name=f"{LEDGER}.parquet") if books else None
-    chosen = selected_inputs(
-        run, inputs=inputs, books_rows=entry.rows if entry else None, environment=environment
-    )
+    chosen = selected_inputs(run, inputs=inputs, environment=environment)
+    with environment.store.reading() as connection:
+        bound = newest(links(connection, run.run_id))
     sealed = write(
         run,
         INPUTS,
         parts=rows_of(chosen.tables(rules=rules)),
         terms=Terms(inputs.previous_run_id, rules.digest, chosen.absent),
-        after={BOOKS: books.sha256} if books and chosen.is_ledger_whole else {},
+        after={BOOKS: bound[BOOKS]} if chosen.is_ledger_whole else {},
         environment=environment,
     )
     with environment.store.writing() as connection:
         input_rows.save(connection, run.run_id, inputs=inputs)
         bind(connection, run, sealed=[sealed], environment=environment)
     return _totals(run, chosen, inputs=inputs, environment=environment)
-
-
-def _bound_books(run: Run, *, environment: Environment) -> Sealed | None:
-    """The books as their newest link binds them, where they lie in their own place."""
-    storage = night_folder.storage_of(run, environment=environment)
-    with reachable(storage, doing=UNREAD):
-        sealed = sealed_step(storage, folder=f"{folder_of(run)}/{BOOKS}")
-    with environment.store.reading() as connection:
-        bound = newest(links(connection, run.run_id))
-    return sealed if sealed and sealed.sha256 == bound.get(BOOKS) else None
 
 
 def _totals(

@@ -1,13 +1,9 @@
-"""Which entries of the books a night compares, and what becomes of the others, some at a time.
-
-They are chosen by their numbers in the books, of which some columns are read at a time.
-"""
+"""Which entries of the books a night compares, and what becomes of the others, some at a time."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -16,7 +12,7 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
 from recon.matching.frames.digest import Words, numbers_of
-from recon.matching.frames.grouping import Bools, Rows
+from recon.matching.frames.grouping import Bools
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
 from recon.matching.sides.ledger_side import left_behind
@@ -37,23 +33,27 @@ from recon.steps.ground.window import (
     ENTRIES,
     OF_WINDOW,
     BeforeOpening,
-    in_window_by_parts,
+    in_window,
     ledger_start,
     left_out,
 )
 from recon.store.nights import journal_rows
 from recon.store.nights.runs import Run
 
-_Read = Callable[..., Iterator[pd.DataFrame]]
-"""Columns -> entries of the account, see `_frames`."""
-_PLACE = ("merchant_id", "account_id")
-_NAMED = (*_PLACE, "entry_id")
 _OF_PAYOUTS = (
-    *(*_NAMED, "order_no", "transaction_id", "entry_type", "booked_at"),
+    *("entry_id", "order_no", "transaction_id", "entry_type", "booked_at"),
     *("reference_no", "reverses_entry_id", "currency", "amount"),
 )
 """What says of a payout of the books whether it is told here."""
-_IN_MONEY = (*_PLACE, "order_no", "transaction_id", "entry_type", "currency", "amount")
+_IN_MONEY = (
+    "merchant_id",
+    "account_id",
+    "order_no",
+    "transaction_id",
+    "entry_type",
+    "currency",
+    "amount",
+)
 
 
 def chosen_entries(
@@ -63,84 +63,49 @@ def chosen_entries(
     moves: pd.DataFrame,
     asked: "pd.Series[str]",
     rules: Rules,
-) -> Rows:
-    """Those of the window, and payouts that are told here."""
+) -> Bools:
+    """Which are of the window, or payouts that are told here."""
     days, since = sources.settled, ledger_start(books.run, rules=rules)
     begins = None
     if days is not None:
         begins = midnight(date.fromisoformat(days.first), zone=rules.business_calendar.zone)
-    read = partial(_frames, books)
-    parts = in_window_by_parts(
-        read(columns=OF_WINDOW), since=since, asked=asked, settled_from=begins
-    )
-    kept = np.sort(np.concatenate([np.zeros(0, np.int64), *map(_numbers, parts)]))
-    return _with_payouts(
-        kept,
-        read=read,
-        settlement=sources.settlement,
-        moves=moves,
-        begins=begins or since,
-        rules=rules,
-    )
-
-
-def _with_payouts(
-    kept: Rows,
-    *,
-    read: _Read,
-    settlement: pd.DataFrame | None,
-    moves: pd.DataFrame,
-    begins: datetime,
-    rules: Rules,
-) -> Rows:
-    """The entries with the payouts that are told here, and without those of batches before."""
-    payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in read(columns=_OF_PAYOUTS)]
+    kept = np.zeros(books.rows, np.bool_)
+    for part in in_window(books.frames(OF_WINDOW), since=since, asked=asked, settled_from=begins):
+        kept[part["row"]] = True
+    payouts = [frame[frame["entry_type"].isin(PAYOUTS)] for frame in books.frames(_OF_PAYOUTS)]
     if not any(map(len, payouts)):
         return kept
     booked = pd.concat(payouts, ignore_index=True)
     named = [
-        frame[is_among(frame["entry_id"], booked["entry_id"])] for frame in read(columns=_NAMED)
+        frame[kept[frame["row"]] & is_among(frame["entry_id"], booked["entry_id"])]
+        for frame in books.frames(["entry_id"])
     ]
     beside = pd.concat(named, ignore_index=True)
-    beside = beside[beside["row"].isin(kept)]
-    chosen = _numbers(
-        with_payouts(
-            beside,
-            entries=booked,
-            settlement=settlement,
-            instructions=moves,
-            since=begins,
-            rules=rules,
-        )
+    chosen = with_payouts(
+        beside,
+        entries=booked,
+        settlement=sources.settlement,
+        instructions=moves,
+        since=begins or since,
+        rules=rules,
     )
-    left = kept[~np.isin(kept, np.setdiff1d(_numbers(beside), chosen))]
-    return np.concatenate([left, chosen[~np.isin(chosen, left)]])
-
-
-def _frames(books: KeptBooks, *, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-    """Entries of the account with the number of each row, some at a time."""
-    for at, table in _placed(books.batches(columns)):
-        frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
-        yield frame[_is_of(books.run, frame)]
-
-
-def _numbers(frame: pd.DataFrame) -> Rows:
-    return frame["row"].to_numpy(dtype=np.int64)
+    kept[beside["row"]] = False
+    kept[chosen["row"]] = True
+    return kept
 
 
 def ledger_table(
-    run: Run, *, rows: Rows, before: BeforeOpening, is_settled: bool, environment: Environment
+    run: Run, *, kept: Bools, before: BeforeOpening, is_settled: bool, environment: Environment
 ) -> pa.Table:
-    """The entries of some numbers as the file has them, in the order of the books.
+    """The entries that are kept as the file has them, in the order of the books.
 
     Without what they say of orders of the opening balance (see `BeforeOpening.entries`).
     """
-    schema, kept = SCHEMAS[LEDGER].columns, np.sort(rows)
+    schema = SCHEMAS[LEDGER].columns
     with environment.store.reading() as connection:
         batches = KeptBooks(connection, run, environment).batches(schema.names)
         tables = [
-            table.take(pa.array(_within(kept, at=at, size=len(table)))).cast(schema)
-            for at, table in _placed(batches)
+            table.filter(pa.array(own)).cast(schema) for table, own in _with_own(batches, kept=kept)
         ]
     if before.order_nos:
         frames = map(frame_of_table, tables)
@@ -153,7 +118,7 @@ def ledger_table(
 def arrived_ledger(
     books: KeptBooks,
     *,
-    rows: Rows,
+    kept: Bools,
     before: BeforeOpening,
     is_settled: bool,
     refused: Sequence[Reject],
@@ -162,7 +127,7 @@ def arrived_ledger(
 
     Args:
         books: all of them.
-        rows: the entries of the window.
+        kept: which are of the window.
         before: orders of the opening balance, of which no entry is compared.
         is_settled: see `BeforeOpening.entries`.
         refused: rejected rows of any account.
@@ -170,43 +135,41 @@ def arrived_ledger(
     Raises:
         ArchiveError: the books cannot be read.
     """
-    kept = np.sort(rows)
     steps = {OTHER_ACCOUNTS: 0, BEFORE_WINDOW: 0}
     sums = {name: Counter[tuple[str, str]]() for name in ("extract", "entries", "recent", "whole")}
     # Refused entries count on both sides: here as the database adds them up.
     file = Counter(journal_rows.rejected_sums(books.connection, books.run.run_id))
-    for at, table in _placed(books.batches(_IN_MONEY)):
+    for table, own in _with_own(books.batches(_IN_MONEY), kept=kept):
         every = frame_of_table(table)
         file.update(sums_of_entries(table))
-        ours = every[_is_of(books.run, every)]
-        recent = every.iloc[_within(kept, at=at, size=len(table))]
+        ours = every[books.are_own(every)]
+        recent = every[own]
         whole = before.entries(recent, is_settled=is_settled)
-        for own, frame in zip(sums.values(), (every, ours, recent, whole), strict=True):
-            own.update(sums_by_type(frame))
+        for counter, frame in zip(sums.values(), (every, ours, recent, whole), strict=True):
+            counter.update(sums_by_type(frame))
         steps[OTHER_ACCOUNTS] += len(ours) - len(every)
         steps[BEFORE_WINDOW] += len(whole) - len(ours)
     return steps, arrived_books(file, rejected=rejected_sums(refused), **sums)
 
 
-def older_entries(books: KeptBooks, *, rows: Rows) -> tuple[LeftOut, ...]:
+def older_entries(books: KeptBooks, *, kept: Bools) -> tuple[LeftOut, ...]:
     """The entries that are older than the window and asked about by nobody.
 
     One that bears the number of an entry that is compared is none.
 
     Args:
         books: all entries.
-        rows: those that are compared.
+        kept: which are compared.
 
     Raises:
         ArchiveError: the books cannot be read.
     """
-    read, kept = partial(_frames, books), np.sort(rows)
-    known = _ids_of_both(read, kept=kept)
+    known = _ids_of_both(books, kept=kept)
     if known is None:
         return ()
     sums: dict[str, LeftOut] = {}
-    for frame in read(columns=[*LEDGER_COLUMNS]):
-        is_old = ~_are_among(kept, _numbers(frame)) & ~is_among(frame["entry_id"], known)
+    for frame in books.frames([*LEDGER_COLUMNS]):
+        is_old = ~kept[frame["row"]] & ~is_among(frame["entry_id"], known)
         currency, _, net = left_behind(frame[is_old])
         for left in left_out(ENTRIES, currency=currency, net=net):
             before = sums.get(left.currency, LeftOut(ENTRIES, left.currency, 0, 0))
@@ -215,56 +178,32 @@ def older_entries(books: KeptBooks, *, rows: Rows) -> tuple[LeftOut, ...]:
     return tuple(sums[currency] for currency in sorted(sums))
 
 
-def _ids_of_both(read: _Read, *, kept: Rows) -> set[str] | None:
+def _ids_of_both(books: KeptBooks, *, kept: Bools) -> set[str] | None:
     """The entry numbers that entries of both bear, those kept and the others; None: all are kept.
 
     They are looked for by fingerprints: all texts at once would take three times the room.
     """
     prints: tuple[list[Words], list[Words]] = ([], [])
-    for frame in read(columns=_NAMED):
-        own, rest = _prints(frame), _are_among(kept, _numbers(frame))
-        prints[0].append(own[rest])
-        prints[1].append(own[~rest])
+    for frame in books.frames(["entry_id"]):
+        each, own = numbers_of(frame["entry_id"]), kept[frame["row"]]
+        prints[0].append(each[own])
+        prints[1].append(each[~own])
     if not any(map(len, prints[1])):
         return None
     shared = np.intersect1d(np.concatenate(prints[0]), np.concatenate(prints[1]))
     numbers = set[str]()
-    for frame in read(columns=_NAMED) if len(shared) else ():
-        is_shared = np.isin(_prints(frame), shared)
-        numbers |= {*frame["entry_id"][is_shared & _are_among(kept, _numbers(frame))]}
+    for frame in books.frames(["entry_id"]) if len(shared) else ():
+        is_shared = np.isin(numbers_of(frame["entry_id"]), shared)
+        numbers |= {*frame["entry_id"][is_shared & kept[frame["row"]]]}
     return numbers
 
 
-def _placed(tables: Iterable[pa.Table]) -> Iterator[tuple[int, pa.Table]]:
-    """Each with the number of its first row."""
+def _with_own(tables: Iterable[pa.Table], *, kept: Bools) -> Iterator[tuple[pa.Table, Bools]]:
+    """Each with what is said of its rows."""
     at = 0
     for table in tables:
-        yield at, table
+        yield table, kept[at : at + len(table)]
         at += len(table)
-
-
-def _within(kept: Rows, *, at: int, size: int) -> Rows:
-    """Those of sorted numbers that are among so many rows from one on, counted from there."""
-    first, last = np.searchsorted(kept, [at, at + size])
-    return kept[first:last] - at
-
-
-def _are_among(kept: Rows, numbers: Rows) -> Bools:
-    """Which numbers are among some that are sorted."""
-    if not len(kept):
-        return np.zeros(len(numbers), dtype=np.bool_)
-    places = np.minimum(np.searchsorted(kept, numbers), len(kept) - 1)
-    among: Bools = kept[places] == numbers
-    return among
-
-
-def _is_of(run: Run, frame: pd.DataFrame) -> "pd.Series[bool]":
-    return frame["merchant_id"].eq(run.merchant_id) & frame["account_id"].eq(run.account_id)
-
-
-def _prints(frame: pd.DataFrame) -> Words:
-    """A number for each entry's id; two ids may share one."""
-    return numbers_of(frame["entry_id"])
 
 
 _BACK = EntryType.PAYOUT.value + REVERSAL_SUFFIX

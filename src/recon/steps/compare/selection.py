@@ -19,7 +19,7 @@ from recon.config.fee_contract import FACTS, PRICED
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
-from recon.matching.frames.grouping import Rows
+from recon.matching.frames.grouping import Bools
 from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -232,8 +232,8 @@ class RunReading:
 
     def small(
         self, asked: pa.Array, *, moves: pd.DataFrame, settled: SelectedLines | None
-    ) -> tuple[Sources, Rows | None]:
-        """All sources but rows of those with one an order; the entries, None without books."""
+    ) -> tuple[Sources, Bools | None]:
+        """All sources but rows of those with one an order; which entries, None without books."""
         run, connection, inputs = self.run, self.connection, self.inputs
         loaded = order_rows.files_of_night(connection, run, until=inputs.last_file)
         rejected = order_rows.rejects_of_night(connection, run, until=inputs.last_file)
@@ -389,12 +389,12 @@ class RunReading:
             return replace(small, opening_balance=payments, arrived=arrived)
         arrived[SourceKind.LEDGER], books = arrived_ledger(
             self._books,
-            rows=chosen.entries,
+            kept=chosen.entries,
             before=chosen.before,
             is_settled=small.settlement is not None,
             refused=order_rows.rejects_of_night(connection, run, until=inputs.last_file),
         )
-        old = older_entries(self._books, rows=chosen.entries)
+        old = older_entries(self._books, kept=chosen.entries)
         balance = (*old, *payments)
         return replace(small, opening_balance=balance, arrived=arrived, books=books)
 
@@ -409,10 +409,10 @@ class Selected:
     """What the gateway was asked for, sorted; without orders of the opening balance."""
     joined: OfSiblings
     """Rows of the merchant's other accounts that complete a lonely key of this one."""
-    entries: Rows | None
-    """The numbers of the entries of the books that are compared; None: there are no books."""
+    entries: Bools | None
+    """Which entries of the books are compared; None: there are no books."""
     is_ledger_whole: bool
-    """Whether these are the books as they lie in the archive; then their table has no row here."""
+    """Whether these are all; then they have no table here but that of the books."""
     before: BeforeOpening
     """The orders of the opening balance, of which no table has a row."""
     repeats: pa.Table
@@ -445,13 +445,8 @@ class Selected:
         yield from ((name, table) for name, table in small.items() if name != OPENING)
 
 
-def selected_inputs(
-    run: Run, *, inputs: Inputs, books_rows: int | None, environment: Environment
-) -> Selected:
+def selected_inputs(run: Run, *, inputs: Inputs, environment: Environment) -> Selected:
     """What the run read so far, table by table.
-
-    `books_rows`: of the books as they lie in the archive, None where they do not; a ledger that is
-    all of them need not be written again.
 
     Raises:
         ArchiveError: what was kept cannot be read.
@@ -481,12 +476,12 @@ def selected_inputs(
         "orders": partial(read.orders, asked, joined=joined, older=older),
         "universe": partial(_universe, run, asked=left, joined=joined, before=before),
     }
-    is_whole = entries is not None and len(entries) == books_rows and not before.order_nos
+    is_whole = entries is not None and bool(entries.all()) and not before.order_nos
     if entries is not None and not is_whole:
         made[LEDGER] = partial(
             ledger_table,
             run,
-            rows=entries,
+            kept=entries,
             before=before,
             is_settled=settled is not None,
             environment=environment,

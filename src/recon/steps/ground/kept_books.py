@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recon.archive.rows_file import read_rows, row_batches
+from recon.archive.rows_file import row_batches
 from recon.archive.schemas import SCHEMAS
-from recon.archive.step_folder import Sealed, opened_file, whole_file
+from recon.archive.step_folder import Sealed, entry_of, opened_file
 from recon.archive.storage import Storage, reachable
 from recon.matching.frames.sources import LEDGER_COLUMNS
 from recon.model.errors import ArchiveBrokenError
@@ -88,16 +89,16 @@ class KeptBooks:
     environment: Environment
 
     @property
+    def rows(self) -> int:
+        """How many entries they have, of any account."""
+        _, sealed, name = self._place()
+        entry = entry_of(sealed, name=name)
+        return entry.rows if entry else 0
+
+    @property
     def source(self) -> SourceFile | None:
         """Where the entries came from; None when the run read none."""
         return journal_rows.source_of(self.connection, self.run.run_id)
-
-    def entries(self) -> pa.Table:
-        """Columns of the schema `ledger`: every accepted entry, of any account and age."""
-        storage, sealed, name = self._place()
-        with reachable(storage, doing=UNREAD):
-            content = whole_file(storage, sealed, name=name)
-        return read_rows(content, name=f"{sealed.folder}/{name}", schemas=_SCHEMAS)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of them in their order, some rows at a time."""
@@ -105,6 +106,19 @@ class KeptBooks:
         with reachable(storage, doing=UNREAD), opened_file(storage, sealed, name=name) as file:
             path = f"{sealed.folder}/{name}"
             yield from row_batches(file, name=path, schemas=_SCHEMAS, columns=columns)
+
+    def frames(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Columns of the account's entries and `row`, their number in the books, as `batches`."""
+        at = 0
+        for table in self.batches([*dict.fromkeys(("merchant_id", "account_id", *columns))]):
+            frame = frame_of_table(table).assign(row=np.arange(at, at + len(table)))
+            at += len(table)
+            yield frame[self.are_own(frame)]
+
+    def are_own(self, frame: pd.DataFrame) -> "pd.Series[bool]":
+        """Which entries are of the run's account."""
+        of_account = frame["account_id"].eq(self.run.account_id)
+        return frame["merchant_id"].eq(self.run.merchant_id) & of_account
 
     def of_types(self, types: Collection[str]) -> pd.DataFrame | None:
         """LEDGER_COLUMNS of the entries of some types, and of all that bear the id of one of them.

@@ -7,7 +7,6 @@ break. Orders that are asked about for another reason are compared however old t
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 import pandas as pd
 
@@ -71,47 +70,43 @@ def looked_back(run: Run, *, before: Run | None) -> Iterator[tuple[datetime, dat
 
 
 def in_window(
-    ledger: pd.DataFrame,
-    *,
-    since: datetime,
-    asked: "Iterable[str] | pd.Series[str]",
-    settled_from: datetime | None = None,
-) -> pd.DataFrame:
-    """The entries booked since an instant, and older ones of keys that are asked about.
-
-    Fees, reserves and payouts are compared with all that was ever settled: since its first day
-    began (`settled_from`, None without a settlement) all of them are there, and none from before.
-    What arrived at the bank is compared with every statement since the opening, and never leaves;
-    nor does what closes a group of these by its name, and is of no payment.
-    """
-    is_asked = is_among(ledger["order_no"], asked) & (ledger["order_no"] != "")
-    kept = (ledger["booked_at"] >= since) | is_asked
-    if settled_from is not None:
-        of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
-        kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
-    kept |= is_base_type(ledger["entry_type"], EntryType.BANK)
-    closes = is_base_type(ledger["entry_type"], *CLOSERS)
-    kept |= closes & (ledger["order_no"] == "") & (ledger["transaction_id"] == "")
-    return ledger[kept].reset_index(drop=True)
-
-
-def in_window_by_parts(
     parts: Iterable[pd.DataFrame],
     *,
     since: datetime,
     asked: "Iterable[str] | pd.Series[str]",
     settled_from: datetime | None = None,
 ) -> Iterator[pd.DataFrame]:
-    """As `in_window`, of books that come in parts; what was booked before comes last."""
-    of_window = partial(in_window, since=since, settled_from=settled_from)
+    """The entries booked since an instant, and older ones of keys that are asked about.
+
+    Fees, reserves and payouts are compared with all that was ever settled: since its first day
+    began (`settled_from`, None without a settlement) all of them are there, and none from before.
+    What arrived at the bank is compared with every statement since the opening, and never leaves;
+    nor does what closes a group of these by its name, and is of no payment.
+
+    `parts` are the books; what was booked before comes last.
+    """
     old: list[pd.DataFrame] = []
     for part in parts:
         # Of what was booked since, nobody has to look whether anybody asked for it.
         is_recent = part["booked_at"] >= since
-        yield of_window(part[is_recent], asked=())
+        yield _of_window(part[is_recent], kept=is_recent[is_recent], settled_from=settled_from)
         old.append(part[~is_recent])
     if any(map(len, old)):
-        yield of_window(pd.concat(old, ignore_index=True), asked=asked)
+        before = pd.concat(old, ignore_index=True)
+        is_asked = is_among(before["order_no"], asked) & (before["order_no"] != "")
+        yield _of_window(before, kept=is_asked, settled_from=settled_from)
+
+
+def _of_window(
+    ledger: pd.DataFrame, *, kept: "pd.Series[bool]", settled_from: datetime | None
+) -> pd.DataFrame:
+    if settled_from is not None:
+        of_gateway = is_base_type(ledger["entry_type"], *_OF_GATEWAY)
+        kept = (kept & ~of_gateway) | (of_gateway & (ledger["booked_at"] >= settled_from))
+    kept = kept | is_base_type(ledger["entry_type"], EntryType.BANK)
+    closes = is_base_type(ledger["entry_type"], *CLOSERS)
+    kept |= closes & (ledger["order_no"] == "") & (ledger["transaction_id"] == "")
+    return ledger[kept].reset_index(drop=True)
 
 
 def in_question(

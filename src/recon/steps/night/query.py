@@ -29,7 +29,6 @@ from recon.instructions.queries import KeyAnswers, asking, pace_of
 from recon.model.headway import Way
 from recon.model.nights import StepSummary
 from recon.model.words import KeyAnswer
-from recon.proof.night_tables import frame_of_table
 from recon.steps.compare.siblings import ask_siblings, settled_since
 from recon.steps.files.keep_ledger import keep_ledger
 from recon.steps.files.lost_facts import reading_lost_facts
@@ -52,7 +51,7 @@ from recon.steps.ground.shown_answers import ShownAnswers
 from recon.steps.ground.window import (
     BEFORE_ALL,
     OF_WINDOW,
-    in_window_by_parts,
+    in_window,
     ledger_start,
     looked_back,
     opening,
@@ -237,11 +236,10 @@ def _booked(connection: Connection, run: Run, *, environment: Environment) -> It
     """Orders that the account's books name in the window; older entries name none that is new."""
     if journal_rows.source_of(connection, run.run_id) is None:
         return
-    batches = KeptBooks(connection, run, environment).batches(OF_WINDOW)
+    books = KeptBooks(connection, run, environment).frames(OF_WINDOW)
     since = ledger_start(run, rules=environment.settings.rules)
-    for entries in in_window_by_parts(map(frame_of_table, batches), since=since, asked=()):
-        ours = entries["merchant_id"].eq(run.merchant_id) & entries["account_id"].eq(run.account_id)
-        yield pa.array(entries.loc[ours, "order_no"], pa.string())
+    for entries in in_window(books, since=since, asked=()):
+        yield pa.array(entries["order_no"], pa.string())
 
 
 def _came_late(

@@ -33,6 +33,7 @@ from recon.matching.cash.holdings import gateway_holds
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     SETTLEMENT_COLUMNS,
+    VANISHED_COLUMNS,
     Sources,
     frame_of,
 )
@@ -59,14 +60,13 @@ from recon.proof.night_tables import (
     FRAMES,
     TARIFFS,
     frame_of_table,
-    sources_of_tables,
     totals_table,
-    vanished_of,
     with_tariffs,
 )
 from recon.proof.totals_in_sql import SHEETS_IN_SQL, second_proof, sql_files
 from recon.steps.compare.inputs import frozen_inputs, vanished_told
 from recon.steps.compare.journals import handed_out
+from recon.steps.compare.kept_sources import small_of_night
 from recon.steps.compare.result_files import write_claims
 from recon.steps.compare.second_proof import sheets_proven
 from recon.steps.compare.sheets_proven import (
@@ -85,9 +85,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_results import KeptResult
 from recon.steps.ground.night_end import STOP_NEXT, end_of
 from recon.steps.ground.night_folder import (
-    COMPARED,
     DECISIONS,
-    INPUTS,
     PROOF,
     RULES,
     WORKBOOK,
@@ -126,11 +124,7 @@ from recon.store.people import resolution_rows
 
 _PLACE = ("merchant_id", "account_id")
 _FEES = (EntryType.FEE.value, EntryType.FEE.value + REVERSAL_SUFFIX)
-_NEVER_WHOLE = {*FRAMES, TARIFFS}
-"""Files with a row an order: each would be wider than all else that a workbook shows."""
 _SETTLEMENT = "settlement"
-_SETTLED = {"name": "given", "key": "settlement"}
-"""The term that says that there are settlement lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +134,7 @@ class ShownSources:
     sources: Sources
     """Whole but for its frames: of orders the rows whose key stands twice, of the ledger those and,
     where there are settlement lines, the fees; of answers one row of each word; settlement lines of
-    payments summed up; no instructions and no universe."""
+    payments summed up; no universe."""
     books: Books
     vanished: pd.DataFrame
     """VANISHED_COLUMNS."""
@@ -166,24 +160,21 @@ def shown_sources(night: SealedNight) -> ShownSources:
     Raises:
         ArchiveError: the night's folder cannot be reached, or is not as it was sealed.
     """
-    names = [name for name, schema in SCHEMAS.items() if schema.folder in {INPUTS, COMPARED}]
-    tables = {name: SCHEMAS[name].columns.empty_table() for name in FRAMES}
-    small = (name for name in names if name not in _NEVER_WHOLE and night.has(name))
-    tables |= {name: night.table(name) for name in small}
-    tables["orders"] = _rows_of_shared_keys(night, "orders", key="order_no")
-    is_settled = any(row == _SETTLED for row in tables["terms"].select([*_SETTLED]).to_pylist())
-    fees = _FEES if is_settled else ()
-    tables["ledger"] = _rows_of_shared_keys(night, "ledger", key="entry_id", types=fees)
+    small, previous = small_of_night(night)
+    ledger, lines = small.ledger, small.settlement
+    if ledger is not None:
+        fees = () if lines is None else _FEES
+        ledger = _rows_of_shared_keys(night, "ledger", key="entry_id", types=fees)
     words = [{"answer": word, "line": 0} for word in _answer_words(night)]
-    sources = sources_of_tables(tables)
-    lines = sources.settlement
     shown = replace(
-        sources,
+        small,
+        orders=_rows_of_shared_keys(night, "orders", key="order_no"),
+        ledger=ledger,
         gateway=frame_of(words, columns=GATEWAY_COLUMNS),
         settlement=None if lines is None else _summed(night, of=lines),
     )
-    vanished = vanished_of(tables["known"])
-    return ShownSources(shown, _books_of(tables["steps"]), vanished, night)
+    vanished = frame_of((), columns=VANISHED_COLUMNS) if previous is None else previous.vanished
+    return ShownSources(shown, _books_of(night.table("steps")), vanished, night)
 
 
 def _with_brands(night: SealedNight) -> Iterator[pd.DataFrame]:
@@ -219,7 +210,7 @@ def _summed(night: SealedNight, *, of: pd.DataFrame) -> pd.DataFrame:
 
 def _rows_of_shared_keys(
     night: SealedNight, name: str, *, key: str, types: Sequence[str] = ()
-) -> pa.Table:
+) -> pd.DataFrame:
     """The rows of a file whose key another row has, or one of these entry types."""
     named = [*_PLACE, key, *(["entry_type"] if types else [])]
     hashes, chosen = [np.zeros(0, np.int64)], [np.zeros(0, np.bool_)]
@@ -241,7 +232,7 @@ def _rows_of_shared_keys(
         is_wanted = np.isin(each[at : at + len(rows)], wanted)
         chosen_rows.append(rows.filter(pa.array(is_wanted)).cast(columns))
         at += len(rows)
-    return pa.concat_tables(chosen_rows)
+    return frame_of_table(pa.concat_tables(chosen_rows))[[*FRAMES[name][1]]]
 
 
 def _answer_words(night: SealedNight) -> list[str]:

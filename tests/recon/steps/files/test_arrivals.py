@@ -10,13 +10,16 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from sqlalchemy import select
 
+from recon.archive.schemas import SCHEMAS
 from recon.config.file_sources import LedgerSource
 from recon.config.settings import AccountSettings
 from recon.files.inbox.fetching import RemoteFile
 from recon.files.reader import Bounds, FileReader, bounds_of
+from recon.matching.frames.sources import LEDGER_COLUMNS, frame_of
 from recon.model.nights import Mode, NightRequest
 from recon.model.words import Verdict
 from recon.proof.night_tables import frame_of_table
@@ -420,7 +423,10 @@ def kept(merchant: Any, ledger: LedgerSource, **settings: Any) -> tuple[str, Any
         with environment.store.reading() as connection:
             found = KeptBooks(connection, run, changed)
             source = found.source
-            return told, source and (frame_of_table(found.entries()), source)
+            names = SCHEMAS["ledger"].columns.names
+            frames = map(frame_of_table, found.batches(names)) if source else ()
+            none = frame_of((), columns=LEDGER_COLUMNS)
+            return told, source and (pd.concat([none, *frames], ignore_index=True), source)
 
 
 def books(merchant: Any, *rows: tuple[str, ...]) -> LedgerSource:
