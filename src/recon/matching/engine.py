@@ -10,7 +10,6 @@ import pandas as pd
 from recon.config.rules import Rules
 from recon.matching.bank.bookings import Bookings, judge_bookings, with_bookings
 from recon.matching.bank.result import BankResult, judge_bank
-from recon.matching.breaks.found_rows import with_found
 from recon.matching.breaks.movements import Fate, Ids, fates_of, sequenced
 from recon.matching.breaks.result import BREAK_COLUMNS
 from recon.matching.breaks.result_rows import (
@@ -25,6 +24,7 @@ from recon.matching.breaks.result_rows import (
     not_compared_rows,
     pending_of,
     unverified_of,
+    with_found,
 )
 from recon.matching.cash.result import CashResult, judge_cash, with_groups_marked
 from recon.matching.causes.proposed_journals import BookingPart, parts_of, parts_of_found

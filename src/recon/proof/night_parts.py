@@ -21,9 +21,8 @@ from recon.matching.breaks.result import Deferred, Reconciliation
 from recon.matching.breaks.result_rows import OPEN_SORTED_BY
 from recon.matching.breaks.write_offs import Sums, refuse_beyond_sums, sums_of_amounts
 from recon.matching.cash.book_groups import BASES
-from recon.matching.cash.fees_charged import ListedFees
-from recon.matching.engine import Broken, Judged, judge
-from recon.matching.frames.arrays import frame_of_cells, text_column
+from recon.matching.engine import Broken, judge
+from recon.matching.frames.arrays import text_column
 from recon.matching.frames.coding import is_word, placed
 from recon.matching.frames.digest import Words, are_among, digest_of, numbers_of
 from recon.matching.frames.grouping import Bools
@@ -31,7 +30,6 @@ from recon.matching.frames.same_words import taken, without_copies
 from recon.matching.frames.sorting import columns_in_order
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT
-from recon.matching.sets.residuals import legs
 from recon.matching.sets.standing_alone import (
     LEGS,
     Elsewhere,
@@ -228,7 +226,7 @@ class PartFigures:
     """Source -> its rows that are aside."""
     settled: pd.DataFrame | None
     """The settlement lines aside, summed up (see summed_lines); None: nobody gave any."""
-    fees: ListedFees
+    unpriced: Counter[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +264,8 @@ def judged_part(
     aside = standing_alone(given, elsewhere=elsewhere, rules=rules, previous=previous)
     sources = _rows_of(given, rows=aside)
     judged = judge(sources, **terms)
-    rounded = _rounded(judged, rules=rules)
+    # What a budget of the night decides is decided with what is left of all parts.
+    rounded = judged.outcomes.candidates
     if rounded.any():
         for leg, own in aside.items():
             own[own] = ~rounded[judged.joined.keys.of[leg]]
@@ -283,7 +282,7 @@ def judged_part(
         sums=sums_of_amounts(sources),
         aside={leg: int(own.sum()) for leg, own in aside.items() if leg != "universe"},
         settled=None if sources.settlement is None else summed_lines(sources.settlement),
-        fees=proof.fees,
+        unpriced=proof.unpriced,
     )
     # What is left goes on as it was given: what is added to it is of all that is left, together.
     left: dict[str, Any] = {
@@ -313,29 +312,6 @@ def _rows_of(sources: Sources, *, rows: Mapping[str, Bools]) -> Sources:
     # Whether there is a source of instructions matters; of whom they speak does not stand alone.
     frames["instructions"] = None if moves is None else moves.iloc[:0]
     return replace(sources, **frames, rejects=(), quarantined=())
-
-
-def _rounded(judged: Judged, *, rules: Rules) -> Bools:
-    """Sets that come to something else once a budget of the night is spent: all stand together.
-
-    They are few where there are any, so a part without them costs less than asking it again.
-    """
-    budgets = [
-        currency
-        for currency, tolerance in rules.tolerance.items()
-        if tolerance.night_budget_minor_units is not None
-    ]
-    sets, outcomes = judged.outcomes.sets, judged.outcomes
-    differs = np.zeros(len(sets), dtype=np.bool_)
-    if not budgets:
-        return differs
-    free, hard = (
-        legs(sets, ours=outcomes.ours, rules=rules, strict=strict, covered=judged.joined.covered)
-        for strict in (differs, ~differs)
-    )
-    for name, fact in free.facts.items():
-        differs |= fact != hard.facts[name]
-    return np.asarray(differs & np.isin(sets["currency"], budgets))
 
 
 _SIDE_KEY = ("source", "merchant_id", "account_id", "currency", "state")
@@ -372,8 +348,8 @@ def reconcile_rest(
     refuse_beyond_sums(rest, parts=_counted(part.sums for part in figures))
     buckets = [part.broken for part in figures]
     proof = prove(rest, rules=rules, as_of=as_of, previous=previous, buckets=buckets)
-    fees = proof.fees.with_more(part.fees for part in figures)
-    result = concluded(replace(proof, fees=fees), as_of=as_of)
+    unpriced = sum((part.unpriced for part in figures), proof.unpriced)
+    result = concluded(replace(proof, unpriced=unpriced), as_of=as_of)
     of_sources = _counted(part.aside for part in figures)
     sides = _added_sides([result.sides, *(part.sides for part in figures)])
     frames: dict[str, Any] = {
@@ -417,38 +393,24 @@ def _in_one(rest: pd.DataFrame, *, parts: Sequence[pd.DataFrame]) -> pd.DataFram
 
 def _added_sides(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Count and amount of every place that a part names."""
-    sums: dict[tuple[str, ...], Counter[str]] = {}
-    for row in (row for part in parts for row in part.to_dict("records")):
-        key = tuple(str(row[name]) for name in _SIDE_KEY)
-        sums.setdefault(key, Counter()).update({name: int(row[name]) for name in _SIDE_SUMS})
-    cells = [
-        {**dict(zip(_SIDE_KEY, key, strict=True)), **{name: own[name] for name in _SIDE_SUMS}}
-        for key, own in sorted(sums.items())
-    ]
-    return frame_of_cells(cells, names=parts[0].columns, numbers={*_SIDE_SUMS})
+    every = pd.concat(parts, ignore_index=True)
+    summed = every.groupby([*_SIDE_KEY])[[*_SIDE_SUMS]].sum().reset_index()
+    return summed[[*parts[0].columns]]
 
 
 def _added_scope(parts: Sequence[Sequence[Line]]) -> tuple[Line, ...]:
     """The statements in their order, each with the counts and amounts of every part."""
-    order: dict[str, None] = {}
-    sums: dict[tuple[str, str], list[int]] = {}
-    for line in (line for part in parts for line in part):
-        order.setdefault(str(line["statement"]))
-        own = sums.setdefault((str(line["statement"]), str(line["currency"])), [0, 0])
-        own[0] += int(line["count"])
-        own[1] += int(line["amount"])
+    every = [line for part in parts for line in part]
+    # What is proven comes first, then what is not; other statements stay behind, as they came.
+    order = [*dict.fromkeys((*STATEMENTS, *(str(line["statement"]) for line in every)))]
+    sums: dict[tuple[int, str], Counter[str]] = {}
+    for line in every:
+        place = order.index(str(line["statement"])), str(line["currency"])
+        sums.setdefault(place, Counter()).update({name: int(line[name]) for name in _SIDE_SUMS})
     return tuple(
-        {"statement": statement, "currency": currency, "count": count, "amount": amount}
-        for statement in _in_order(order)
-        for (named, currency), (count, amount) in sorted(sums.items())
-        if named == statement
+        {"statement": order[at], "currency": currency, **{name: own[name] for name in _SIDE_SUMS}}
+        for (at, currency), own in sorted(sums.items())
     )
-
-
-def _in_order(named: Iterable[str]) -> list[str]:
-    """What is proven comes first, then what is not; other statements stay behind, as they came."""
-    known = [statement for statement in STATEMENTS if statement in {*(named := [*named])}]
-    return [*known, *(statement for statement in named if statement not in STATEMENTS)]
 
 
 def _counted(parts: Iterable[Mapping[Any, int]]) -> dict[Any, int]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from recon.archive.schemas import SCHEMAS
 from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
-from recon.matching.bank.expected import bank_of
+from recon.matching.bank.pairing import bank_of
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.arrays import text_type
 from recon.matching.frames.bank_sources import (

@@ -1,7 +1,8 @@
 """Some rows compared at once: judged sets, and all that proves them, as one result."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -13,10 +14,8 @@ import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
-from recon.matching.bank.bank_frames import bank_frames
 from recon.matching.bank.bookings import Bookings, banked_frame
-from recon.matching.bank.result import BankResult
-from recon.matching.breaks.found_rows import fates_of_found
+from recon.matching.bank.result import BankResult, bank_frames
 from recon.matching.breaks.movements import Fate, movements
 from recon.matching.breaks.places import (
     PLACE_NAMES,
@@ -31,12 +30,13 @@ from recon.matching.breaks.result_rows import (
     EFFECTS_SORTED_BY,
     Frames,
     business_date,
+    fates_of_found,
 )
 from recon.matching.breaks.write_offs import refuse_beyond_sums
-from recon.matching.cash.fees_charged import NO_FEES, ListedFees, listed_fees
-from recon.matching.cash.holdings import gateway_holds
+from recon.matching.cash.fees_charged import unpriced_lines
 from recon.matching.cash.result import (
     CashResult,
+    gateway_holds,
     listed_frame,
     placed_cash,
 )
@@ -55,7 +55,7 @@ from recon.privacy.own_files import folder_for_now, make_folder
 from recon.proof.books_bridge import Books, books_of
 from recon.proof.items import group_items, items_of, named_alone
 from recon.proof.night_tables import compared_tables, input_tables, result_tables
-from recon.proof.totals_in_sql import control_totals, key_of
+from recon.proof.totals_in_sql import control_totals
 from recon.proof.verdict import (
     OpenCounts,
     bank_lacks,
@@ -100,13 +100,12 @@ class Proof:
     """What banks say; None where no statements were given."""
     cash: CashResult | None = None
     """What the gateway keeps and holds; None where no settlement was given."""
-    fees: ListedFees = NO_FEES
-    """What the fee contract lists."""
+    unpriced: Counter[str] = field(default_factory=Counter)
+    """See fees_charged.unpriced_lines."""
     bookings: Bookings | None = None
     """What the books have of what arrived at the bank; None where it is not compared."""
 
 
-FEES_UNDER_CONTRACT = ("T18", "fees: all of the lines = by contract + outside")
 PASSES = 2
 """Over the rows: the sets, then what proves them."""
 
@@ -157,12 +156,11 @@ def concluded(proof: Proof, *, as_of: datetime) -> Reconciliation:
         pending=frames.pending,
         unverified=frames.unverified,
         control_totals=(),
-        fees_listed=proof.fees.by_currency or {},
         sides=sides_of(stands),
         unmapped_codes=unmapped_codes(sources, rules=rules),
         not_covered=(
             *lacks,
-            *not_covered(sources, rules=rules, unpriced=proof.fees.not_covered, cash=proof.cash),
+            *not_covered(sources, rules=rules, unpriced=proof.unpriced, cash=proof.cash),
             *bank_not_covered(proof.bank),
         ),
         scope_of_assurance=(
@@ -268,7 +266,7 @@ def proof_of(
         ),
         judged.bank,
         judged.cash,
-        listed_fees(sources, contract=rules.fee_contract),
+        unpriced_lines(sources, contract=rules.fee_contract),
         judged.bookings,
     )
 
@@ -311,13 +309,7 @@ def proven_by_files(
         moved: see `totals_in_sql.sql_totals`.
     """
     totals = control_totals(folder, account=account, moved=moved)
-    # What is listed of fees stands in no file: SQL has the other side.
-    listed = {
-        (*FEES_UNDER_CONTRACT, "", "", currency, "amount"): fee
-        for currency, fee in result.fees_listed.items()
-    }
-    both = (replace(one, right=listed.get(key_of(one), one.right)) for one in totals)
-    return with_totals(result, totals=both)
+    return with_totals(result, totals=totals)
 
 
 def proven(

@@ -1,5 +1,6 @@
 """What a result is worth: its verdict, what was proven, what not, and what no query can show."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,13 +12,13 @@ from recon.config.rules import Rules
 from recon.matching.bank.result import BankResult
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.breaks.result_rows import Frames
-from recon.matching.cash.before_books import BEFORE_BOOKS
+from recon.matching.cash.book_groups import BEFORE_BOOKS
 from recon.matching.cash.fees_charged import fees_not_covered
 from recon.matching.cash.result import CashResult
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource
 from recon.matching.frames.coding import by_word, coded, is_word, sums_of
-from recon.matching.frames.grouping import Bools, amounts_of, given
+from recon.matching.frames.grouping import amounts_of, given
 from recon.matching.frames.sources import Sources
 from recon.matching.sides.ledger_side import unrated_entries
 from recon.matching.sides.settlement_side import pay_outs
@@ -216,13 +217,16 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
         sources: the whole sources.
     """
     hidden = by_word(frames.matches["flags"], of=lambda flags: Flag.REPLY_ONLY.value in flags)
-    proven = _added(_sums(frames.matches), _sums(frames.breaks))
-    unproven = (_sums(frame) for frame in (frames.pending, frames.unverified))
-    shown = _sums(frames.matches, mask=hidden.astype(np.bool_))
+    rows_of: tuple[tuple[pd.DataFrame, ...], ...] = (
+        (frames.matches, frames.breaks),
+        (frames.pending,),
+        (frames.unverified,),
+        (frames.matches[hidden.astype(np.bool_)],),
+    )
     lines = [
         line
-        for statement, sums in zip(STATEMENTS, (proven, *unproven, shown), strict=True)
-        for line in _lines(statement, sums=sums)
+        for statement, rows in zip(STATEMENTS, rows_of, strict=True)
+        for line in _lines(statement, *rows)
     ]
     lines += [
         {
@@ -243,33 +247,26 @@ def scope_of_assurance(frames: Frames, *, sources: Sources) -> tuple[Line, ...]:
 
 
 _SHOWN = ("gateway_amount", "order_amount", "ledger_amount")
-Sums = Mapping[str, tuple[int, int]]
-"""Currency -> how many, and what they come to."""
 
 
-def _sums(rows: pd.DataFrame, *, mask: Bools | None = None) -> Sums:
-    """Rows by currency, each with the first of its amounts that is given."""
-    codes, words = coded([rows["currency"]])
-    amount = np.zeros(len(rows), dtype=np.int64)
-    for name in reversed(_SHOWN):
-        amount = np.where(given(rows[name]), amounts_of(rows[name]), amount)
-    groups, chosen = codes[0], slice(None) if mask is None else mask
-    size = len(words)
-    counts = np.bincount(groups[chosen], minlength=size).tolist()
-    totals = sums_of(amount[chosen], groups=groups[chosen].astype(np.intp), size=size).tolist()
-    pairs = zip(words.to_pylist(), counts, totals, strict=True)
-    return {currency: (count, total) for currency, count, total in pairs if count}
-
-
-def _added(*parts: Sums) -> Sums:
-    together: dict[str, tuple[int, int]] = {}
-    for part in parts:
-        for currency, (count, amount) in part.items():
-            before = together.get(currency, (0, 0))
-            together[currency] = before[0] + count, before[1] + amount
-    return together
-
-
-def _lines(statement: str, *, sums: Sums) -> Iterator[Line]:
-    for currency, (count, amount) in sorted(sums.items()):
-        yield {"statement": statement, "currency": currency, "count": count, "amount": amount}
+def _lines(statement: str, *rows: pd.DataFrame) -> Iterator[Line]:
+    """Rows by currency: how many, and what the first given amounts of all come to."""
+    sums: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for frame in rows:
+        amount = np.zeros(len(frame), dtype=np.int64)
+        for name in reversed(_SHOWN):
+            amount = np.where(given(frame[name]), amounts_of(frame[name]), amount)
+        (groups,), words = coded([frame["currency"]])
+        names, numbers = words.to_pylist(), groups.astype(np.intp)
+        size = len(names)
+        counts.update(dict(zip(names, np.bincount(numbers, minlength=size).tolist(), strict=True)))
+        totals = sums_of(amount, groups=numbers, size=size).tolist()
+        sums.update(dict(zip(names, totals, strict=True)))
+    for currency, count in sorted(counts.items()):
+        yield {
+            "statement": statement,
+            "currency": currency,
+            "count": count,
+            "amount": sums[currency],
+        }

@@ -15,8 +15,8 @@ from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.codes import PRECEDENCE
 from recon.matching.frames.sources import SettledDays
-from recon.matching.frames.tolerance import tolerance_of
 from recon.matching.judging.severity import risk_of_break
+from recon.matching.sets.residuals import tolerance_of
 from recon.model.words import BreakCode, Verdict
 from tests.proving import failed, reconcile_proven
 

@@ -19,7 +19,7 @@ FRAMES = (
     *("sides", "movements", "journals"),
 )
 VALUES = (
-    *("verdict", "digest", "fees_listed", "scope_of_assurance", "not_covered"),
+    *("verdict", "digest", "scope_of_assurance", "not_covered"),
     "unmapped_codes",
 )
 RULES_OF_NIGHTS = Rules.of(RULES, source="nights")

@@ -16,12 +16,10 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.bank.expected import Payout, bank_of
-from recon.matching.bank.pairing import Finding
+from recon.matching.bank.pairing import Finding, Payout, bank_of
 from recon.matching.bank.result import BankResult, about_of
-from recon.matching.breaks.found_rows import found_in, next_id
 from recon.matching.breaks.result import BANKED
-from recon.matching.breaks.result_rows import NO_AMOUNT
+from recon.matching.breaks.result_rows import NO_AMOUNT, found_in, identified
 from recon.matching.cash.book_groups import (
     GROUP,
     BookGroups,
@@ -32,12 +30,13 @@ from recon.matching.cash.book_groups import (
     paired,
     weighed,
 )
-from recon.matching.cash.cash_findings import reason_of
+from recon.matching.cash.result import Clock, days_not_ahead, reason_of, with_dates_ahead
 from recon.matching.causes.proposed_journals import OF_BANK
 from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
+from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
-from recon.matching.judging.severity import due, microseconds
+from recon.matching.judging.severity import due, is_ahead, microseconds
 from recon.matching.sides.ledger_side import GROUPED, is_base_type, marked_as
 from recon.model.business_date import Grace
 from recon.model.words import BreakCode, EntryType, Flag, SetState
@@ -92,10 +91,11 @@ def judge_bookings(
     groups, zone = books.groups, rules.business_calendar.zone
     gap = groups["settled"] - groups["booked"]
     apart = np.array([key.startswith(BEFORE) for key in groups["key"]], dtype=np.bool_)
+    clock = Clock(as_of, rules, covered=True)
     states, due_at, since = weighed(
         books,
         same=(gap == 0) | apart,
-        ends=_ends(books, bank=bank, rules=rules, as_of=as_of),
+        ends=_ends(books, bank=bank, clock=clock),
         as_of=as_of,
         zone=zone,
     )
@@ -104,14 +104,12 @@ def judge_bookings(
     flags[broken & (groups["booked"] != 0)] = Flag.BOOKED_DIFFERS.value
     flags[~broken & (gap != 0) & (states == SetState.MATCHED.value)] = Flag.WRITTEN_OFF.value
     flags[apart] = Flag.NOT_COMPARED.value
-    closed = previous.closed if previous is not None else frozenset()
-    own = [next_id(key, closed=closed) for key in groups.rows(*ACCOUNT, "key")]
+    flags = with_dates_ahead(flags, books=books, clock=clock)
     short = np.abs(groups["settled"]) < np.abs(groups["booked"])
     known = _of_groups(arrived, groups=groups)
     found = found_in(
         {
             **{name: groups[name] for name in ACCOUNT_CURRENCY},
-            "id": np.array([identity for identity, _ in own], dtype=object),
             "batches": _texts(" ".join(each.batches) if each else "" for each in known),
             "state": states,
             "code": np.where(broken, BreakCode.BANK_NOT_BOOKED.value, ""),
@@ -143,11 +141,7 @@ def judge_bookings(
         for at, rows in books.closed.items()
         for row in rows.tolist()
     }
-    reopens = {
-        identity: last
-        for (identity, last), is_broken in zip(own, broken.tolist(), strict=True)
-        if last and is_broken
-    }
+    found, reopens = identified(found, previous=previous)
     return Bookings(books, frozenset(entries), reopens, found)
 
 
@@ -326,24 +320,28 @@ def _banks(entries: Arrays, *, rules: Rules) -> Column:
     )
 
 
-def _ends(
-    books: BookGroups, *, bank: BankResult, rules: Rules, as_of: datetime
-) -> tuple[Column, Column]:
+def _ends(books: BookGroups, *, bank: BankResult, clock: Clock) -> tuple[Column, Column]:
     """Until when each entry of the bank and of the books is young."""
-    calendar, entries = rules.business_calendar, books.booked
+    rules, entries, at = clock.rules, books.booked, books.booked["at"]
+    calendar, now = rules.business_calendar, microseconds(clock.as_of)
     grace = Grace.parse(rules.grace.gateway_to_ledger)
-    now = np.array([microseconds(as_of)], dtype=np.int64)
+    # No grace runs from a date far ahead.
+    days, wrong = days_not_ahead(books.settled["day"], clock=clock), is_ahead(at, as_of=now)
     came, later, ends = (
         due(starts, grace=grace, calendar=calendar)
-        for starts in (midnights(books.settled["day"], zone=calendar.zone), now, entries["at"])
+        for starts in (
+            midnights(days, zone=calendar.zone),
+            np.array([now], dtype=np.int64),
+            np.where(wrong, NO_INSTANT, at),
+        )
     )
     covers = bank.judged.covers
     covered = [
         covers[name].to_day if name in covers else "" for name in _banks(entries, rules=rules)
     ]
     # Of a day that no statement tells of yet nothing can be missing at the bank.
-    untold = _days(entries, rules=rules) > np.array(covered, dtype=object)
-    return came, np.where(untold.astype(np.bool_), later, ends)
+    untold = (_days(entries, rules=rules) > np.array(covered, dtype=object)).astype(np.bool_)
+    return came, np.where(untold & ~wrong, later, ends)
 
 
 def banked_frame(bookings: Bookings | None) -> dict[str, pd.DataFrame]:

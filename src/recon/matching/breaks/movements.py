@@ -4,9 +4,8 @@ Closing is read off the frame of breaks. The movements are read off what tonight
 that a break which gets lost on its way to the report leaves a difference (T7).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -217,24 +216,21 @@ def sequenced(
     changed, older = ids.copy(), {}
     for number in again.tolist():
         set_key = tuple(sets[name][number] for name in ("merchant_id", "account_id", "key"))
-        *_, last, fresh = _sequence(set_key, first=ids[number], closed=previous.closed, taken=taken)
+        # The same key of another kind may have a number between.
+        fresh, last = next_id(set_key, closed=previous.closed, taken=taken)
         if fresh in known or broken[number]:
             changed[number], older[fresh] = fresh, last
     return changed, older
 
 
-def _sequence(
-    set_key: tuple[str, ...], *, first: str, closed: frozenset[str], taken: set[str]
-) -> Iterator[str]:
-    """The ids of one key from its first to the one that never closed."""
-    yield first
-    for number in count(2):
-        break_id = id_of_text("\x1f".join((*set_key, str(number))))
-        if break_id in taken:
-            continue  # the same key of another kind has this number
-        yield break_id
-        if break_id not in closed:
-            return
+def next_id(
+    key: Sequence[str], *, closed: Collection[str], taken: Collection[str] = ()
+) -> tuple[str, str]:
+    """The id of a key that neither closed nor is taken, and the closed one that it opens again."""
+    number, last = 1, ""
+    while (own := id_of_text("\x1f".join((*key, str(number))))) in closed or own in taken:
+        number, last = number + 1, own if own in closed else last
+    return own, last
 
 
 def ends_of(result: Reconciliation, *, previous: Previous | None) -> tuple[BreakEnd, ...]:

@@ -191,9 +191,6 @@ class Reconciliation:
     """What of a bank does not count, in words; none in what is read from a night's folder."""
     every_item: Deferred[pa.Table] = field(default_factory=lambda: Deferred(lambda: pa.table({})))
     """See `items`."""
-    fees_listed: Mapping[str, int] = field(default_factory=dict)
-    """By currency, what the sheet Fees lists by contract and outside of it, minor units; none
-    without a contract, and in what is read from a night's folder."""
     matched_rows: int | None = None
     """How many matches there were, of a result that let its rows go."""
 

@@ -1,6 +1,6 @@
 """From judged sets to the rows of matches, pending, breaks and unverified."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.breaks.movements import Fate, next_id
 from recon.matching.breaks.result import (
     AMOUNT_COLUMNS,
     BREAK_COLUMNS,
@@ -29,7 +30,7 @@ from recon.matching.frames.arrays import (
 )
 from recon.matching.frames.digest import id_of_text, identity_of
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
-from recon.matching.frames.sorting import order_of
+from recon.matching.frames.sorting import in_order, order_of
 from recon.matching.frames.sources import INSTANT, Previous, Sources
 from recon.matching.frames.versions import NEW, Versions
 from recon.matching.judging.outcomes import Outcomes, set_flags
@@ -38,6 +39,7 @@ from recon.matching.judging.severity import (
     effects_in_question,
     exposure_of,
     exposures,
+    graver,
     money_at_risk,
     owed_to,
     severity_of,
@@ -53,7 +55,7 @@ from recon.matching.sets.residuals import effect_on_ledger, effect_on_orders
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.ledger_side import booked, not_compared
 from recon.matching.sides.orders_side import ORDER_STATES
-from recon.model.words import Flag, SetState
+from recon.model.words import BreakCode, Flag, SetState
 
 NO_AMOUNT = int(np.iinfo(np.int64).min)
 """A side that is absent, in columns of amounts that become blank cells."""
@@ -399,9 +401,6 @@ def breaks_of(
     numbers = broken["set"]
     findings = [outcomes.judgements[n].codes for n in outcomes.patterns[numbers]]
     exposure = _exposure(joined, outcomes=outcomes, numbers=numbers, amounts=findings)
-    age = _ages(joined.sets, numbers=numbers, as_of=as_of, rules=rules)
-    known_since, today = first_seen(previous), business_date(as_of, rules=rules).isoformat()
-    seen = [known_since.get(own, today) for own in broken["identity"].tolist()]
     effects = effect_on_orders(outcomes.sets, ours=outcomes.ours)[numbers].tolist()
     owed = [owed_to(c[0], effect_orders=int(e)) for c, e in zip(findings, effects, strict=True)]
     known = [
@@ -412,19 +411,15 @@ def breaks_of(
         money_at_risk(whole, effects=effects_in_question(orders, [ledger], flags=flags))
         for whole, (orders, ledger, flags) in zip(exposure.tolist(), legs, strict=True)
     ]
-    facts = zip(findings, risks, broken["currency"].tolist(), age.tolist(), strict=True)
-    severities = [
-        severity_of(codes, at_risk=money, currency=currency, age_days=days, rules=rules).value
-        for codes, money, currency, days in facts
-    ]
+    days = business_days(event_instants(joined.sets)[numbers], calendar=rules.business_calendar)
+    broken = _aged(
+        broken, days=days, findings=findings, risks=risks, terms=(rules, as_of, previous)
+    )
     frame = broken.assign(
         break_id=broken["identity"],
         code=np.array([codes[0].value for codes in findings], dtype=object),
         exposure=exposure,
-        age_days=age,
-        first_seen=np.array(seen, dtype=object),
         owed_to=np.array(owed, dtype=object),
-        severity=np.array(severities, dtype=object),
         cause=filled("", size=len(broken)),
         reason=filled("", size=len(broken)),
         about=filled("", size=len(broken)),
@@ -474,11 +469,25 @@ def _booking_gap(nets: Arrays) -> Ints:
     return gap
 
 
-def _ages(sets: Arrays, *, numbers: Ints, as_of: datetime, rules: Rules) -> Ints:
-    """Business days from the event's business date to that of as-of."""
-    calendar = rules.business_calendar
-    today = business_date(as_of, rules=rules)
-    days = business_days(event_instants(sets)[numbers], calendar=calendar)
+def _aged(
+    rows: Arrays,
+    *,
+    days: Ints,
+    findings: Sequence[Sequence[BreakCode]],
+    risks: Sequence[int],
+    terms: tuple[Rules, datetime, Previous | None],
+) -> Arrays:
+    """Breaks with their age, their severity and since when they are known.
+
+    Args:
+        rows: with the identity and currency of each.
+        days: from which on each is one, since 1970.
+        findings: all codes of each.
+        risks: the money at risk of each.
+        terms: rules, as_of, and what the night before left open.
+    """
+    rules, as_of, previous = terms
+    calendar, today = rules.business_calendar, business_date(as_of, rules=rules)
     known, which = np.unique(days, return_inverse=True)
     ages = [
         0
@@ -486,7 +495,18 @@ def _ages(sets: Arrays, *, numbers: Ints, as_of: datetime, rules: Rules) -> Ints
         else calendar.business_days_between(date.fromordinal(EPOCH + int(day)), end=today)
         for day in known
     ]
-    return np.array(ages, dtype=np.int64)[which]
+    age = np.array(ages, dtype=np.int64)[which]
+    facts = zip(findings, risks, rows["currency"].tolist(), age.tolist(), strict=True)
+    severities = [
+        severity_of(codes, at_risk=money, currency=currency, age_days=old, rules=rules).value
+        for codes, money, currency, old in facts
+    ]
+    seen, now = first_seen(previous), today.isoformat()
+    return rows.assign(
+        age_days=age,
+        severity=np.array(severities, dtype=object),
+        first_seen=np.array([seen.get(own, now) for own in rows["identity"]], dtype=object),
+    )
 
 
 def business_date(as_of: datetime, *, rules: Rules) -> date:
@@ -500,3 +520,197 @@ def first_seen(previous: Previous | None) -> dict[str, str]:
         return {}
     seen = zip(previous.breaks["break_id"], previous.breaks["first_seen"], strict=True)
     return {**previous.away, **{str(own): str(day)[:10] for own, day in seen}}
+
+
+_NUMBERS: Mapping[str, int] = {
+    **dict.fromkeys(
+        ("gateway_amount", "ledger_amount", "effect_orders", "effect_ledger"), NO_AMOUNT
+    ),
+    **dict.fromkeys(("bank_amount", "effect_bank", "effect"), NO_AMOUNT),
+    "exposure": 0,
+    "due_at": NO_INSTANT,
+}
+_TEXTS = (
+    *("id", "merchant_id", "account_id", "currency", "state", "code", "flags", "entry_id", "rule"),
+    *("leg", "since", "expected_side", "owed_to", "reason", "about", "part"),
+)
+FOUND = (*_TEXTS, *_NUMBERS)
+"""Columns of what is told; minor units, NO_AMOUNT where a side is absent, days as ISO dates.
+
+`effect` is that of `leg`, the `effect_…` are what the rows show of it; `since`: the day from which
+on a break is one; `due_at`: until when it may wait, in microseconds; `reason`: the sentence of a
+break, or why something is unverified; `rule`: of a match, of which one without a rule is not told;
+`part`: the account of its journal (proposed_journals.PARTS)."""
+_BLANK = {**dict.fromkeys(_TEXTS, ""), **_NUMBERS, "owed_to": "none"}
+_CALM: Mapping[str, tuple[SetState, tuple[str, ...]]] = {
+    "matches": (SetState.MATCHED, MATCH_COLUMNS),
+    "pending": (SetState.PENDING, PENDING_COLUMNS),
+    "unverified": (SetState.UNVERIFIED, UNVERIFIED_COLUMNS),
+}
+
+
+def found_of(rows: Iterable[Mapping[str, Any]]) -> Arrays:
+    """A few rows as columns of FOUND; what a row does not tell is blank."""
+    whole = [{**_BLANK, **row} for row in rows]
+    columns: dict[str, Column] = {}
+    for name in FOUND:
+        kind: Any = np.int64 if name in _NUMBERS else object
+        columns[name] = np.array([row[name] for row in whole], dtype=kind)
+    return Arrays(columns, size=len(whole))
+
+
+def found_in(columns: Mapping[str, Any], *, size: int) -> Arrays:
+    """The same of many rows: columns, or one cell for all."""
+    given: dict[str, Column] = {}
+    for name, cells in columns.items():
+        given[name] = np.empty(size, dtype=np.int64 if name in _NUMBERS else object)
+        given[name][:] = cells
+    return found_of([{}] * size).assign(**given)
+
+
+def identified(
+    found: Arrays, *, previous: Previous | None, taken: Collection[str] = ()
+) -> tuple[Arrays, dict[str, str]]:
+    """The rows of FOUND with ids by their entry_id, and id -> the closed break it opens again."""
+    closed = previous.closed if previous is not None else frozenset()
+    ids, reopens = [], {}
+    for *key, state in found.rows("merchant_id", "account_id", "entry_id", "state"):
+        own, last = next_id(key, closed=closed, taken=taken)
+        ids.append(own)
+        if last and state == SetState.BREAK:
+            reopens[own] = last
+    return found.assign(id=np.array(ids, dtype=object)), reopens
+
+
+def fates_of_found(rows: Arrays) -> dict[str, Fate]:
+    """What became of every id, for the roll-forward."""
+    cells = rows.rows("id", "state", "flags")
+    return {own: Fate(state, flags, hosted=False) for own, state, flags in cells}
+
+
+def with_found(
+    frames: Frames, found: Arrays, *, rules: Rules, as_of: datetime, previous: Previous | None
+) -> Frames:
+    """The frames with what was found; what is a break already stays one break.
+
+    Args:
+        frames: of everything else.
+        found: columns of FOUND.
+        rules: severity and calendar.
+        as_of: the instant that is judged.
+        previous: since when a break is known.
+    """
+    size = len(found)
+    blank, nothing = filled("", size=size), np.full(size, NO_AMOUNT)
+    shown = found.assign(
+        match_id=found["id"],
+        break_id=found["id"],
+        order_no=blank,
+        transaction_id=blank,
+        state_orders=filled("none", size=size),
+        state_gateway=filled("none", size=size),
+        order_amount=nothing,
+        amount=found["effect"],
+        cause=blank,
+    )
+    broken = shown.take(shown["state"] == SetState.BREAK.value)
+    moved = (broken["effect"] != 0) & (broken["effect"] != NO_AMOUNT)
+    is_told = (shown["state"] != SetState.MATCHED.value) | (shown["rule"] != "")
+    calm = {
+        name: _added(
+            getattr(frames, name),
+            shown.take((shown["state"] == state.value) & is_told),
+            names=names,
+            by=OPEN_SORTED_BY,
+        )
+        for name, (state, names) in _CALM.items()
+    }
+    return Frames(
+        breaks=_with_breaks(
+            frames.breaks, _graded(broken, rules=rules, as_of=as_of, previous=previous)
+        ),
+        effects=_added(
+            frames.effects, broken.take(moved), names=EFFECT_COLUMNS, by=EFFECTS_SORTED_BY
+        ),
+        **calm,
+    )
+
+
+def _graded(rows: Arrays, *, rules: Rules, as_of: datetime, previous: Previous | None) -> Arrays:
+    days = [date.fromisoformat(since).toordinal() - EPOCH for since in rows["since"].tolist()]
+    effects = np.where(rows["effect"] == NO_AMOUNT, 0, rows["effect"]).tolist()
+    whole = zip(rows["exposure"].tolist(), effects, strict=True)
+    return _aged(
+        rows.assign(identity=rows["id"]),
+        days=np.array(days, dtype=np.int64),
+        findings=[(BreakCode(code),) for code in rows["code"].tolist()],
+        risks=[money_at_risk(exposure, effects=(effect,)) for exposure, effect in whole],
+        terms=(rules, as_of, previous),
+    )
+
+
+_JOINED = (*("flags", "bank_amount", "effect_bank", "exposure", "severity", "owed_to", "reason"),)
+"""What a break takes over from what else is found of it."""
+
+
+def _with_breaks(breaks: pd.DataFrame, rows: Arrays) -> pd.DataFrame:
+    """The breaks with more of them; what is one already bears the other code as a flag.
+
+    It is as grave as the graver of the two, and owed to whom either of them says.
+    """
+    known = {one: at for at, one in enumerate(breaks["break_id"].tolist())}
+    both = np.array([one in known for one in rows["id"].tolist()], dtype=np.bool_)
+    if both.any():
+        # Whole columns: each cell that is written into a frame copies its column.
+        cells = {name: breaks[name].tolist() for name in _JOINED}
+        joined = rows.take(both)
+        for at, code, row in zip(
+            (known[one] for one in joined["id"].tolist()),
+            joined["code"].tolist(),
+            (dict(zip(_JOINED, row, strict=True)) for row in joined.rows(*_JOINED)),
+            strict=True,
+        ):
+            flags = {*cells["flags"][at].split(";"), *row["flags"].split(";"), code}
+            cells["flags"][at] = flags_in_order(flags - {""})
+            for name in ("bank_amount", "effect_bank"):
+                if row["effect_bank"] != NO_AMOUNT:
+                    cells[name][at] = row[name]
+            cells["exposure"][at] = max(cells["exposure"][at], row["exposure"])
+            cells["severity"][at] = graver(cells["severity"][at], row["severity"])
+            if cells["owed_to"][at] == "none":
+                cells["owed_to"][at] = row["owed_to"]
+            cells["reason"][at] = f"{cells['reason'][at]} {row['reason']}"
+        breaks = breaks.assign(
+            **{
+                name: pd.Series(values, index=breaks.index, dtype=breaks[name].dtype)
+                for name, values in cells.items()
+            }
+        )
+    return _added(breaks, rows.take(~both), names=BREAK_COLUMNS, by=BREAKS_SORTED_BY)
+
+
+def flags_in_order(flags: Iterable[str]) -> str:
+    """Codes as the contract lists them, then words."""
+    codes = [code.value for code in BreakCode]
+    words = sorted(
+        flags, key=lambda one: (one not in codes, codes.index(one) if one in codes else 0, one)
+    )
+    return ";".join(words)
+
+
+def _added(
+    frame: pd.DataFrame, rows: Arrays, *, names: tuple[str, ...], by: list[str]
+) -> pd.DataFrame:
+    """A frame of the result with more rows, in its order."""
+    if not len(rows):
+        return frame
+    amounts = tuple(name for name in AMOUNT_COLUMNS if name in names)
+    more = frame_of_rows(rows, names=names, amounts=amounts)
+    if "due_at" in names:
+        more["due_at"] = instants(rows["due_at"])
+    for name in names:
+        if more[name].dtype != frame[name].dtype:
+            more[name] = more[name].astype(frame[name].dtype)
+    if not len(frame):
+        return in_order(more, by=by)
+    return in_order(pd.concat([frame, more], ignore_index=True), by=by)

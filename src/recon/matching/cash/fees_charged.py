@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -111,48 +110,17 @@ class _Charged:
         return frame_of_cells(rows, names=BY_LINE_COLUMNS, numbers={*_SUMMED})
 
 
-class ListedFees(NamedTuple):
-    """What the fee contract comes to, without a row for each of its lines."""
-
-    by_currency: Mapping[str, int] | None
-    """What the sheet lists by contract and outside of it, minor units; None as `charged_fees`."""
-    not_covered: Mapping[str, int]
-    """Why the contract does not say what lines should cost -> how many."""
-
-    def with_more(self, others: Iterable["ListedFees"]) -> "ListedFees":
-        """The same with the lines of other parts."""
-        shown, reasons = Counter(self.by_currency), Counter(self.not_covered)
-        for other in others:
-            shown.update(other.by_currency or {})
-            reasons.update(other.not_covered)
-        return ListedFees(None if self.by_currency is None else shown, reasons)
-
-
-NO_FEES = ListedFees(None, {})
-
-
-def listed_fees(sources: Sources, *, contract: FeeContract | None) -> ListedFees:
-    """What is listed of lines that are there by themselves."""
+def unpriced_lines(sources: Sources, *, contract: FeeContract | None) -> Counter[str]:
+    """Why the contract does not say what lines should cost -> how many, of lines by themselves."""
     if sources.settlement is None or contract is None:
-        return NO_FEES
+        return Counter()
     lines = one_by_one(sources.settlement)
     agreed = agreed_fees(lines, contract=contract, volumes=volumes_of(sources))
-    shown: Counter[str] = Counter()
-    by_line = _line_sums(lines, agreed=agreed, contract=contract)["charged"].tolist()
-    for line, charged in zip(contract.lines, by_line, strict=True):
-        shown[line.currency] += charged
-    outside: Outside = {}
-    _add_outside(outside, lines=lines, agreed=agreed)
-    for (_, currency), (_, charged) in outside.items():
-        shown[currency] += charged
-    why = agreed.why[agreed.line == NOT_COVERED]
-    counts = np.bincount(why, minlength=len(agreed.reasons)).tolist()
-    reasons = {reason: n for reason, n in zip(agreed.reasons, counts, strict=True) if n}
-    return ListedFees(dict(shown), reasons)
+    return Counter(agreed.reasons[why] for why in agreed.why[agreed.line == NOT_COVERED].tolist())
 
 
 def fees_not_covered(reasons: Mapping[str, int]) -> Iterator[str]:
-    """What the contract does not say, by name and count (see ListedFees)."""
+    """What the contract does not say, by name and count (see unpriced_lines)."""
     shown = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
     for reason, number in shown[:REASONS_SHOWN]:
         yield f"fee contract: {reason} ({number} settlement line{'s' * (number != 1)})"

@@ -1,27 +1,368 @@
 """The cash of a reconciliation: its groups and what is held, as rows of the result."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import calendar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.breaks.found_rows import FOUND, next_id
-from recon.matching.cash.batches import Listed, listed, unsure_batches
-from recon.matching.cash.book_groups import BookGroups, grouped
-from recon.matching.cash.cash_findings import (
-    ITEM_SOURCES,
-    Clock,
-    findings_of_groups,
-    findings_of_held,
+from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, found_in, found_of, identified
+from recon.matching.cash.batches import (
+    BEYOND,
+    ITEM,
+    NO_PAYOUT,
+    OPENING,
+    OTHER_CURRENCY,
+    RESERVE,
+    UNSURE,
+    BatchOf,
+    Listed,
+    listed,
+    unsure_batches,
 )
-from recon.matching.frames.arrays import Arrays, filled, frame_of_cells, stacked
+from recon.matching.cash.book_groups import (
+    BEFORE_BOOKS,
+    FEES,
+    PAYOUTS,
+    RESERVES,
+    UNASSIGNED,
+    BookGroups,
+    grouped,
+    midnights,
+    weighed,
+)
+from recon.matching.causes.reasons import in_words, money, sentences_of
+from recon.matching.codes import CODES
+from recon.matching.frames.arrays import Arrays, Column, filled, frame_of_cells, stacked
+from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints, present
 from recon.matching.frames.sources import Previous, Sources
-from recon.matching.frames.total_rows import ACCOUNT_CURRENCY
-from recon.matching.sides.ledger_side import GROUPED
-from recon.model.words import SetState
+from recon.matching.frames.total_rows import ACCOUNT_CURRENCY, Place, added, sums
+from recon.matching.frames.versions import NEW
+from recon.matching.judging.severity import due, is_ahead, microseconds
+from recon.matching.sides.ledger_side import GROUPED, booked_forward, entry_versions, is_base_type
+from recon.matching.sides.settlement_side import pay_outs
+from recon.model.business_date import AHEAD_MAX, Grace, day_in_words, midnight
+from recon.model.gateway_holds import BEFORE_FIRST, FeesTaken, GatewayHolds, HeldPart, Holding
+from recon.model.words import BreakCode, EntryType, Flag, SetState, UnverifiedReason
+
+_CODES: Mapping[str, tuple[BreakCode, BreakCode]] = {
+    FEES: (BreakCode.FEE_NOT_BOOKED, BreakCode.FEE_BOOKED_DIFFERS),
+    RESERVES: (BreakCode.RESERVE_NOT_BOOKED, BreakCode.RESERVE_BOOKED_DIFFERS),
+    PAYOUTS: (BreakCode.PAYOUT_NOT_BOOKED, BreakCode.PAYOUT_AMOUNT_MISMATCH),
+}
+"""Kind of a group -> its code when the books have nothing, and when they have something else."""
+LONG_PAST = "1970-01-01"
+AHEAD = Flag.DATE_AHEAD.value
+ITEM_SOURCES: Mapping[str, str] = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
+"""Kind of a group -> the source whose items its lines are, and the account of its journals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """When the comparison stands, and whether the books were given."""
+
+    as_of: datetime
+    rules: Rules
+    covered: bool
+
+    @property
+    def last_day(self) -> str:
+        """The last day that may be right; no grace runs from one further ahead."""
+        calendar = self.rules.business_calendar
+        return calendar.local_date(self.as_of + AHEAD_MAX).isoformat()
+
+
+def findings_of_groups(
+    books: BookGroups, *, listed: Iterable[Listed], unsure: set[BatchOf], clock: Clock
+) -> Arrays:
+    """What each group comes to (found_rows.FOUND; grain: group).
+
+    Args:
+        books: the groups.
+        listed: what the gateway holds, of which a reserve below 0 was released too far.
+        unsure: the batches of which a line could not be read.
+        clock: when, by which rules.
+    """
+    groups, size = books.groups, len(books.groups)
+    gap = groups["settled"] - groups["booked"]
+    before = groups["name"] == BEFORE_BOOKS
+    over = np.where(before, 0, _over_released(groups, listed=listed))
+    compared = ~before & clock.covered
+    is_over = (over > 0) & compared
+    same = ~compared | ((gap == 0) & ~is_over)
+    sure = ~_unsure(books, unsure=unsure, rules=clock.rules)
+    zone = clock.rules.business_calendar.zone
+    states, due_at, since = weighed(
+        books,
+        same=same | ~sure,
+        ends=_ends(books, clock=clock),
+        as_of=clock.as_of,
+        zone=zone,
+        forced=is_over,
+    )
+    states[~sure] = SetState.UNVERIFIED.value
+    broken = states == SetState.BREAK.value
+    flags = filled("", size=size)
+    flags[is_over & broken] = Flag.OVER_RELEASED.value
+    flags[(states == SetState.MATCHED.value) & ~same] = Flag.WRITTEN_OFF.value
+    flags[sure & before] = Flag.BEFORE_BOOKS.value
+    if not clock.covered:
+        flags[:] = Flag.NOT_COMPARED.value
+    flags = with_dates_ahead(flags, books=books, clock=clock)
+    settled, booked = groups["settled"], groups["booked"]
+    effect = gap if clock.covered else np.full(size, NO_AMOUNT)
+    found = found_in(
+        {
+            **_SHOWN,
+            **{name: groups[name] for name in ("merchant_id", "account_id", "currency")},
+            # What names the group: its entries may be as many as the payments.
+            "entry_id": groups["key"],
+            "state": states,
+            "code": np.where(broken, _codes(groups, over=over), ""),
+            "flags": flags,
+            "gateway_amount": np.where(groups["settled_items"] > 0, settled, NO_AMOUNT),
+            "ledger_amount": np.where(groups["booked_items"] > 0, booked, NO_AMOUNT),
+            "effect": effect,
+            "effect_ledger": effect,
+            "exposure": np.maximum(np.abs(gap), over),
+            "since": since,
+            "due_at": due_at,
+            "expected_side": np.where(np.abs(settled) < np.abs(booked), "settlement", "ledger"),
+            "reason": np.where(sure, "", UnverifiedReason.BATCH_QUARANTINED.value),
+        },
+        size=size,
+    )
+    for at in np.flatnonzero(broken).tolist():
+        kind, name = groups["kind"][at], groups["name"][at]
+        row = {each: column[at] for each, column in found.columns.items()}
+        found["reason"][at] = reason_of({**row, "what": kind, "name": name})
+        found["about"][at] = name or group_of(kind, name="")
+        found["part"][at] = ITEM_SOURCES[kind]
+    return found
+
+
+_SHOWN = {"rule": "group", "leg": "ledger", "effect_orders": 0}
+"""`rule`, of matches: the group agrees, or was written off."""
+
+
+def findings_of_held(listed: Iterable[Listed], *, clock: Clock) -> Arrays:
+    """What each listed amount comes to; reserves and what is from before the opening are none.
+
+    Of a batch that is paid out in another currency than its lines, the payout alone is told.
+    """
+    every = [*listed]
+    foreign = {_batch_of(held) for held in every if held.what == OTHER_CURRENCY}
+    return found_of(
+        _held(held, clock=clock)
+        for held in every
+        if held.what not in {OPENING, RESERVE}
+        and (held.what != NO_PAYOUT or _batch_of(held) not in foreign)
+    )
+
+
+def _batch_of(held: Listed) -> tuple[str, str, str]:
+    return held.merchant_id, held.account_id, held.batch_id
+
+
+def _held(held: Listed, *, clock: Clock) -> dict[str, Any]:
+    """A batch that keeps something, or paid more than there was."""
+    word = "beyond" if held.what == BEYOND else "held"
+    calendar_ = clock.rules.business_calendar
+    ahead = held.settled_on > clock.last_day
+    due_at = NO_INSTANT
+    if not ahead:
+        start = midnight(date.fromisoformat(held.settled_on), zone=calendar_.zone)
+        grace = Grace.parse(clock.rules.grace.held_back)
+        due_at = microseconds(calendar_.due_at(start, grace=grace))
+    state, code, reason = SetState.BREAK, BreakCode.HELD_BACK, ""
+    if held.what == BEYOND:
+        code = BreakCode.UNEXPECTED_RECEIPT
+    elif held.what == OTHER_CURRENCY:
+        code = BreakCode.CURRENCY_MISMATCH
+    elif held.what == UNSURE:
+        state, reason = SetState.UNVERIFIED, UnverifiedReason.BATCH_QUARANTINED.value
+    elif due_at > microseconds(clock.as_of):
+        state = SetState.PENDING
+    effect = 0 if clock.covered else NO_AMOUNT
+    row = {
+        **_SHOWN,
+        **{name: getattr(held, name) for name in ("merchant_id", "account_id", "currency")},
+        "entry_id": f"{word}:{held.currency}:{held.batch_id}",
+        "state": state.value,
+        "code": code.value if state is SetState.BREAK else "",
+        "flags": ";".join([AHEAD] * ahead + [Flag.NO_PAYOUT.value] * (held.what == NO_PAYOUT)),
+        "gateway_amount": NO_AMOUNT,
+        "ledger_amount": NO_AMOUNT,
+        "effect": effect,
+        "effect_ledger": effect,
+        "exposure": abs(held.amount),
+        "since": held.settled_on,
+        "due_at": due_at,
+        "expected_side": "settlement",
+        "owed_to": "merchant" if held.amount > 0 else "none",
+        "reason": reason,
+    }
+    if state is SetState.BREAK:
+        row |= {"reason": reason_of({**row, "what": held.what, "name": held.batch_id})}
+        row |= {"about": held.batch_id}
+    return row
+
+
+def _codes(groups: Arrays, *, over: Ints) -> Column:
+    """What each group is called where it is a break."""
+    codes = filled("", size=len(groups))
+    nothing = (groups["booked"] == 0) & (over == 0)
+    for kind, (absent, other) in _CODES.items():
+        mine = groups["kind"] == kind
+        codes[mine] = np.where(nothing, absent.value, other.value)[mine]
+    alone = (groups["kind"] == PAYOUTS) & (groups["settled_items"] == 0)
+    codes[alone] = BreakCode.LEDGER_PAYOUT_ONLY.value
+    return codes
+
+
+def _over_released(groups: Arrays, *, listed: Iterable[Listed]) -> Ints:
+    """What was released beyond what was ever kept, of groups of reserves."""
+    below: dict[Place, int] = {
+        held.holder: -held.amount for held in listed if held.what == RESERVE and held.amount < 0
+    }
+    places = groups.rows("merchant_id", "account_id", "currency", "kind")
+    over = [
+        below.get(holder, 0) if kind == RESERVES else 0
+        for *place_, kind in places
+        for holder in [tuple(place_)]
+    ]
+    return np.array(over, dtype=np.int64)
+
+
+def _unsure(books: BookGroups, *, unsure: set[BatchOf], rules: Rules) -> Bools:
+    """Groups of which a line could not be read.
+
+    Of payouts, and of fees by batch, that of its batch; of all else those of its account and
+    currency. What the books have of a batch that no line tells of stands where they name none.
+    """
+    groups, lines = books.groups, books.settled
+    if not unsure:
+        return np.zeros(len(groups), dtype=np.bool_)
+    by_batch = {PAYOUTS: "", **({FEES: UNASSIGNED} if rules.ledger.fees_per == "batch" else {})}
+    read = {*lines.rows(*ACCOUNT_CURRENCY, "name", "kind")}
+    places = {held[:3] for held in unsure}
+    untold = {kind: {held[:3] for held in unsure if (*held, kind) not in read} for kind in by_batch}
+    marks = []
+    for *place, kind, name in groups.rows(*ACCOUNT_CURRENCY, "kind", "name"):
+        mine = untold.get(kind, places) if name == by_batch.get(kind, name) else set[Place]()
+        in_any_currency = (place[0], place[1], "")
+        is_of_batch = kind in by_batch and (*place, name) in unsure
+        marks.append(is_of_batch or (*place,) in mine or in_any_currency in mine)
+    return np.array(marks, dtype=np.bool_)
+
+
+def _ends(books: BookGroups, *, clock: Clock) -> tuple[Ints, Ints]:
+    """Until when each line and each entry is young."""
+    grace = Grace.parse(clock.rules.grace.gateway_to_ledger)
+    settled, booked = (
+        due(starts, grace=grace, calendar=clock.rules.business_calendar)
+        for starts in (_settled_at(books, clock=clock), _booked_at(books, clock=clock))
+    )
+    return settled, booked
+
+
+def with_dates_ahead(flags: Column, *, books: BookGroups, clock: Clock) -> Column:
+    """The flags of groups, those that have a date too far ahead marked."""
+    settled, booked, size = books.settled, books.booked, len(books.groups)
+    wrong = is_ahead(booked["at"], as_of=microseconds(clock.as_of))
+    both = [(settled["day"] > clock.last_day, settled), (wrong, booked)]
+    marks = [present(mask, groups=items["group"], size=size) for mask, items in both]
+    ahead = marks[0] | marks[1]
+    flags[ahead] = [";".join(sorted(filter(None, (flag, AHEAD)))) for flag in flags[ahead]]
+    return flags
+
+
+def _settled_at(books: BookGroups, *, clock: Clock) -> Ints:
+    """From when the books have time for each line."""
+    monthly = (books.settled["kind"] == FEES) & (clock.rules.ledger.fees_per == "month")
+    days = days_not_ahead(books.settled["day"], clock=clock)
+    return midnights(_month_ends(days, rows=monthly), zone=clock.rules.business_calendar.zone)
+
+
+def days_not_ahead(days: Column, *, clock: Clock) -> Column:
+    """Days or months; those that lie too far ahead as long past."""
+    return np.where(days > clock.last_day, LONG_PAST, days).astype(object)
+
+
+def _booked_at(books: BookGroups, *, clock: Clock) -> Ints:
+    """From when the settlement has time for each entry."""
+    at: Ints = books.booked["at"].astype(np.int64)
+    at = np.where(is_ahead(at, as_of=microseconds(clock.as_of)), NO_INSTANT, at)
+    if clock.rules.ledger.fees_per != "month":
+        return at
+    monthly = books.booked["kind"] == FEES
+    days = filled("1970-01", size=len(at))
+    days[monthly] = days_not_ahead(books.booked["name"][monthly], clock=clock)
+    ends = midnights(
+        _month_ends(days, rows=np.ones(len(at), np.bool_)),
+        zone=clock.rules.business_calendar.zone,
+    )
+    return np.where(monthly, ends, at)
+
+
+def _month_ends(days: Column, *, rows: Bools) -> Column:
+    """The last day of the month of some days."""
+    known = {day: _last_day(day) for day in {*days[rows].tolist()}}
+    ends = days.copy()
+    ends[rows] = [known[day] for day in days[rows].tolist()]
+    return ends
+
+
+def _last_day(day: str) -> str:
+    year, month = int(day[:4]), int(day[5:7])
+    return f"{day[:7]}-{calendar.monthrange(year, month)[1]:02d}"
+
+
+_NAMES = {FEES: "fees", RESERVES: "reserves", PAYOUTS: "payouts"}
+
+
+def reason_of(row: Mapping[str, Any]) -> str:
+    """The sentence of a break of cash: FOUND, `what` and `name` of its group or batch."""
+    is_over = Flag.OVER_RELEASED.value in row["flags"].split(";")
+    facts = SimpleNamespace(**{"booked": 0, **row}, over_released=is_over)
+    sentence = next(one for one in SENTENCES[BreakCode(row["code"])] if one.holds(facts))
+    return in_words(sentence, facts=facts, words=_WORDS)
+
+
+def _known(amount: int) -> int:
+    return 0 if amount == NO_AMOUNT else int(amount)
+
+
+def group_of(what: str, *, name: str) -> str:
+    """Of which group of the books a finding is, in words."""
+    if what not in _NAMES:
+        return name
+    words = _NAMES[what]
+    return f"{words} of {name}" if name else f"all {words} since the opening"
+
+
+_WORDS: Mapping[str, Callable[[SimpleNamespace], str]] = {
+    "group": lambda facts: group_of(facts.what, name=facts.name),
+    "name": lambda facts: str(facts.name),
+    "since": lambda facts: day_in_words(facts.since),
+    # What was charged, kept or paid out, below 0 where it was given back; then how far apart.
+    "settled": lambda facts: money(-_known(facts.gateway_amount), currency=facts.currency),
+    "booked": lambda facts: money(-_known(facts.ledger_amount), currency=facts.currency),
+    "effect": lambda facts: money(abs(_known(facts.effect)), currency=facts.currency),
+    "exposure": lambda facts: money(abs(_known(facts.exposure)), currency=facts.currency),
+    "arrived": lambda facts: money(abs(_known(facts.bank_amount)), currency=facts.currency),
+    "booked_there": lambda facts: money(abs(facts.booked), currency=facts.currency),
+}
+SENTENCES = sentences_of(
+    {code: row.say_of_cash for code, row in CODES.items()},
+    facts={"what": str, "over_released": bool, "bank_amount": int, "booked": int},
+    sayable=_WORDS,
+)
 
 
 @dataclass(frozen=True)
@@ -67,15 +408,7 @@ def judge_cash(
         findings_of_groups(books, listed=rows, unsure=unsure, clock=clock),
         findings_of_held(rows, clock=clock),
     ]
-    findings = stacked(parts, names=FOUND)
-    closed = previous.closed if previous is not None else frozenset()
-    ids, reopens = [], {}
-    for *key, state in findings.rows("merchant_id", "account_id", "entry_id", "state"):
-        own, last = next_id(key, closed=closed, taken=taken)
-        ids.append(own)
-        if last and state == SetState.BREAK:
-            reopens[own] = last
-    found = findings.assign(id=np.array(ids, dtype=object))
+    found, reopens = identified(stacked(parts, names=FOUND), previous=previous, taken=taken)
     return CashResult(books, rows, found, reopens)
 
 
@@ -145,3 +478,74 @@ def listed_frame(rows: Iterable[Listed]) -> pd.DataFrame:
     cells = sorted(tuple(getattr(row, name) for name in names) for row in rows)
     listed = [dict(zip(names, row, strict=True)) for row in cells]
     return frame_of_cells(listed, names=names, numbers={"amount"})
+
+
+_HELD_BACK = frozenset({OPENING, ITEM})
+"""What paid-out batches left; what the gateway owed before the first line is the oldest of it."""
+
+
+def gateway_holds(
+    held: pd.DataFrame, *, sources: Sources, cash: CashResult | None = None
+) -> GatewayHolds | None:
+    """Payable, held back and reserve as they are listed, and the fees of lines and books.
+
+    Args:
+        held: HELD_COLUMNS of the result.
+        sources: the lines and the entries that were compared.
+        cash: the groups; fees from before the books begin are compared with nothing.
+
+    Returns:
+        None where no settlement was given.
+    """
+    if sources.settlement is None:
+        return None
+    charged, taken = _charged(sources.settlement, cash=cash), _booked(sources.ledger)
+    holders: list[Place] = sorted({*charged, *(taken or ())})
+    fees = [
+        FeesTaken(
+            *holder,
+            charged=charged.get(holder, 0),
+            booked=None if taken is None else taken.get(holder, 0),
+        )
+        for holder in holders
+    ]
+    return GatewayHolds(_holdings(held), tuple(fees))
+
+
+def _holdings(held: pd.DataFrame) -> tuple[Holding, ...]:
+    by_place: dict[Place, Holding] = {}
+    for row in held.to_dict("records"):
+        holder = (row["merchant_id"], row["account_id"], row["currency"])
+        known = by_place.get(holder, Holding(*holder))
+        # A debt has its day, too, but the oldest money is what somebody waits for.
+        day = row["settled_on"] or BEFORE_FIRST
+        piece = HeldPart(int(row["amount"]), day if row["amount"] > 0 else "")
+        if row["what"] == RESERVE:
+            by_place[holder] = replace(known, reserve=known.reserve + piece)
+            continue
+        known = replace(known, payable=known.payable + piece)
+        if row["what"] in _HELD_BACK:
+            known = replace(known, held_back=known.held_back + piece)
+        by_place[holder] = known
+    return tuple(by_place[holder] for holder in sorted(by_place))
+
+
+def _charged(lines: pd.DataFrame, *, cash: CashResult | None) -> Mapping[Place, int]:
+    every = sums(lines[~pay_outs(lines)], column="fee")
+    if cash is None:
+        return every
+    groups = cash.books.groups
+    before = groups.take((groups["name"] == BEFORE_BOOKS) & (groups["kind"] == FEES))
+    rows = before.rows(*ACCOUNT_CURRENCY, "settled")
+    return added(every, {(*holder,): amount for *holder, amount in rows})
+
+
+def _booked(ledger: pd.DataFrame | None) -> Mapping[Place, int] | None:
+    """Fees less their reversals, each entry once."""
+    if ledger is None:
+        return None
+    mine = is_base_type(ledger["entry_type"], EntryType.FEE) & (entry_versions(ledger) == NEW)
+    currency, forward = booked_forward(ledger)
+    columns = {name: ledger[name].to_numpy()[mine] for name in ACCOUNT_CURRENCY[:2]}
+    columns |= {"currency": currency.to_numpy()[mine], "amount": forward[mine]}
+    return sums(pd.DataFrame(columns))

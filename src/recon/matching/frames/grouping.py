@@ -18,6 +18,8 @@ Rows = npt.NDArray[np.intp]
 NO_INSTANT = int(np.iinfo(np.int64).min)
 NO_ROW = -1
 NO_GROUP = -1
+BASIS = 10_000
+"""Basis points of a whole."""
 
 
 def total(values: Ints, *, groups: Rows, size: int) -> Ints:

@@ -1,12 +1,10 @@
 """Rows added up by account and currency, and the two sides of a control total."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from recon.matching.frames.coding import placed, sums_of
-from recon.matching.frames.grouping import Ints, amounts_of
 from recon.model.words import ControlTotal
 
 ACCOUNT = ["merchant_id", "account_id"]
@@ -26,27 +24,17 @@ def added(*parts: Mapping[Place, int]) -> dict[Place, int]:
 
 def counts(frame: pd.DataFrame) -> dict[Place, int]:
     """Rows per account and currency."""
-    if frame.empty:
-        return {}
-    ones = np.ones(len(frame), dtype=np.int64)
-    return _as_places(_by_place(frame, by=ACCOUNT_CURRENCY, values=ones))
+    return _as_places(frame.groupby(ACCOUNT_CURRENCY).size())
 
 
 def sums(frame: pd.DataFrame, *, column: str = "amount") -> dict[Place, int]:
     """Sum of a column per account and currency; blanks count as nothing."""
-    if frame.empty:
-        return {}
-    return _as_places(_by_place(frame, by=ACCOUNT_CURRENCY, values=amounts_of(frame[column])))
+    return _as_places(frame.groupby(ACCOUNT_CURRENCY)[column].sum())
 
 
-def _by_place(frame: pd.DataFrame, *, by: list[str], values: Ints) -> dict[tuple[str, ...], int]:
-    groups, places = placed(frame, by=by)
-    totals = sums_of(values, groups=groups, size=len(places)).tolist()
-    return dict(zip(places, totals, strict=True))
-
-
-def _as_places(sums: dict[tuple[str, ...], int]) -> dict[Place, int]:
-    return {(merchant, account, currency): n for (merchant, account, currency), n in sums.items()}
+def _as_places(sums: "pd.Series[int]") -> dict[Place, int]:
+    places: dict[Any, int] = sums.to_dict()
+    return {(merchant, account, currency): n for (merchant, account, currency), n in places.items()}
 
 
 def paired(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import starmap
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -32,7 +33,7 @@ from recon.matching.judging.severity import (
     without_ahead,
 )
 from recon.matching.sets.joined_sets import Joined
-from recon.matching.sets.residuals import Ours, legs
+from recon.matching.sets.residuals import Legs, Ours, legs
 from recon.matching.sides.gateway_side import GATEWAY_STATES, NUMBER
 from recon.matching.sides.orders_side import ORDER_STATES
 from recon.matching.sides.payouts import KnownPayout
@@ -476,6 +477,9 @@ class Outcomes:
     """What our moves did beyond what the query shows."""
     rounded: Ints
     """What is called rounding, both legs together, unsigned minor units."""
+    candidates: Bools
+    """Sets that come to something else once their night budget is spent: all sets of an account
+    and currency decide together, so a bucket leaves these to the one table over all of them."""
 
     def states(self) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
         """The state of each set; a set explained elsewhere has its host's."""
@@ -505,32 +509,43 @@ def judge_sets(joined: Joined, *, rules: Rules, as_of: int) -> Outcomes:
         "orders_lack": (sets["orders_lack"] & (sets["order_state"] == 0)).astype(np.int64),
         "late": late_bits(due, as_of=as_of),
     }
-    sums = _Sums(sets, ours, joined.covered, rules)
-    strict = np.zeros(len(sets), dtype=np.bool_)
-    outcomes = _judged(sums, fixed=fixed, due=due, host=moved.host, strict=strict)
-    strict = _over_budget(sets, outcomes=outcomes, rules=rules)
+    terms = _Terms(fixed, due, moved.host, sets, ours)
+    budgets = {
+        currency: tolerance.night_budget_minor_units
+        for currency, tolerance in rules.tolerance.items()
+        if tolerance.night_budget_minor_units is not None
+    }
+    nothing = np.zeros(len(sets), dtype=np.bool_)
+    compare = partial(legs, sets, ours=ours, rules=rules, covered=joined.covered)
+    free = compare(strict=nothing)
+    if not budgets:
+        return _judged(free, terms=terms, candidates=nothing)
+    hard = compare(strict=~nothing)
+    differs = np.any([fact != hard.facts[name] for name, fact in free.facts.items()], axis=0)
+    differs &= np.isin(sets["currency"], [*budgets])
+    outcomes = _judged(free, terms=terms, candidates=differs)
+    strict = _over_budget(sets, outcomes=outcomes, budgets=budgets)
     if strict.any():
-        outcomes = _judged(sums, fixed=fixed, due=due, host=moved.host, strict=strict)
+        return _judged(compare(strict=strict), terms=terms, candidates=differs)
     return outcomes
 
 
-class _Sums(NamedTuple):
-    """What the legs are added up from."""
+class _Terms(NamedTuple):
+    """What of a judgement does not hang on the budget of roundings."""
 
+    fixed: dict[str, Ints]
+    due: dict[str, Ints]
+    host: Rows
     sets: Arrays
     ours: Ours
-    covered: bool
-    rules: Rules
 
 
-def _judged(
-    sums: _Sums, *, fixed: dict[str, Ints], due: dict[str, Ints], host: Rows, strict: Bools
-) -> Outcomes:
-    both = legs(sums.sets, ours=sums.ours, rules=sums.rules, strict=strict, covered=sums.covered)
+def _judged(both: Legs, *, terms: _Terms, candidates: Bools) -> Outcomes:
+    fixed, due, host, sets, ours = terms
     numbers, patterns = distinct_patterns({**fixed, **both.facts})
     judgements = judge(patterns)
     due_at = _due_at(numbers, judgements=judgements, due=due)
-    return Outcomes(numbers, judgements, host, due_at, sums.sets, sums.ours, both.rounded)
+    return Outcomes(numbers, judgements, host, due_at, sets, ours, both.rounded, candidates)
 
 
 def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[str, Ints]) -> Ints:
@@ -546,15 +561,8 @@ def _due_at(numbers: Rows, *, judgements: tuple[Judgement, ...], due: dict[str, 
     return ends
 
 
-def _over_budget(sets: Arrays, *, outcomes: Outcomes, rules: Rules) -> Bools:
+def _over_budget(sets: Arrays, *, outcomes: Outcomes, budgets: Mapping[str, int]) -> Bools:
     """Sets of an account and currency whose rounding sums to more than its night budget."""
-    budgets = {
-        currency: tolerance.night_budget_minor_units
-        for currency, tolerance in rules.tolerance.items()
-        if tolerance.night_budget_minor_units is not None
-    }
-    if not budgets:
-        return np.zeros(len(sets), dtype=np.bool_)
     flagged = [
         Flag.ROUNDING in j.flags and j.state == SetState.MATCHED for j in outcomes.judgements
     ]

@@ -26,9 +26,8 @@ from recon.matching.frames.digest import (
     shared_numbers,
 )
 from recon.matching.frames.grouping import Bools, Rows, amounts_of, amounts_or, given
-from recon.matching.frames.numbering import Keys
 from recon.matching.frames.sources import KEY_COLUMNS, Previous, Sources
-from recon.matching.sets.joined_sets import numbered
+from recon.matching.sets.joined_sets import Keys, numbered
 from recon.matching.sides.gateway_side import authorised_amounts, refunds_of_others
 from recon.matching.sides.ledger_side import (
     CLOSERS,

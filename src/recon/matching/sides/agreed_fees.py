@@ -26,9 +26,8 @@ from recon.config.fee_contract import (
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column, texts
 from recon.matching.frames.coding import by_word, is_word, placed, sums_of
-from recon.matching.frames.grouping import Bools, Ints, Rows
+from recon.matching.frames.grouping import BASIS, Bools, Ints, Rows
 from recon.matching.frames.sources import FEE_GAP, VOLUME_COLUMNS, Sources, frame_of
-from recon.matching.frames.tolerance import BASIS
 from recon.matching.sides.settlement_side import EARLIER, of_payments, pay_outs
 from recon.model.words import EntryType
 

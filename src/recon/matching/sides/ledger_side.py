@@ -21,6 +21,7 @@ from recon.matching.frames.arrays import Arrays, Column, among, texts
 from recon.matching.frames.coding import by_word, coded, is_word, placed, words_of
 from recon.matching.frames.digest import are_distinct, are_repeated
 from recon.matching.frames.grouping import (
+    BASIS,
     Bools,
     Ints,
     Rows,
@@ -33,7 +34,6 @@ from recon.matching.frames.grouping import (
     taken,
     total,
 )
-from recon.matching.frames.tolerance import BASIS
 from recon.matching.frames.versions import CONFLICT, NEW, REPEAT, Versions, versions
 from recon.matching.sides.orders_side import Side
 from recon.model.money import exponent

@@ -1,5 +1,4 @@
--- What the gateway owes and keeps is what is listed, item by item; under a contract each fee of a line
--- stands once on the sheet Fees. A payout tells the fees of its batch once more and is no fee.
+-- What the gateway owes and keeps is what is listed, item by item.
 WITH lines AS (
     SELECT *, entry_type = 'payout' AND own_reference = '' AS is_pay_out FROM 'inputs/settlement.parquet'
 ),
@@ -23,10 +22,4 @@ SELECT
               ELSE 'reserve: opening + kept - released = listed' END AS name,
     merchant_id, account_id, currency, 'amount' AS measure, sum(owed) AS "left", sum(listed) AS "right"
 FROM sides
-GROUP BY ALL
-UNION ALL
-SELECT 'T18', 'fees: all of the lines = by contract + outside', '', '', currency, 'amount',
-    sum(CASE WHEN is_pay_out THEN 0 ELSE fee END) AS "left", "left" AS "right"
-FROM lines
-WHERE 'fee_contract' IN (SELECT name FROM 'inputs/terms.parquet')
-GROUP BY currency;
+GROUP BY ALL;

@@ -40,14 +40,13 @@ from recon.config.fee_contract import FACTS
 from recon.config.rules import Rules
 from recon.files.formats.json_text import read_json_object
 from recon.files.reader.files import TableFacts, TableRead
-from recon.matching.bank.bank_frames import covered_to
 from recon.matching.bank.bookings import BALANCE
 from recon.matching.bank.receipts import kept_of
+from recon.matching.bank.result import covered_to
 from recon.matching.bank.statements import content_of
 from recon.matching.breaks.movements import ended_so_far
 from recon.matching.breaks.result import Reconciliation
-from recon.matching.cash.before_books import begins_of
-from recon.matching.cash.book_groups import BASES, grouped
+from recon.matching.cash.book_groups import BASES, begins_of, grouped
 from recon.matching.frames.arrays import texts
 from recon.matching.frames.bank_sources import BankSource, chosen, together
 from recon.matching.frames.coding import is_word

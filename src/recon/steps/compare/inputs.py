@@ -13,8 +13,8 @@ from recon import __version__
 from recon.config.rules import Rules
 from recon.matching.breaks.movements import split_ends
 from recon.matching.breaks.write_offs import TYPES, booked_write_offs
+from recon.matching.frames.coding import is_among
 from recon.matching.frames.digest import are_among, numbers_of
-from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import (
     VANISHED_COLUMNS,
     AgreedWriteOffs,

@@ -12,8 +12,8 @@ import pandas as pd
 
 from recon.config.rules import Rules
 from recon.matching.breaks.result import Reconciliation
+from recon.matching.frames.coding import is_among
 from recon.matching.frames.grouping import Ints
-from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LEDGER_COLUMNS, Previous, Sources, frame_of
 from recon.matching.sides.gateway_side import shown
 from recon.matching.sides.ledger_side import left_behind

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from recon.archive.schemas import SCHEMAS
 from recon.config.rules import Rules
+from recon.matching.frames.coding import is_among
 from recon.matching.frames.digest import Words, numbers_of
 from recon.matching.frames.grouping import Bools
-from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LEDGER_COLUMNS, LeftOut, Sources
 from recon.matching.sides.ledger_side import left_behind
 from recon.model.business_date import Grace, midnight

@@ -19,8 +19,8 @@ from recon.config.fee_contract import FACTS, PRICED
 from recon.config.rules import Rules
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
+from recon.matching.frames.coding import is_among
 from recon.matching.frames.grouping import Bools
-from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     KEY_COLUMNS,

@@ -11,9 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 
 from recon.config.rules import Rules
-from recon.matching.frames.coding import is_word
+from recon.matching.frames.coding import is_among, is_word
 from recon.matching.frames.grouping import Ints
-from recon.matching.frames.names import is_among
 from recon.matching.frames.sources import LeftOut
 from recon.matching.sides.ledger_side import CLOSERS, is_base_type
 from recon.matching.sides.settlement_side import as_earlier

@@ -15,7 +15,7 @@ from itertools import groupby
 from recon.archive.schemas import SCHEMAS
 from recon.archive.step_folder import entry_of
 from recon.config.rules import Rules
-from recon.matching.bank.bank_frames import covered_to
+from recon.matching.bank.result import covered_to
 from recon.model.business_date import BusinessMonth, Grace, midnight
 from recon.model.errors import UsageError
 from recon.model.nights import Mode

@@ -29,7 +29,7 @@ from recon.files.formats.named_bytes import sha256_of
 from recon.matching.breaks.movements import with_reopened
 from recon.matching.breaks.result import BANKED, COUNTED, Reconciliation
 from recon.matching.cash.fees_charged import charged_by_pieces
-from recon.matching.cash.holdings import gateway_holds
+from recon.matching.cash.result import gateway_holds
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
     SETTLEMENT_COLUMNS,

@@ -211,6 +211,11 @@ CASES: list[tuple[str, Callable[[Case], object], list[tuple[str, str, int]]]] = 
         lambda c: c.came("BATCH-01", 500).took("", 500).took("", 9, on="2026-10-30"),
         [],
     ),
+    (
+        "booked on a day far ahead",
+        lambda c: c.came("BATCH-01", 500).took("BATCH-01", 500).took("", 77, on="2027-11-30"),
+        [("BANK_NOT_BOOKED", "booked_differs;date_ahead", -77)],
+    ),
     ("young at the bank", lambda c: c.came("BATCH-01", 500, on="2026-11-30"), []),
     ("young in the books", lambda c: c.took("BATCH-01", 500, on="2026-11-30"), None),
 ]

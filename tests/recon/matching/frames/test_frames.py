@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from recon.matching.frames import sorting
 from recon.matching.frames.arrays import text_column
+from recon.matching.frames.coding import MANY_MORE, is_among
 from recon.matching.frames.digest import are_distinct, digest_of, numbers_of
-from recon.matching.frames.names import MANY_MORE, is_among
 from recon.matching.frames.sorting import LEADING, in_order, many_in_order
 from tests.arrow_memory import counted
 

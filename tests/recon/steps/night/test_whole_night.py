@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from recon.config.fee_contract import FeeContract, contract_of
 from recon.matching.cash.fees_charged import charged_fees
-from recon.matching.cash.holdings import gateway_holds
+from recon.matching.cash.result import gateway_holds
 from recon.matching.frames.sources import LoadCounts
 from recon.model.errors import (
     ConfigurationError,
