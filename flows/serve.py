@@ -308,12 +308,31 @@ def start(folder: Path, *, port: int) -> None:
     if _running(folder):
         msg = f"the programs of {folder} run already: `make stop` ends them"
         raise UsageError(msg)
+    refuse_taken(port)
     make_folder(folder)
     try:
         _start_all(folder, port=port)
     except BaseException:
         stop(folder)
         raise
+
+
+def refuse_taken(port: int) -> None:
+    """Look before anything is started.
+
+    Raises:
+        UsageError: another program listens there.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            msg = (
+                f"port {port} is taken by another program ({error.strerror}); nothing was started: "
+                f"end that one, or name another port (`make serve PORT={port + 1}`)"
+            )
+            raise UsageError(msg) from error
 
 
 def stop(folder: Path) -> int:
@@ -328,6 +347,7 @@ def stop(folder: Path) -> int:
 
 def _start_all(folder: Path, *, port: int) -> None:
     home = folder / "prefect"
+    _say(f"starting Prefect's server on port {port} ...")
     server = start_server(home, port=port, with_ui=True)
     _write_down(folder, name="Prefect server", pid=server.process.pid)
     _say("preparing the sample night ...")
@@ -340,7 +360,9 @@ def _start_all(folder: Path, *, port: int) -> None:
     _start_signer(folder, recon=recon)
     of_prefect = prefect_variables(home, api_url=server.api_url)
     variables = {**recon, **of_prefect}
+    _say("waiting for Prefect's server, which takes its time the first time ...")
     server.wait()
+    _say("writing the pool, the forms and the schedules to it ...")
     _run([*FLOWS, "files", "--all", "--out", str(folder)], variables, folder)
     pool = ["work-pool", "create", WORK_POOL, "--type", "process", "--overwrite"]
     _run([*PREFECT, *pool, "--base-job-template", str(folder / "pool.json")], of_prefect, folder)
@@ -397,6 +419,7 @@ def _start(
 ) -> None:
     """Start a program of ours in the background and write down which it is."""
     log = folder / f"{name}.log"
+    _say(f"starting the {name} ...")
     process = _begin(command, variables=variables, log=log, folder=ROOT)
     _write_down(folder, name=name, pid=process.pid)
 

@@ -1,6 +1,7 @@
 """The programs of `make serve`: what is started is written down, and only that is ended."""
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -63,9 +64,30 @@ def test_a_start_that_fails_ends_what_it_started(
     monkeypatch.setattr(serve, "RECON", (sys.executable, "-c", "raise SystemExit(7)"))
 
     assert serve.main(["start", "--dir", str(tmp_path), "--port", "0"]) == 1
-    assert f"ended with code 7; see {tmp_path / 'commands.log'}" in capsys.readouterr().err
+    told = capsys.readouterr()
+    server, *others = told.out.splitlines()
+    assert server.startswith("starting Prefect's server on port ")
+    assert others == ["preparing the sample night ..."]
+    assert f"ended with code 7; see {tmp_path / 'commands.log'}" in told.err
     assert not (tmp_path / serve.PROCESSES).exists()
     assert serve.stop(tmp_path) == 0
+
+
+def test_a_taken_port_is_named_before_anything_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the way out."""
+    with socket.socket() as other:
+        other.bind((serve.LOOPBACK, 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        assert serve.main(["start", "--dir", str(tmp_path / "serve"), "--port", f"{port}"]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(f"port {port} is taken by another program")
+    assert f"`make serve PORT={port + 1}`" in told.err
+    assert told.out == ""
+    assert not (tmp_path / "serve").exists()
 
 
 def test_variables_are_read_as_plain_lines(tmp_path: Path) -> None:
