@@ -26,6 +26,7 @@ from prefect.artifacts import (
 from prefect.events import emit_event
 from prefect.exceptions import PrefectHTTPStatusError
 
+from recon.config.settings import load_file_settings
 from recon.instructions.approval import sums_in_words
 from recon.model.headway import Headway, heard_by
 from recon.model.money import format_minor_units
@@ -297,13 +298,15 @@ class Artifacts:
         verdict: str,
         summaries: Sequence[StepSummary],
         standing: Sequence[str] = (),
+        workbook: Path | None = None,
     ) -> None:
-        """The night in a few lines: what to do and the money (`standing`), a sentence a step."""
+        """The night in a few lines: whose, its workbook, what to do and the money (`standing`)."""
         lines = [
             f"# {verdict}",
             "",
-            _night_in_words(self._request),
+            on_a_page(_night_in_words(self._request)),
             "",
+            *([f"Workbook: {self._link(workbook)}", ""] if workbook else []),
             *standing,
             "## Steps",
             "",
@@ -363,6 +366,13 @@ class Artifacts:
             description=str(workbook),
         )
 
+    def _link(self, workbook: Path) -> str:
+        """On a page: a link where a share is configured, else where it lies."""
+        if address := os.environ.get(ADDRESS_VARIABLE, ""):
+            link = link_of(workbook, account=self._request.account, address=address)
+            return f"[{on_a_page(workbook.name)}]({link})"
+        return on_a_page(f"{workbook}")
+
     def waiting(self, count: int) -> None:
         """Tell Prefect's automations that instructions of this account wait for people."""
         account = f"{self._request.merchant_id}.{self._request.account_id}"
@@ -398,8 +408,10 @@ def artifact_key(kind: str, *, request: NightRequest) -> str:
 
 
 def _night_in_words(request: NightRequest) -> str:
-    account = f"Merchant {request.merchant_id}, account {request.account_id}"
-    return f"{account}, business date {request.business_date}, {request.mode}."
+    account = f"{request.merchant_id}/{request.account_id}"
+    declared = load_file_settings(os.environ).accounts.get(account)
+    name = f"{declared.name} ({account})" if declared and declared.name else f"Account {account}"
+    return f"{name}, business date {request.business_date}, {request.mode}."
 
 
 def link_of(workbook: Path, *, account: tuple[str, str], address: str) -> str:

@@ -91,10 +91,14 @@ def _night(key: str, account: AccountSettings) -> dict[str, Any]:
     merchant_id, _, account_id = key.partition("/")
     entry = {
         "name": f"{merchant_id}-{account_id}",
-        "description": f"Settles and reconciles the last closed business date of account "
-        f"{account_id}{_shown(account.schedule)}.",
+        "description": "Settles and reconciles the last closed business date of "
+        f"{account.name or 'account'} {account_id}{_shown(account.schedule)}.",
         "entrypoint": "flows.nightly:nightly",
-        "tags": [f"merchant {merchant_id}", f"account {account_id}", *_clock(account.schedule)],
+        "tags": [
+            *filter(None, [account.name]),
+            *(f"merchant {merchant_id}", f"account {account_id}"),
+            *_clock(account.schedule),
+        ],
         "parameters": {"merchant_id": merchant_id, "account_id": account_id},
         **_where(),
     }

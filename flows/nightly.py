@@ -180,12 +180,19 @@ def ended(run_id: str, *, summaries: list[StepSummary], artifacts: Artifacts) ->
         waiting = waiting_for_people(environment)
         standing = standing_lines(run_id, environment=environment)
     to_do = f"To do: {MEANS[end]}. {on_a_page(str(last.figures.get('told', '')))}".strip()
-    artifacts.summary(verdict=end.value, summaries=summaries, standing=[to_do, "", *standing])
+    written = last.figures.get("workbook")
+    workbook = Path(str(written)) if written else None
+    artifacts.summary(
+        verdict=end.value,
+        summaries=summaries,
+        standing=[to_do, "", *standing],
+        workbook=workbook,
+    )
     if waiting:
         artifacts.waiting(waiting)
     artifacts.breaks(breaks, total=total)
     artifacts.totals(totals)
-    if workbook := last.figures.get("workbook"):
-        artifacts.workbook(Path(str(workbook)))
+    if workbook:
+        artifacts.workbook(workbook)
     artifacts.ended_as(end.value + (f", {total} breaks" if total else ""))
     return state_of(end, report=last)

@@ -7,6 +7,7 @@ therefore counts once, and for a minute or so. A word never sends.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -16,23 +17,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from prefect import Flow, flow
 from prefect.artifacts import create_markdown_artifact
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import DeploymentUpdate
 from prefect.client.schemas.objects import State
+from prefect.exceptions import ObjectNotFound
 from prefect.states import Completed
 from pydantic import Field, SecretStr
 from pydantic.fields import FieldInfo
 
 from flows.artifacts import on_a_page, table_row
 from flows.outcome import in_words
-from recon.instructions.approval import sums_in_words
+from recon.instructions.approval import list_of, sums_in_words
 from recon.model.business_date import BusinessMonth
 from recon.model.errors import UsageError
 from recon.model.money import Money
-from recon.model.words import DIGITS_READ
+from recon.model.words import DIGITS_READ, InstructionKind
 from recon.steps import acts
 from recon.steps.acts import Act, Place, act_of, speak
 from recon.steps.ground.environment import Environment, named_accounts
 from recon.steps.money import gate
-from recon.steps.money.approve import waiting
+from recon.steps.money.approve import Narrowing, waiting
 from recon.steps.people import people, returned_answers
 from recon.steps.people.sign_off import Night, nights
 from reports.handed import drawings
@@ -43,6 +47,7 @@ from tasks.night_tasks import opened_environment, say, sentences_only
 if TYPE_CHECKING:
     from recon.config.settings import Settings
     from recon.instructions.approval import ApprovalList
+    from recon.instructions.instruction import Instruction
     from recon.model.figures import Attention
     from recon.store.nights.runs import Run
 
@@ -53,9 +58,22 @@ DOUBTS_SHOWN_MAX = 100
 """Rows of doubts; `recon status` has all of them."""
 NIGHTS_SHOWN = 14
 
-Given = Mapping[str, str]
+Given = Mapping[str, Any]
 Shown = Callable[[Environment, Given], tuple[str, Sequence[str]]]
 """What a form is about: a sentence, and lines of its page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Fields of a form that are lists of boxes to tick."""
+
+    fields: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+    """Name -> a list of what each may say, and its help."""
+    meant: Callable[[Environment, Given], Given] = lambda _, given: given
+    """What is given, with what the ticks mean."""
+
+
+NO_BOXES = Boxes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +91,8 @@ class Choice:
         fields = {
             name: given.get(self.taken.get(name, name), "") for name in self.model.model_fields
         } | dict(self.fixed)
+        if self.model is acts.RejectInstructions and fields["instructions"]:
+            fields["list_digest"] = ""  # what is ticked is that list
         return act_of(self.model, {name: value for name, value in fields.items() if value})
 
 
@@ -80,26 +100,26 @@ def form(
     name: str,
     text: str,
     *,
-    choice: tuple[str, str],
-    help_: str,
+    choice: tuple[str, str, str],
     choices: Mapping[str, Choice],
     fields: Sequence[str],
     shown: Shown,
     shown_after: bool = True,
+    boxes: Boxes = NO_BOXES,
 ) -> Flow[..., State[Any]]:
     """A form by which people look at something, or say one of several things of it.
 
     Args:
         name: of the flow.
         text: what it does, for its page.
-        choice: the field that says which of them, and its word for only showing.
-        help_: of that field.
+        choice: the field that says which of them, its word for only showing, and its help.
         choices: what may be said, by the words that the field offers beside the one that shows.
         fields: of the acts, in the form's order.
         shown: what it is about.
         shown_after: whether that is shown again when something was said.
+        boxes: fields between what is chosen and `fields`.
     """
-    chooses, shows = choice
+    chooses, shows, help_ = choice
     # A class of the field's own name would take its title, and Prefect's page would not name it.
     offered = StrEnum(chooses.title(), {each.upper(): each for each in (shows, *choices)})  # type: ignore[misc]  # of a table
     infos = {
@@ -112,6 +132,7 @@ def form(
     def run(**given: Any) -> State[Any]:
         wanted, who, code = (given.pop(each) for each in (chooses, "name", "code"))
         with sentences_only(name), opened_environment() as environment:
+            given = dict(boxes.meant(environment, given))
             if wanted == shows:
                 sentence, lines = shown(environment, given)
                 return ended(name, sentence=sentence, ending="Shown", lines=lines)
@@ -133,12 +154,14 @@ def form(
 
     helps = {
         chooses: help_,
+        **{each: help_text for each, (_, help_text) in boxes.fields.items()},
         **{each: infos[each].description for each in fields},
         "name": "Your short name in approvers.toml.",
         "code": "Your current one-time code.",
     }
     kinds: dict[str, tuple[Any, Any]] = {
         chooses: (offered, shows),
+        **{each: (kind, []) for each, (kind, _) in boxes.fields.items()},
         **{each: (_kind(infos[each]), "") for each in fields},
         "name": (ShortName, ""),
         "code": (SecretStr | None, None),
@@ -190,13 +213,64 @@ KEYS = {
 """Form -> the key of its page."""
 
 
-def approvals_shown(environment: Environment, _: Given) -> tuple[str, Sequence[str]]:
-    """The list that waits for people."""
-    wanted = waiting(environment).wanted
-    count = len(wanted.items)
+def approvals_shown(environment: Environment, given: Given) -> tuple[str, Sequence[str]]:
+    """The list that waits for people, or what of it was ticked; the form then offers all of it."""
+    every = waiting(environment).wanted
+    offer(every)
+    only = Narrowing(instruction_ids=given["instructions"])
+    ticked = waiting(environment, only=only).wanted
+    wanted = ticked if ticked.items else every
+    count, left = len(wanted.items), len(every.items) - len(wanted.items)
     sentence = f"Waits: {count} instructions"
     sentence += f", {sums_in_words(wanted.sums)}, list {wanted.digest}." if count else "."
-    return sentence, lines_of_list(wanted)
+    return sentence + (f" {left} more are not ticked." if left else ""), lines_of_list(wanted)
+
+
+def boxes_ticked(environment: Environment, given: Given) -> Given:
+    """The instructions that are meant: those ticked, and all of the kinds ticked; () for all.
+
+    Raises:
+        UsageError: nothing of what is ticked waits: it must not become all that waits.
+    """
+    kinds, named = given["kinds"], {text.partition(" ")[0] for text in given["instructions"]}
+    waits = waiting(environment).wanted.items if kinds or named else ()
+    meant = [each for each in waits if each.kind in kinds or each.instruction_id in named]
+    if gone := sorted(named - {each.instruction_id for each in meant}):
+        msg = f"{', '.join(gone)} waits no more: show the list again, nothing was changed"
+        raise UsageError(msg)
+    if kinds and not meant:
+        msg = f"no {' or '.join(kinds)} waits: show the list again, nothing was changed"
+        raise UsageError(msg)
+    seen = given["list_digest"]
+    if meant and seen and (now := list_of(meant).digest) != seen:
+        msg = (
+            f"what is ticked is the list {now} now, not {seen}: show it again, nothing was changed"
+        )
+        raise UsageError(msg)
+    ids = tuple(each.instruction_id for each in meant)
+    return {name: value for name, value in given.items() if name != "kinds"} | {"instructions": ids}
+
+
+def offer(wanted: "ApprovalList") -> None:
+    """Let the form have a box for each instruction that waits, as Prefect keeps its fields."""
+    boxes = [
+        " ".join(filter(None, (item.instruction_id, item.kind, _money(item), item.order_no)))
+        for item in wanted.items[:ROWS_SHOWN_MAX]
+    ]
+    try:
+        with suppress(ObjectNotFound), get_client(sync_client=True) as client:
+            form_of_people = client.read_deployment_by_name("approve/approve")
+            fields = form_of_people.parameter_openapi_schema or {}
+            enum = {"enum": boxes} if boxes else {}
+            fields["properties"]["instructions"]["items"] = {"type": "string"} | enum
+            change = DeploymentUpdate(parameter_openapi_schema=fields)
+            client.update_deployment(form_of_people.id, change)
+    except Exception as error:  # noqa: BLE001 - whatever Prefect's client raises, the list is shown
+        say(f"the boxes of the form are those of before ({type(error).__name__})")
+
+
+def _money(item: "Instruction") -> str:
+    return str(Money.of_minor_units(item.amount, currency=item.currency)) if item.currency else ""
 
 
 def lines_of_list(wanted: "ApprovalList") -> list[str]:
@@ -207,11 +281,11 @@ def lines_of_list(wanted: "ApprovalList") -> list[str]:
     looked_at = (*wanted.repeats, *wanted.first_payees, *wanted.largest)
     shown = {item.instruction_id: item for item in (*looked_at, *wanted.items)}
     for item in islice(shown.values(), ROWS_SHOWN_MAX):
-        money = Money.of_minor_units(item.amount, currency=item.currency)
-        cells = (item.instruction_id, item.kind, item.order_no, str(money), item.hold)
+        cells = (item.instruction_id, item.kind, item.order_no, _money(item), item.hold)
         lines.append(table_row(*cells))
     if (more := len(shown) - ROWS_SHOWN_MAX) > 0:
-        lines += ["", f"{more} more wait; the workbooks' sheets Instructions have all of them."]
+        rest = "tick a kind and show again, or see the workbooks' sheets Instructions"
+        lines += ["", f"{more:,} more wait and are part of this list: {rest}."]
     return lines
 
 
@@ -323,10 +397,22 @@ def answers_shown(environment: Environment, given: Given) -> tuple[str, Sequence
 approve = form(
     "approve",
     "Show what waits for people, or say yes or no to exactly that list.",
-    choice=("decision", "show"),
-    help_=(
-        "show looks only; approve says yes to the list of the digest; reject withdraws all of it "
-        "for good; take_back takes your own yes back while it waits for a second person."
+    choice=(
+        "decision",
+        "show",
+        (
+            "show looks only, at what is ticked or at all; approve says yes to the list of the "
+            "digest, with the same boxes ticked as when it was shown; reject withdraws what is "
+            "ticked, or the whole list of the digest, for good; take_back takes your own yes back "
+            "while it waits for a second person."
+        ),
+    ),
+    boxes=Boxes(
+        {
+            "kinds": (list[InstructionKind], "Only these kinds; none ticked: all of them."),
+            "instructions": (list[acts.Text], "Only these; none ticked: all that wait."),
+        },
+        boxes_ticked,
     ),
     choices={
         "approve": Choice(acts.Approve),
@@ -339,10 +425,13 @@ approve = form(
 resolve = form(
     "resolve",
     "Show money in doubt, or say what became of one instruction; two people say the same.",
-    choice=("verdict", "show"),
-    help_=(
-        "show looks only; applied says that the money moved; not_applied that it did not; "
-        "take_back takes your own word back while it decides nothing."
+    choice=(
+        "verdict",
+        "show",
+        (
+            "show looks only; applied says that the money moved; not_applied that it did not; "
+            "take_back takes your own word back while it decides nothing."
+        ),
     ),
     choices={
         "applied": Choice(acts.Resolve, {"verdict": "applied"}),
@@ -355,10 +444,13 @@ resolve = form(
 sign_off = form(
     "sign-off",
     "List the last nights, or sign one night's workbook as its reviewer or its approver.",
-    choice=("sign_as", "show"),
-    help_=(
-        "show lists the last nights; reviewer and approver sign in any order; take_back takes your "
-        "own name back while the other one is missing."
+    choice=(
+        "sign_as",
+        "show",
+        (
+            "show lists the last nights; reviewer and approver sign in any order; take_back takes "
+            "your own name back while the other one is missing."
+        ),
     ),
     choices={
         "reviewer": Choice(acts.SignOff, {"role": "reviewer"}),
@@ -371,10 +463,14 @@ sign_off = form(
 close = form(
     "close",
     "Prepare the close of a month, sign it as its reviewer or its approver, or open it again.",
-    choice=("act", "prepare"),
-    help_=(
-        "prepare looks only, at the month before this one where none is named; two people close a "
-        "month, a reviewer and an approver; reopen is one of the two words that open it again."
+    choice=(
+        "act",
+        "prepare",
+        (
+            "prepare looks only, at the month before this one where none is named; two people "
+            "close a month, a reviewer and an approver; reopen is one of the two words that open "
+            "it again."
+        ),
     ),
     choices={
         "reviewer": Choice(acts.SignClose, {"role": "reviewer"}),
@@ -388,11 +484,14 @@ close = form(
 stop_sending = form(
     "stop-sending",
     "Show whether money is sent, stop all sending at once, or let money be sent again.",
-    choice=("turn", "show"),
-    help_=(
-        "show looks only; stop ends all sending of every account, a night at work before its next "
-        "batch; allow is one of the two words that end a stop; take_back takes your own allow back "
-        "while the second is missing."
+    choice=(
+        "turn",
+        "show",
+        (
+            "show looks only; stop ends all sending of every account, a night at work before its "
+            "next batch; allow is one of the two words that end a stop; take_back takes your own "
+            "allow back while the second is missing."
+        ),
     ),
     choices={
         "stop": Choice(acts.StopSending),
@@ -416,8 +515,11 @@ class ReturnedWorkbook(acts.ImportAnswers):
 import_resolutions = form(
     "import-resolutions",
     "List the answers of a filled-in workbook, each beside its break, or take them in.",
-    choice=("answers", "list"),
-    help_="list looks only; take takes in what was listed; the same file again changes nothing.",
+    choice=(
+        "answers",
+        "list",
+        "list looks only; take takes in what was listed; the same file again changes nothing.",
+    ),
     choices={"take": Choice(ReturnedWorkbook, {"yes": "true"})},
     fields=("workbook",),
     shown=answers_shown,

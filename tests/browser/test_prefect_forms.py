@@ -85,6 +85,17 @@ class Desk:
         options.first.wait_for(state="hidden")
         self.field(name).get_by_text(word, exact=True).first.wait_for()
 
+    def tick(self, name: str, words: str) -> str:
+        """Tick the first box of a list that begins or goes on so; what it says."""
+        self.field(name).locator(".p-label__body button").first.focus()
+        self.page.keyboard.press("ArrowDown")
+        box = self.page.locator("[role=option], .p-select-option").filter(has_text=words).first
+        said = box.inner_text().strip()
+        box.click()
+        self.picture(f"boxes-{name}")
+        self.page.keyboard.press("Escape")
+        return said
+
     def write(self, name: str, text: str) -> None:
         """Type into a field."""
         self.field(name).locator("textarea, input").first.fill(text)
@@ -292,6 +303,12 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     digest = re.search(r"list ([0-9a-f]{16})", shown["state"]["message"])
     assert digest is not None, shown["state"]["message"]
     desk.artifact("approvals", words=digest[1], picture="approvals")
+    desk.form("approve")
+    desk.tick("kinds", "cancel")
+    cancels = desk.submitted("approve")
+    desk.form("approve")
+    boxed = desk.tick("instructions", " refund ")
+    one = desk.submitted("approve")
     noted, moved_before, approved = desk.approved_by_both(digest[1])
     assert (noted["state"]["name"], approved["state"]["name"]) == ("Noted", "Approved"), (
         noted["state"],
@@ -308,6 +325,10 @@ def test_refunds_are_approved_by_two_people_and_the_workbook_is_found(desk: Desk
     words = desk.doubt_decided()
 
     assert none == []
+    waiting = [int(re.findall("[0-9]+", run["state"]["message"])[0]) for run in (shown, cancels)]
+    assert 0 < waiting[1] < waiting[0]
+    assert f"{waiting[0] - waiting[1]} more are not ticked." in cancels["state"]["message"]
+    assert one["state"]["message"].startswith(f"Waits: 1 instructions, {boxed.split()[2]} ")
     assert (first["state"]["name"], second["state"]["name"]) == ("BREAKS OPEN", "MONEY IN DOUBT")
     assert " live · MONEY IN DOUBT" in second["name"]
     assert moved_before == (0, 0)

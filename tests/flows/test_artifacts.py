@@ -38,6 +38,7 @@ def test_a_night_leaves_progress_summary_breaks_totals_and_a_link(
     summary = found["summary-100042001"]["data"]
     assert "| settle | settle did its work. |" in summary
     assert "To do: no break is open; sign the workbook." in summary
+    assert summary.index(f"Workbook: {night.workbook}") < summary.index("To do:")
     assert summary.index("To do:") < summary.index("## Money") < summary.index("## Steps")
     assert found["breaks-100042001"]["data"].count("CAPTURE_DUE") == 100
     assert "100 of 250 open breaks" in found["breaks-100042001"]["description"]
@@ -93,6 +94,30 @@ def test_foreign_text_is_no_link_image_or_tag_on_a_page(monkeypatch: pytest.Monk
     assert shown[0].splitlines()[-1] == (
         r"| ingest | !\[i\](http:evil)\[x\](http:evil)\<b>\\\[y\](z) `recon status`.csv |"
     )
+
+
+def test_a_page_begins_with_the_account_by_name_and_its_workbook(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who opens the page knows whose night it is, and opens its workbook from the share."""
+    shown: list[str] = []
+    monkeypatch.setattr(
+        "flows.artifacts.create_markdown_artifact", lambda markdown, **_: shown.append(markdown)
+    )
+    (tmp_path / "merchants.toml").write_text(
+        '[accounts."100042/100042001"]\nname = "Northwind"\ninbox = "i"\nreports = "r"\n'
+    )
+    monkeypatch.setenv("RECON_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("RECON_WORKBOOKS_URL", "https://share.example")
+
+    workbook = Path("/r/night.xlsx")
+    Artifacts(REQUEST).summary(verdict="RECONCILED", summaries=[], workbook=workbook)
+
+    assert shown[0].splitlines()[2:5] == [
+        "Northwind (100042/100042001), business date 2026-11-20, live.",
+        "",
+        "Workbook: [night.xlsx](https://share.example/100042/100042001/night.xlsx)",
+    ]
 
 
 def test_a_prefect_that_is_gone_is_tried_once(

@@ -17,6 +17,7 @@ from recon.instructions.approval import list_of
 from recon.model.errors import UsageError
 from recon.model.figures import Attention
 from recon.model.nights import Mode
+from recon.model.words import InstructionKind
 from recon.steps.people.sign_off import Night
 from recon.steps.people.verdicts import STATES
 from recon.store.nights.runs import Run
@@ -203,7 +204,42 @@ def test_a_page_that_is_too_long_says_where_the_rest_is(monkeypatch: pytest.Monk
     lines = people.lines_of_list(list_of(items))
 
     assert sum(line.startswith(("| i0", "| i1")) for line in lines) == 10
-    assert lines[-1] == "2 more wait; the workbooks' sheets Instructions have all of them."
+    assert lines[-1] == (
+        "2 more wait and are part of this list: tick a kind and show again, or see the workbooks' "
+        "sheets Instructions."
+    )
+
+
+@pytest.mark.parametrize(
+    ("ticks", "meant"),
+    [
+        ({}, ()),
+        ({"kinds": ["refund"]}, ("i1", "i2")),
+        ({"instructions": ["i0 capture 1.00 EUR"]}, ("i0",)),
+        ({"kinds": ["refund"], "instructions": ["i0 capture 1.00 EUR"]}, ("i0", "i1", "i2")),
+        ({"kinds": ["payout"]}, "no payout waits"),
+        ({"kinds": ["refund"], "instructions": ["i9 refund 1.00 EUR"]}, "i9 waits no more"),
+        ({"kinds": ["refund"], "list_digest": "0" * 16}, "what is ticked is the list "),
+    ],
+)
+def test_what_is_ticked_is_exactly_what_is_meant(
+    monkeypatch: pytest.MonkeyPatch, ticks: dict[str, Any], meant: tuple[str, ...] | str
+) -> None:
+    """A tick that fits nothing any more never becomes all that waits; nor another list."""
+    kinds = (InstructionKind.CAPTURE, InstructionKind.REFUND, InstructionKind.REFUND)
+    items = [
+        replace(INSTRUCTION, instruction_id=f"i{n}", kind=kind) for n, kind in enumerate(kinds)
+    ]
+    waits = SimpleNamespace(wanted=list_of(items))
+    monkeypatch.setattr(people, "waiting", lambda _: waits)
+    given = {"kinds": [], "instructions": [], "list_digest": "", **ticks}
+    place: Any = None
+
+    if isinstance(meant, str):
+        with pytest.raises(UsageError, match=meant):
+            people.boxes_ticked(place, given)
+    else:
+        assert people.boxes_ticked(place, given) == {"instructions": meant, "list_digest": ""}
 
 
 def run_of(account_id: str) -> Run:
