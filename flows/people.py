@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -143,13 +144,12 @@ def form(
                 place=Place(environment, drawings),
                 show=say,
             )
-            again = shown(environment, given)[1] if shown_after else ()
             return ended(
                 name,
                 sentence=done.sentence,
                 ending=done.ending,
                 warnings=done.warnings,
-                lines=["", *again],
+                lines=["", *(shown(environment, given)[1] if shown_after else ())],
             )
 
     helps = {
@@ -170,11 +170,9 @@ def form(
     run.__doc__ = "\n".join(
         [text, "", "Args:", *(f"    {each}: {help_text}" for each, help_text in helps.items())]
     )
+    parameter = partial(inspect.Parameter, kind=inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what Prefect looks at
-        [
-            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=value)
-            for each, (kind, value) in kinds.items()
-        ]
+        [parameter(each, annotation=kind, default=value) for each, (kind, value) in kinds.items()]
     )
     named = f"{name}: {{{chooses}}} {' '.join(f'{{{each}}}' for each in fields[:1])} {{name}}"
     return flow(name=name, flow_run_name=named, retries=0, persist_result=False)(in_words()(run))
