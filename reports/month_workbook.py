@@ -51,6 +51,7 @@ from reports.drawing.blocks import (
     rows_of,
 )
 from reports.drawing.look import NAVY, CellLink, Tone
+from reports.sheets.assurance import TITLE as ASSURANCE
 from reports.sheets.assurance import added_up
 from reports.sheets.words import TABLES, in_words, words_of
 
@@ -79,8 +80,8 @@ def close_workbook(close: PreparedClose, seen: SeenClose) -> bytes:
     sheets.append(straddling(statement.straddling).sheet(files=files))
     sheets += [journals_sheet(close), open_breaks_sheet(close)]
     sheets.append(prior_periods(stated).sheet(files=files))
-    sheets += [nights_sheet(stated), proof_sheet(stated)]
     sheets.append(movements(statement.facts).sheet(files=files))
+    sheets.append(assurance_sheet(stated))
     rows = [
         {"word": word, "meaning": meaning} for word, meaning in TABLES["guide_of_month"].items()
     ]
@@ -140,13 +141,14 @@ def _about(stated: StatedMonth) -> Iterator[str]:
     if stated.statement.books is None:
         yield "The books are not covered: no ledger was given."
     if len(stated.rules) > 1:
-        yield f"The rules changed {len(stated.rules) - 1} times (see Nights); the newest ones date."
+        times = len(stated.rules) - 1
+        yield f"The rules changed {times} times (see Assurance); the newest ones date."
 
 
 def _troubles(stated: StatedMonth) -> list[str]:
     shown = stated.troubles[:TROUBLES_MAX]
     left = len(stated.troubles) - len(shown)
-    return [*shown, *([f"and {left} more: see Nights and Proof"] if left else [])]
+    return [*shown, *([f"and {left} more: see Assurance"] if left else [])]
 
 
 def _of_currency(stated: StatedMonth, *, currency: str) -> Iterator[Part]:
@@ -443,16 +445,17 @@ PRIOR_COLUMNS = (
     Column("Batch", 24, "batch_id"),
     Column("First told", 12, "told_on", "date"),
 )
+ASSURANCE_WIDTHS = (16, 26, 34, 10, 10, 20, 20, 10)
 NIGHTS = (
     Column("Business date", 16, "business_date", "date"),
     Column("Night", 26, "standing"),
-    Column("Run", 30, "run_id"),
-    Column("What is wrong", 70, "trouble", wrap=True),
+    Column("Run", 34, "run_id"),
+    Column("What is wrong", 70, "trouble", span=5, wrap=True),
 )
 PROOF = (
-    Column("Id", 6, "id"),
-    Column("What is held against what", 74, "name"),
-    Column("Ccy", 6, "currency"),
+    Column("Id", 16, "id"),
+    Column("What is held against what", 60, "name", span=2, wrap=True),
+    Column("Ccy", 10, "currency"),
     Column("Measure", 10, "measure"),
     Column("Left", 20, "left", "money", currency="of"),
     Column("Right", 20, "right", "money", currency="of"),
@@ -601,29 +604,29 @@ def _labels(names: "pd.Series[str]", words: Mapping[str, str]) -> "pd.Series[str
     return names.map({name: words[str(name)] for name in names.unique()}).astype("str")
 
 
-def nights_sheet(stated: StatedMonth) -> Sheet:
-    """The nights of the month, and the rules that judged."""
-    rows = [{name: getattr(each, str(name)) for name in _fields(NIGHTS)} for each in stated.nights]
+def assurance_sheet(stated: StatedMonth) -> Sheet:
+    """The nights of the month, the rules that judged, and both figures of each equation."""
+    names = [str(column.value) for column in NIGHTS]
+    nights = [{name: getattr(each, name) for name in names} for each in stated.nights]
     rules = [
         TextLine(f"Rules from the night of {day}: {digest}", "note")
         for digest, day in stated.rules.items()
     ]
-    blocks: list[Part] = [Listing(NIGHTS, rows, is_list=True), TextLine(), *rules]
-    return Sheet("Nights", blocks, heading="Nights", about=TABLES["lists_of_month"]["Nights"])
-
-
-def proof_sheet(stated: StatedMonth) -> Sheet:
-    """The equations; each check is over the two figures beside it."""
-    rows = [
+    proof = [
         {name: getattr(each, name) for name in ("id", "name", "currency", "measure")}
         | {"left": each.left, "right": each.right}
         | {"of": each.currency if each.measure == "amount" else ""}
         | {"check": check_of(holds=each.holds)}
         for each in stated.statement.equations
     ]
-    blocks = [Listing(PROOF, rows, is_list=True)]
-    return Sheet("Proof", blocks, heading="Proof", about=TABLES["lists_of_month"]["Proof"])
-
-
-def _fields(columns: Sequence[Column]) -> list[Any]:
-    return [column.value for column in columns]
+    return Sheet(
+        ASSURANCE,
+        [
+            Listing(NIGHTS, nights, title="Nights"),
+            *rules,
+            Listing(PROOF, proof, title="Proof", is_list=True),
+        ],
+        heading=ASSURANCE,
+        about=TABLES["lists_of_month"][ASSURANCE],
+        widths=ASSURANCE_WIDTHS,
+    )

@@ -34,7 +34,7 @@ TOP = 4
 """Row of a list's header."""
 SHEETS = (
     *("Close", "Statement", "Open items", "In transit", "Books", "Straddling", "Journals"),
-    *("Open breaks", "Prior periods", "Nights", "Proof", "Facts", "Guide"),
+    *("Open breaks", "Prior periods", "Facts", "Assurance", "Guide"),
 )
 CODE = "MISSING_IN_LEDGER"
 SUM = "Sum EUR 2026-11"
@@ -164,7 +164,11 @@ def test_the_sheets_say_what_the_statement_says(month: StatedMonth, tmp_path: Pa
     assert "2026-11-03: no night ran" in [row[0] for row in first]
     assert {row[3] for row in first} == {None, "Check", "OK"}
     assert book["Facts"].max_row == TOP + len(month.statement.facts)
-    assert book["Proof"].max_row == TOP + len(month.statement.equations)
+    proofs = [row[0].value for row in book["Assurance"].iter_rows()]
+    equations = [each.id for each in month.statement.equations]
+    assert proofs[proofs.index("Id") + 1 :] == equations
+    days = proofs[proofs.index("Business date") + 1 :][: len(month.nights)]
+    assert [f"{day:%Y-%m-%d}" for day in days] == [str(each.business_date) for each in month.nights]
 
 
 def rows_of_sheet(path: Path, title: str) -> list[list[Any]]:

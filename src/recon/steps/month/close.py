@@ -63,7 +63,7 @@ from recon.store.people import closed_months, resolution_rows
 from recon.store.people.closed_months import ClosedMonth, MonthState
 
 NO_BREAK = "Differs in the books, and no break shows it yet"
-PROOF_SHEET = "sheet Proof; statement.sql says how each is computed"
+PROOF_SHEET = "sheet Assurance; statement.sql says how each is computed"
 BOOKS_SHEET = "sheet Books lists by order what no break shows; run the next night over those orders"
 _LISTS = {"P5": BOOKS_SHEET, "P6": BOOKS_SHEET}
 BATCHES_NAMED_MAX = 3
@@ -365,7 +365,7 @@ def _open_items(stated: StatedMonth) -> Iterator[OpenItem]:
         lacks = f": {night.problem}" if night.problem else ""
         again = f"recon nightly --business-date {night.business_date}"
         what = f"The last night, {night.business_date}, is INCOMPLETE{lacks}; get it, then {again}"
-        yield OpenItem(what, 1, "", 0, "Nights")
+        yield OpenItem(what, 1, "", 0, "Assurance")
     statement = stated.statement
     for (code, currency), rows in statement.breaks.groupby(["code", "currency"]):
         amount = sum(risk_of_break(row) for row in rows.to_dict("records"))

@@ -101,7 +101,7 @@ def test_a_month_whose_last_night_lacks_something_is_never_ready_in_silence(
     (item,) = [each for each in close.open_items if each not in complete.open_items]
     again = f"get it, then recon nightly --business-date {LAST}"
     assert item.what == f"The last night, {LAST}, is INCOMPLETE: no order file came; {again}"
-    assert item.sheet == "Nights"
+    assert item.sheet == "Assurance"
     ended.wait(hours=24)
     ended.night(date="2026-12-01")
     ended.as_owner("UPDATE run SET verdict = 'INCOMPLETE' WHERE business_date = '2026-12-01'")
