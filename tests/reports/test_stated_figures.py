@@ -75,8 +75,7 @@ class Night:
             self._view(path.stem, path)
         for name in ("orders", "ledger", "settlement", "files", "rejects"):
             self._view(name, sealed / "inputs" / f"{name}.parquet")
-        for name, step in (("instructions", "compared"), ("steps", "results")):
-            self._view(name, sealed / step / f"{name}.parquet")
+        self._view("instructions", sealed / "compared" / "instructions.parquet")
         self._view("replies", sealed / "answers-*" / "replies-*.parquet")
         run = json.loads((sealed / "results" / "manifest.json").read_text())
         areas = [(code.value, AREAS[words_of(code).area]) for code in BreakCode]
