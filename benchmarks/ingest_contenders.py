@@ -178,7 +178,9 @@ def recon_store(folder: Path) -> Run:
             orders = order_rows.written(
                 run, source=source, parts=parts, sender="", storage=storages(None)
             )
-            order_rows.save_file(connection, run, orders=orders, parts=parts, rejects=(), at=now)
+            order_rows.save_file(
+                connection, run, source=source, facts=orders, parts=parts, rejects=(), at=now
+            )
         return {"good": rows, "bad": 0}
 
     return load
@@ -190,7 +192,7 @@ def recon_ingest(folder: Path) -> Run:
 
     from recon.config.file_layouts import STANDARD
     from recon.config.rules import Rules
-    from recon.files.kinds.archive import keep_read
+    from recon.files.kinds.archive import keep
     from recon.files.reader import order_file
     from recon.model.nights import Mode, NightRequest
     from recon.store.database.engine import open_store
@@ -206,7 +208,7 @@ def recon_ingest(folder: Path) -> Run:
 
     def load() -> dict[str, int]:
         with order_file(path, rules=Rules(), layout=STANDARD, keep=True) as read:
-            keep_read(
+            keep(
                 path,
                 sha256=read.facts.source_file.sha256,
                 private=read.facts.private,
@@ -223,7 +225,8 @@ def recon_ingest(folder: Path) -> Run:
                 order_rows.save_file(
                     connection,
                     run,
-                    orders=orders,
+                    source=read.facts.source_file,
+                    facts=orders,
                     parts=read.parts,
                     rejects=read.facts.rejects,
                     at=now,
