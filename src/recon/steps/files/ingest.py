@@ -207,8 +207,8 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         return True, order_rows.save_copy(connection, self.run, of=known, name=name, at=at)
 
     def _archive(self, path: Path, source: SourceFile, *, why: str) -> None:
-        if warning := self.keep(path, source, private=why):
-            self.private.append(warning)
+        if unkept := self.keep(path, source, private=why):
+            self.private.append(unkept)
 
     def _save(self, read: OrderRead) -> SourceFile | None:
         """Store a file that was read whole; nothing when its content was read before.
@@ -267,7 +267,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             is_known, copy = self._stands(connection, source.name, sha256=source.sha256)
             if is_known:
                 return copy
-            order_rows.save_file(
+            order_rows.save_instruction_file(
                 connection,
                 self.run,
                 actions=read.actions,
