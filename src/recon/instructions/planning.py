@@ -15,7 +15,7 @@ asks for it. Refunds and payouts never come back this way.
 """
 
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields, replace
@@ -183,8 +183,7 @@ class SendingAllowance:
 
     def __init__(self, bounds: Bounds, *, night: Mapping[str, int], day: Mapping[str, int]) -> None:
         self._bounds = bounds
-        self._night = dict(night)
-        self._day = dict(day)
+        self._sent = {"night": Counter(night), "day": Counter(day)}
 
     def refusal(self, instruction: Instruction) -> str:
         """Why it is not sent; "" when it may be, which is then counted."""
@@ -197,19 +196,16 @@ class SendingAllowance:
                 f"it is above the limit of {bounds.item} {currency} for one instruction and is "
                 "never sent; withdraw it, or raise `item` in limits.toml"
             )
-        sums = (
-            ("night", bounds.night, self._night.get(currency, 0) + amount),
-            ("day", bounds.day, self._day.get(currency, 0) + amount),
-        )
-        for name, bound, after in sums:
-            if bound is not None and money(after).amount > bound:
+        for (name, sent), bound in zip(self._sent.items(), (bounds.night, bounds.day), strict=True):
+            after = money(sent[currency] + amount)
+            if bound is not None and after.amount > bound:
                 return (
-                    f"with it this {name} would have sent {money(after)}, more than its "
+                    f"with it this {name} would have sent {after}, more than its "
                     f"limit of {bound} {currency}; it waits for the next, or raise `{name}` in "
                     "limits.toml"
                 )
-        self._night[currency] = self._night.get(currency, 0) + amount
-        self._day[currency] = self._day.get(currency, 0) + amount
+        for sent in self._sent.values():
+            sent[currency] += amount
         return ""
 
 

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 import pandas as pd
 
+from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS
 from recon.archive.storage import LocalStorage
 from recon.model.words import Reject, SourceFile
 from recon.store.database.engine import Store
-from recon.store.nights import order_rows, settlement_rows
+from recon.store.nights import facts_rows, order_rows
 from recon.store.nights.facts_rows import StorageOf
 from recon.store.nights.runs import Run
 
@@ -33,7 +34,7 @@ def keep(
         return [(frame, frame.iloc[:0]) for frame in frames]
 
     storage = storages(run.account)
-    facts = order_rows.written(run, source=source, parts=parts, sender=sender, storage=storage)
+    facts = facts_rows.written(run, frames, schema=ORDER_FACTS, sender=sender, storage=storage)
     with store.writing() as connection:
         order_rows.save_file(
             connection, run, source=source, facts=facts, parts=parts, rejects=rejects, at=AT
@@ -50,6 +51,6 @@ def keep_lines(
     rejects: Sequence[Reject] = (),
 ) -> None:
     storage = storages(run.account)
-    facts = settlement_rows.written(lines, run=run, storage=storage)
+    facts = facts_rows.written(run, [lines], schema=SETTLED_FACTS, storage=storage)
     with store.writing() as connection:
         order_rows.save_file(connection, run, source=source, facts=facts, rejects=rejects, at=AT)

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 
+from recon.archive.schemas import ORDER_FACTS, SETTLED_FACTS
 from recon.config.file_sources import BankFolder, SettlementFolder
 from recon.files.kinds.bank_file import ENDINGS
 from recon.files.kinds.instruction_file import is_instruction_file
@@ -50,7 +52,7 @@ from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_of, storages_of
 from recon.store import Connection
 from recon.store.database.engine import Turn
-from recon.store.nights import bank_rows, order_rows, runs, settlement_rows
+from recon.store.nights import bank_rows, facts_rows, order_rows, runs, settlement_rows
 from recon.store.nights.runs import Run
 from recon.store.nights.settlement_rows import Settlements
 
@@ -217,10 +219,10 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
         """
         store, run, source = self.environment.store, self.run, read.facts.source_file
         account = run.account
-        facts = order_rows.written(
+        facts = facts_rows.written(
             run,
-            source=source,
-            parts=lambda: _counted(read),
+            _counted(read),
+            schema=ORDER_FACTS,
             sender=_sender_of(account, environment=self.environment),
             storage=storage_of(run, environment=self.environment),
         )
@@ -285,13 +287,13 @@ def _sender_of(account: Account, *, environment: Environment) -> str:
     return min(name for name, each in every.items() if each.inbox == every[own].inbox)
 
 
-def _counted(read: OrderRead) -> Iterator[SpooledRows]:
+def _counted(read: OrderRead) -> Iterator[pd.DataFrame]:
     """The rows of a file, told as they are stored."""
     source = read.facts.source_file
     way = Way(f"rows of {shown_name(source.name)} stored", of=source.rows_accepted)
-    for part in read.parts():
-        yield part
-        way.more(len(part.orders))
+    for orders, _ in read.parts():
+        yield orders
+        way.more(len(orders))
 
 
 def left_for_later(read: OrderRead, *, run: Run, environment: Environment) -> str:
@@ -399,7 +401,7 @@ class SettlementInbox(DeclaredInbox[tuple[SourceFile | None, str]]):
         if self._is_noted(path, source.sha256):
             return None, words
         storage = storage_of(run, environment=environment)
-        settled = settlement_rows.written(lines, run=run, storage=storage)
+        settled = facts_rows.written(run, [lines], schema=SETTLED_FACTS, storage=storage)
         environment.crash_point("archived the lines")
         with environment.store.writing(turn=Turn.ORDERS) as connection:
             order_rows.save_file(

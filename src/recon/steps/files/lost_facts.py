@@ -10,7 +10,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TypeVar
 
-from recon.archive.schemas import FACTS
+from recon.archive.schemas import FACTS, ORDER_FACTS, SETTLED_FACTS
 from recon.archive.storage import reachable
 from recon.config.file_layouts import layout_of
 from recon.files.formats.named_bytes import sha256_of
@@ -29,7 +29,7 @@ from recon.model.nights import Account, StepSummary
 from recon.model.words import SourceKind
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_folder import storage_at, storages_of
-from recon.store.nights import facts_rows, order_rows, runs, settlement_rows
+from recon.store.nights import facts_rows, runs
 from recon.store.nights.facts_rows import UNREAD, StoredFacts, problems_of
 from recon.store.nights.settlement_rows import NAME_PREFIX
 
@@ -149,10 +149,10 @@ def _planned_again(
         if stored.kind is SourceKind.ORDERS:
             layout = layout_of(name, layouts=account.layouts)
             with order_file(source, rules=rules, layout=layout, keep=False) as read:
-                orders = order_rows.written(
+                orders = facts_rows.written(
                     run,
-                    source=read.facts.source_file,
-                    parts=read.parts,
+                    (orders for orders, _ in read.parts()),
+                    schema=ORDER_FACTS,
                     sender=stored.sender,
                     storage=storage,
                 )
@@ -160,7 +160,7 @@ def _planned_again(
         layouts = account.settlement.layouts if account.settlement else ()
         layout = layout_of(name.removeprefix(NAME_PREFIX), layouts=layouts)
         lines, _ = settlement_file(source, rules=rules, layout=layout)
-        settled = settlement_rows.written(lines, run=run, storage=storage)
+        settled = facts_rows.written(run, [lines], schema=SETTLED_FACTS, storage=storage)
         return settled.facts if settled else None
 
 

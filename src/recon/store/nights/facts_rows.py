@@ -5,10 +5,12 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy import Connection, Select, and_, insert, or_, select
@@ -21,11 +23,13 @@ from recon.archive.facts_files import (
     whole_facts,
     write_facts,
 )
-from recon.archive.schemas import FACTS, ORDER_FACTS, FileSchema
-from recon.archive.storage import Storage
+from recon.archive.rows_file import sorted_keys
+from recon.archive.schemas import FACTS, ORDER_FACTS, SETTLED_FACTS, FileSchema
+from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.model.errors import ArchiveError, ConfigurationError, HistoryBrokenError
 from recon.model.nights import Account
 from recon.model.words import SourceKind
+from recon.proof.night_tables import table_of_schema
 from recon.proof.sql_session import SqlError, SqlSession, reading
 from recon.proof.totals_in_sql import FACTS_MB
 from recon.store.database.bulk_rows import read
@@ -110,35 +114,45 @@ class Written(NamedTuple):
     accounts: Sequence[OfAccountRows]
 
 
+_KINDS: Mapping[str, tuple[str, str, str]] = {
+    ORDER_FACTS.name: ("orders", "ordered_at", "the rows of an order file"),
+    SETTLED_FACTS.name: ("settlement", "settled_on", "the lines of a settlement file"),
+}
+"""Schema -> folder of the files, the column with the instant or day of a row, and what they are."""
+
+
 def written(
     run: Run,
-    parts: Iterable[pa.Table],
+    parts: Iterable[pd.DataFrame],
     *,
     schema: FileSchema,
-    when: str,
     storage: Storage,
-    doing: str,
     sender: str = "",
-) -> Written:
-    """Write tables as one file of facts, and count what they have of each account.
+) -> Written | None:
+    """Write rows as one file of facts, and count what they have of each account; None: no rows.
 
     Args:
         run: that reads the file.
-        parts: the rows, one table after another.
-        schema: of them.
-        when: the column with the instant of a row, or with its day.
+        parts: the rows, one frame after another; of orders each is sorted by key.
+        schema: of orders, or of settlement lines.
         storage: the archive.
-        doing: what was not done where it cannot be written.
         sender: see StoredFacts.
 
     Raises:
         ArchiveError: the archive cannot be written.
         OutputError: there is no room to lay the rows aside.
     """
+    kind, when, what = _KINDS[schema.name]
+    names = [*schema.columns.names]
+    filled = (part[names] for part in parts if not part.empty)
+    tables = (table_of_schema(part, schema=schema.columns).combine_chunks() for part in filled)
+    begins = next(tables, None)
+    if begins is None:
+        return None
     accounts: dict[Account, OfAccountRows] = {}
 
     def counted() -> Iterator[pa.Table]:
-        for table in parts:
+        for table in chain([begins], tables):
             at = table[when]
             if not pa.types.is_timestamp(at.type):
                 day = pc.strptime(at.cast(pa.string()), format="%Y-%m-%d", unit="us")
@@ -155,9 +169,13 @@ def written(
                     min(known.ordered_from, first),
                     max(known.ordered_to, last),
                 )
-            yield table
+            is_orders = schema is ORDER_FACTS
+            yield table.take(sorted_keys(table, names=schema.key)) if is_orders else table
 
-    kind = "orders" if schema is ORDER_FACTS else "settlement"
+    doing = (
+        f"{what} could not be kept, so nothing of it was stored and nothing was sent: "
+        f"{MAKE_WRITABLE}"
+    )
     folder = f"{FACTS}/{kind}/{run.business_date:%Y/%m}"
     file = write_facts(storage, counted(), folder=folder, schema=schema, doing=doing)
     facts = StoredFacts(

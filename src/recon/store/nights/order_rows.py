@@ -28,12 +28,8 @@ from sqlalchemy import (
     select,
 )
 
-from recon.archive.rows_file import sorted_keys
-from recon.archive.schemas import ORDER_FACTS
-from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.matching.frames.sources import LoadCounts
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
-from recon.proof.night_tables import table_of_schema
 from recon.store.database.bulk_rows import add_rows, rows_of
 from recon.store.database.engine import Turn, join_turn
 from recon.store.database.history import LINKS_AT_ONCE, ChainLink, Event, append
@@ -276,36 +272,6 @@ def _account(row: Mapping[Any, Any]) -> str:
 
 Parts = Callable[[], Iterable[tuple[pd.DataFrame, pd.DataFrame]]]
 """Orders and actions of an order file, some rows at a time; as often as it is asked."""
-UNWRITTEN = (
-    "the rows of an order file could not be kept, so nothing of it was stored and nothing was "
-    f"sent: {MAKE_WRITABLE}"
-)
-
-
-def written(
-    run: Run, *, source: SourceFile, parts: Parts, sender: str, storage: Storage
-) -> Written | None:
-    """Write the accepted rows of an order file, each part of it by key; None: it has none.
-
-    `sender` says whose inbox it lay in: accounts that share one are one sender.
-
-    Raises:
-        ArchiveError: the archive cannot be written.
-        OutputError: there is no room to lay the rows aside.
-    """
-    if not source.rows_accepted:
-        return None
-    schema = ORDER_FACTS.columns
-    tables = (table_of_schema(orders[[*schema.names]], schema=schema) for orders, _ in parts())
-    return facts_rows.written(
-        run,
-        (table.take(sorted_keys(table, names=ORDER_FACTS.key)) for table in tables),
-        schema=ORDER_FACTS,
-        when="ordered_at",
-        storage=storage,
-        doing=UNWRITTEN,
-        sender=sender,
-    )
 
 
 def known_file(connection: Connection, run: Run, *, name: str, sha256: str) -> SourceFile | None:

@@ -24,7 +24,6 @@ from sqlalchemy import ColumnElement, Connection, Select, select
 from recon.archive.facts_files import whole_facts
 from recon.archive.rows_file import row_batches
 from recon.archive.schemas import SETTLED_FACTS
-from recon.archive.storage import MAKE_WRITABLE, Storage
 from recon.config.fee_contract import PRICED
 from recon.instructions.resolution import SettledLine
 from recon.matching.frames.arrays import text_column
@@ -38,13 +37,11 @@ from recon.matching.frames.sources import (
 from recon.matching.sides.settlement_side import PAY_OUT
 from recon.model.nights import Account
 from recon.model.words import SourceKind
-from recon.proof.night_tables import table_of_schema
 from recon.proof.sql_session import SqlSession
 from recon.store.nights import facts_rows, order_rows
 from recon.store.nights.facts_rows import (
     StorageOf,
     StoredFacts,
-    Written,
     answered,
     in_sql,
 )
@@ -469,30 +466,6 @@ def frame_of_lines(table: pa.Table) -> pd.DataFrame:
 
 NAME_PREFIX = "settlement/"
 """Before the name of a settlement file: no file of an inbox has a slash in its name."""
-
-
-UNWRITTEN = (
-    "the lines of a settlement file could not be kept, so nothing of it was stored and nothing was "
-    f"sent: {MAKE_WRITABLE}"
-)
-
-
-def written(
-    lines: pd.DataFrame, *, run: Run, storage: Storage, doing: str = UNWRITTEN
-) -> Written | None:
-    """Write SETTLEMENT_COLUMNS of a file's lines; None: it has none.
-
-    Raises:
-        ArchiveError: the archive cannot be written.
-        OutputError: there is no room to lay the lines aside.
-    """
-    if lines.empty:
-        return None
-    schema = SETTLED_FACTS.columns
-    whole = table_of_schema(lines[[*schema.names]], schema=schema).combine_chunks()
-    return facts_rows.written(
-        run, [whole], schema=SETTLED_FACTS, when="settled_on", storage=storage, doing=doing
-    )
 
 
 def taken(connection: Connection, repeats: pa.Table) -> dict[str, LoadCounts]:
