@@ -11,13 +11,13 @@ from recon.config.limits import CurrencyLimits
 from recon.instructions.instruction import (
     Instruction,
     Intention,
-    ids_differ,
     told_repeats,
     unagreed,
 )
 from recon.instructions.planning import (
     CONTRADICTS,
     RULE_APPROVER,
+    TWO_PEOPLE,
     Action,
     Earlier,
     Known,
@@ -171,18 +171,6 @@ def test_two_payments_of_one_order_are_two_intentions() -> None:
 
     assert [i.state for i in made.new] == ["approved", "approved"]
     assert again == Plan(new=(), links=((3, "i2"), (4, "i1")))
-
-
-def test_an_instruction_of_an_earlier_release_is_still_known() -> None:
-    """Its natural key names the order alone; the payment became known when it was sent."""
-    sent = replace(Intention.of(REFUND), request_id="")
-    key = "refund|100042|100042001|A-1|4000|EUR|n:1"
-    known = Known([Earlier(sent, "i0", key, "orders-1.csv", InstructionState.CONFIRMED)])
-    row = replace(REFUND, transaction_id="", file_id=2)
-
-    assert _planned(row, known=known) == Plan(new=(), links=((1, "i0"),))
-    other = _planned(replace(row, file_name="orders-2.csv"), known=known)
-    assert [(i.state, i.repeats) for i in other.new] == [("planned", "i0")]
 
 
 def test_a_row_that_now_names_its_payment_is_a_question() -> None:
@@ -422,6 +410,7 @@ def _again(*ended: Instruction, **options: Any) -> tuple[Instruction, ...]:
 def test_a_second_capture_is_a_new_instruction_with_its_first_named() -> None:
     (second,) = _again(FIRST)
 
+    assert _again(FIRST, have_second={FIRST.instruction_id}) == ()
     assert (second.instruction_id, second.again_for) == ("i2", "i1")
     assert (second.state, second.approved_by) == (InstructionState.APPROVED, RULE_APPROVER)
     assert (second.attempts, second.in_doubt_since, second.baseline_status) == (0, None, "")
@@ -447,23 +436,14 @@ def test_nothing_else_comes_again(changed: Mapping[str, Any]) -> None:
     assert _again(replace(FIRST, **changed)) == ()
 
 
-def test_a_second_capture_has_no_third() -> None:
-    """Once its second is known the first is not planned again."""
-    assert _again(FIRST, have_second={FIRST.instruction_id}) == ()
-
-
 def test_what_people_approved_waits_for_people_again() -> None:
     """An approval was for one instruction; the second has none."""
     (second,) = _again(replace(FIRST, approved_by="ann and ben"))
+    (without_rule,) = _again(FIRST, auto_approve=False)
 
-    assert (second.state, second.approved_by) == (InstructionState.PLANNED, "")
+    for each in (second, without_rule):
+        assert (each.state, each.approved_by) == (InstructionState.PLANNED, "")
     assert "people approved instruction i1" in second.hold
-
-
-def test_without_the_rule_a_second_capture_waits() -> None:
-    (second,) = _again(FIRST, auto_approve=False)
-
-    assert (second.state, second.approved_by) == (InstructionState.PLANNED, "")
 
 
 def test_the_limits_of_the_rule_hold_for_a_second_capture() -> None:
@@ -506,31 +486,30 @@ def test_real_money_of_a_currency_without_a_limit_waits_for_people() -> None:
         assert held == "needs approval by two people: limits.toml sets no limit for USD"
 
 
-def test_a_rule_approves_up_to_its_bound_and_not_a_cent_more() -> None:
-    allowance = _rule(approved_by_rule="500")
+@pytest.mark.parametrize(
+    ("bounds", "amounts"),
+    [
+        ({"approved_by_rule": "500"}, {50_000: "", 50_001: "a rule approves at most 500 EUR at"}),
+        # What was approved before counts, and what was not uses up nothing.
+        (
+            {"approved_by_rule_night": "200"},
+            {4_000: "", 1_001: "would have approved 200.01 EUR this night", 1_000: "", 1: "200.01"},
+        ),
+        (
+            {"approved_by_rule": "50", "approved_by_rule_night": "200"},
+            {5_001: "at most 50 EUR", 5_000: ""},
+        ),
+    ],
+)
+def test_a_rule_approves_up_to_its_bounds_and_not_a_cent_more(
+    bounds: dict[str, str], amounts: dict[int, str]
+) -> None:
+    allowance = _rule(approved=15_000, **bounds)
 
-    assert _hold(allowance, 50_000) == ""
-    assert _hold(allowance, 50_001) == (
-        "needs approval by two people: a rule approves at most 500 EUR at once"
-    )
-
-
-def test_what_the_rule_approved_counts_against_its_night() -> None:
-    allowance = _rule(approved=15_000, approved_by_rule_night="200")
-
-    assert [bool(_hold(allowance, amount)) for amount in (4_000, 1_001, 1_000, 1)] == [
-        False,
-        True,
-        False,
-        True,
-    ]
-
-
-def test_what_a_rule_did_not_approve_uses_up_nothing() -> None:
-    allowance = _rule(approved_by_rule="100", approved_by_rule_night="100")
-    _hold(allowance, 10_001)
-
-    assert _hold(allowance, 10_000) == ""
+    for amount, why in amounts.items():
+        told = _hold(allowance, amount)
+        assert (bool(told), why in told) == (bool(why), True)
+        assert told.startswith(TWO_PEOPLE) or not told
 
 
 def test_every_payout_needs_two_people_and_a_new_payee_is_named() -> None:
@@ -617,20 +596,6 @@ def test_a_review_has_no_amount() -> None:
     review = replace(INTENDED, kind=InstructionKind.REVIEW)
 
     assert Intention.of(review).what == Intention.of(replace(review, amount=0)).what
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "differ"),
-    [
-        ("R-1", "R-2", True),
-        ("R-1", "r-1", False),
-        ("R 1", "R1", False),
-        ("R-1", "", False),
-        ("", "", False),
-    ],
-)
-def test_ids_differ_in_more_than_case_and_space(one: str, other: str, *, differ: bool) -> None:
-    assert ids_differ(one, other) is differ
 
 
 def test_the_payment_it_is_sent_for_is_compared() -> None:
