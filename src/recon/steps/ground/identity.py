@@ -210,15 +210,6 @@ def speaker(
     return identify(name, code=code, environment=environment, origin=origin)
 
 
-def why_ended(name: str, *, valid_until: datetime, environment: Environment) -> str:
-    """Why the first of two words, and by whom it was, counts no more; "" while it does."""
-    if valid_until < environment.clock():
-        return "no second person said the same in time"
-    if has_left(name, declared=environment.settings.approvers):
-        return f"approvers.toml does not declare {name} any more"
-    return ""
-
-
 def _secret_of(declared: Approver, *, short: str, environment: Environment) -> SecretStr | None:
     if declared.code_secret_file is not None:
         return SecretStr(key_of_file(declared.code_secret_file))
@@ -402,7 +393,11 @@ def waiting_words(environment: Environment) -> list[FirstWord]:
 
 def ended(first: FirstWord, *, environment: Environment) -> str:
     """Why a first word counts no more; "" while it does."""
-    return why_ended(first.by.by, valid_until=first.valid_until, environment=environment)
+    if first.valid_until < environment.clock():
+        return "no second person said the same in time"
+    if has_left(first.by.by, declared=environment.settings.approvers):
+        return f"approvers.toml does not declare {first.by.by} any more"
+    return ""
 
 
 def take_back(connection: Connection, subject: str, *, person: Person) -> str:

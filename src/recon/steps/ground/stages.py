@@ -71,11 +71,6 @@ def measured(
     return summary
 
 
-def metrics_path(reports: Path, *, run_id: str) -> Path:
-    """Where the figures of a run lie."""
-    return reports / FOLDER / f"{run_id}.json"
-
-
 def _keep(run_id: str, *, figures: dict[str, Any], sentence: str, environment: Environment) -> None:
     with environment.store.reading() as connection:
         run = runs.get(connection, run_id)
@@ -88,7 +83,7 @@ def _keep(run_id: str, *, figures: dict[str, Any], sentence: str, environment: E
     }
     note(sentence, fields={**of_run, **figures})
     account = environment.settings.account(run.merchant_id, account_id=run.account_id)
-    path = metrics_path(account.reports, run_id=run_id)
+    path = account.reports / FOLDER / f"{run_id}.json"
     make_folder(path.parent)
     document = {**of_run, "stages": [*_stages(path), figures]}
     replace_result(path, json.dumps(document, indent=2) + "\n")

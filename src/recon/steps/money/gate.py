@@ -146,7 +146,6 @@ def _events(connection: Connection) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield link.sequence, link.data
 
 
-_UNSENT = (InstructionState.PLANNED, InstructionState.APPROVED)
 TOLD = "the database was restored: it may have been sent after the backup was made"
 
 
@@ -254,7 +253,7 @@ def accept_restore(*, person: Person, reason: str, environment: Environment) -> 
         )
         if not both:
             return None
-        waiting = instruction_rows.find(connection, state=_UNSENT)
+        waiting = instruction_rows.find(connection, state=bound_rows.UNSENT)
         events = [
             move(
                 connection,

@@ -240,11 +240,8 @@ class StoredJournal:
                 update(batch)
                 .where(own, batch.c.reply_sha256 == "")
                 .values(
-                    replied_at=reply.received_at,
-                    http_status=reply.status,
-                    reply_headers=json.dumps(dict(reply.headers), sort_keys=True),
+                    **replied(reply, sha256=hashlib.sha256(reply.body).hexdigest()),
                     reply=masked(kept, known=sent),
-                    reply_sha256=hashlib.sha256(reply.body).hexdigest(),
                 )
             )
             in_place = unanswered.where(batch.c.state == "claimed").values(state="replied")
@@ -318,6 +315,16 @@ class StoredJournal:
             if (row.state, row.batch_id) != (_IN_FLIGHT, batch_id):
                 raise Defect(_not_in_flight(row.instruction_id, batch_id))
         return [row.instruction_id for row in rows]
+
+
+def replied(reply: RawReply, *, sha256: str) -> dict[str, Any]:
+    """Columns of a batch that was answered, but for what of the answer may be kept."""
+    return {
+        "replied_at": reply.received_at,
+        "http_status": reply.status,
+        "reply_headers": json.dumps(dict(reply.headers), sort_keys=True),
+        "reply_sha256": sha256,
+    }
 
 
 def _close(

@@ -25,7 +25,7 @@ from recon.model.durable import flush_folder
 from recon.model.errors import OutputError, SpillError, StoreError
 from recon.privacy.own_files import make_folder
 from recon.store.database.history import Event, append
-from recon.store.money.journal import Standing, StoredJournal
+from recon.store.money.journal import Standing, StoredJournal, replied
 from recon.store.schema import batch
 
 FOLDER = "spill"
@@ -211,17 +211,11 @@ def put_reply(connection: Connection, spilled: Spilled, *, at: datetime) -> None
     """
     if _is_kept(connection, spilled):
         return
+    reply = RawReply(spilled.status, spilled.headers, spilled.reply, spilled.at)
     connection.execute(
         update(batch)
         .where(batch.c.batch_id == spilled.batch_id, batch.c.state == "claimed")
-        .values(
-            state="replied",
-            replied_at=spilled.at,
-            http_status=spilled.status,
-            reply_headers=json.dumps(spilled.headers, sort_keys=True),
-            reply=spilled.reply,
-            reply_sha256=spilled.reply_sha256,
-        )
+        .values(**replied(reply, sha256=spilled.reply_sha256), reply=reply.body, state="replied")
     )
     details = {"reply_sha256": spilled.reply_sha256}
     append(connection, [Event("batch", spilled.batch_id, "reply from file", details)], at=at)

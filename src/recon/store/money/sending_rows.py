@@ -261,15 +261,6 @@ def note_dry_batches(
     append(connection, [Event("run", run_id, WOULD_SEND, told)], at=at)
 
 
-def dry_batches(connection: Connection, run_id: str) -> list[BatchPlan]:
-    """What a dry run would have sent, in order."""
-    links = links_of(connection, [run_id], event=WOULD_SEND)
-    return [
-        BatchPlan(plan["position"], InstructionKind(plan["kind"]), plan["sums"])
-        for plan in (links[-1].data["batches"] if links else ())
-    ]
-
-
 def runs_of_night(run: Run, night: date) -> Select[tuple[str]]:
     """Ids of every run of an account and business date, so that a resumed night is whole."""
     return select(runs.c.run_id).where(*in_account(runs, run), runs.c.business_date == night)
@@ -425,7 +416,8 @@ def batch_frame(connection: Connection, run: Run) -> pd.DataFrame:
     )
     kinds = {name: _BATCH_KINDS.get(name, TEXT) for name in BATCH_COLUMNS}
     sent = frame_of_select(connection, query, columns=kinds)
-    would = dry_batches(connection, run.run_id)
+    links = links_of(connection, [run.run_id], event=WOULD_SEND)
+    would = links[-1].data["batches"] if links else ()
     return pd.concat([sent, _dry_frame(would, columns=kinds)]) if would else sent
 
 
@@ -454,12 +446,12 @@ def _sent_since_yesterday(connection: Connection, run: Run) -> ColumnElement[boo
     return or_(batch.c.run_id.in_(runs_of_night(run, run.business_date)), by_hand)
 
 
-def _dry_frame(plans: Sequence[BatchPlan], *, columns: Mapping[str, str]) -> pd.DataFrame:
+def _dry_frame(plans: Sequence[Mapping[str, Any]], *, columns: Mapping[str, str]) -> pd.DataFrame:
     """What a dry run would have sent, in the words of the batches that were."""
     rows = [
         {
-            "batch_id": f"(dry run: would be batch {plan.position})",
-            "kind": plan.kind,
+            "batch_id": f"(dry run: would be batch {plan['position']})",
+            "kind": plan["kind"],
             "currency": currency,
             "rows": rows,
             "amount": amount,
@@ -467,7 +459,7 @@ def _dry_frame(plans: Sequence[BatchPlan], *, columns: Mapping[str, str]) -> pd.
             "message": "dry run: not sent",
         }
         for plan in plans
-        for currency, (rows, amount) in plan.sums.items()
+        for currency, (rows, amount) in plan["sums"].items()
     ]
     blanks = dict.fromkeys(("confirmed", "rejected", "in_doubt"), 0)
     return frame_of([{**blanks, **row} for row in rows], columns=columns)

@@ -20,6 +20,7 @@ ENTITY = "period"
 SIGNED, LAPSED, CLOSED, REOPENED = "signed", "lapsed", "closed", "reopened"
 CLOSE, REOPEN = "close month", "reopen month"
 """What two people agree to (`decision_rows`)."""
+_OF_SIGNED = ("digest", "by", "seen", "role")
 _OF_CLOSE = ("month", "number", "digest", "folder", "manifest", "by", "known_by")
 
 
@@ -141,12 +142,7 @@ def note_signed(
     connection: Connection, account: Account, *, month: str, signed: SignedMonth
 ) -> None:
     """The first word under a month."""
-    details = {
-        "by": signed.by,
-        "digest": signed.digest,
-        "role": signed.role,
-        "seen": dict(signed.seen),
-    }
+    details = {name: getattr(signed, name) for name in _OF_SIGNED}
     _append(connection, account, month=month, event=SIGNED, details=details, at=signed.at)
 
 
@@ -211,8 +207,7 @@ def _state(links: list[ChainLink]) -> MonthState:
     if last is not None and last.event == REOPENED:
         reopened = ReopenedMonth(last.data["by"], last.at, last.data["reason"])
     if newest.event == SIGNED:
-        names = ("digest", "by", "seen", "role")
-        signed = SignedMonth(at=newest.at, **{name: newest.data[name] for name in names})
+        signed = SignedMonth(at=newest.at, **{name: newest.data[name] for name in _OF_SIGNED})
     closes = tuple(_closed(link) for link in links if link.event == CLOSED)
     is_closed = last is not None and last.event == CLOSED
     return MonthState(closes, is_closed, signed, reopened)
