@@ -8,7 +8,7 @@ well as the gateway's, since which of them means which is not shown. The best me
 currency stand in sandbox.toml.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,6 @@ from recon.sandbox.call import (
     STATUS_FAILED,
     Call,
     OperationReply,
-    RowKey,
     Sandbox,
     SandboxOperation,
     echoed_signature,
@@ -67,22 +66,23 @@ def _refuse(sandbox: Sandbox, call: Call, reason: str) -> OperationReply:
     return replace(reply, content={**reply.content, **(NO_RISK if query else {})})
 
 
-def _unfit_query(sandbox: Sandbox, call: Call) -> str:
-    """Too many keys, or the parameter that names no orders, else ""."""
-    keys = _keys(call)
+def _named(call: Call, lists: Iterable[str]) -> dict[str, list[str]]:
+    """Which of these lists a request has, and the keys of each, a comma between them."""
+    given = {name: call.text(name) for name in lists if call.text(name)}
+    return {name: [key.strip() for key in text.split(",")] for name, text in given.items()}
+
+
+def _unfit(sandbox: Sandbox, call: Call, lists: Iterable[str]) -> str:
+    """Why the keys cannot be asked about, else "": exactly one list of up to 100 names them."""
+    given = _named(call, lists)
+    if len(given) != 1:
+        return wrong(" or ".join(given or lists))
+    ((name, keys),) = given.items()
     if len(keys) > KEYS_MAX:
         return "group_size"
-    given = [name for name in _COLUMNS if call.text(name)]
-    if len(given) != 1:
-        return wrong(" or ".join(_COLUMNS))
-    too_long = len(call.text(given[0])) > JOINED_LENGTH_MAX
-    fits = all(keys) and not (sandbox.options.profile == "extended" and too_long)
-    return wrong("" if fits else given[0])
-
-
-def _keys(call: Call) -> list[str]:
-    text = call.text("orders") or call.text("trades")
-    return [key.strip() for key in text.split(",")]
+    is_bounded = sandbox.options.profile == "extended"
+    too_long = is_bounded and len(call.text(name)) > JOINED_LENGTH_MAX
+    return wrong("" if all(keys) and not too_long else name)
 
 
 def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
@@ -91,8 +91,9 @@ def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
     What is known of risk stands beside the rows, as the document shows it, and only when the reply
     is about one payment: a row has the document's nine fields and no more.
     """
-    column = _COLUMNS["orders" if call.text("orders") else "trades"]
-    by_key: dict[str, list[Payment]] = {key: [] for key in _keys(call)}
+    ((name, keys),) = _named(call, _COLUMNS).items()
+    column = _COLUMNS[name]
+    by_key: dict[str, list[Payment]] = {key: [] for key in keys}
     for payment in sandbox.book.payments(column, keys=list(by_key)):
         if payment.account_id == call.text("account_id"):
             by_key[getattr(payment, column)].append(payment)
@@ -118,17 +119,17 @@ def _answer_query(sandbox: Sandbox, call: Call) -> OperationReply:
     return replace(reply, content={**reply.content, **risk})
 
 
-def _keys_of_query(call: Call) -> list[RowKey]:
-    orders = [("", key) for key in call.text("orders").split(",") if key]
-    return orders + [(key, "") for key in call.text("trades").split(",") if key]
-
-
 QUERY = SandboxOperation(
     _answer_query,
     refuse=_refuse,
-    unfit=_unfit_query,
+    unfit=lambda sandbox, call: _unfit(sandbox, call, _COLUMNS),
     needs_registered_ip=True,
-    keys=_keys_of_query,
+    keys=lambda call: [
+        (key, "") if name == "trades" else ("", key)
+        for name, keys in _named(call, _COLUMNS).items()
+        for key in keys
+        if key
+    ],
 )
 
 
@@ -166,23 +167,10 @@ _REFUND_COLUMNS = (
 )
 
 
-def _unfit_search(_sandbox: Sandbox, call: Call) -> str:
-    """Why the keys cannot be searched for, else ""."""
-    given = {name: call.text(name) for name in LISTS if call.text(name)}
-    if len(given) != 1:
-        return wrong(" or ".join(given or LISTS))
-    ((name, joined),) = given.items()
-    keys = joined.split(",")
-    if len(keys) > KEYS_MAX:
-        return "group_size"
-    fits = len(joined) <= JOINED_LENGTH_MAX and all(key.strip() for key in keys)
-    return wrong("" if fits else name)
-
-
 def _answer_search(sandbox: Sandbox, call: Call) -> OperationReply:
     """The refunds of up to 100 keys, as they stand on the clock."""
-    name = next(name for name in LISTS if call.text(name))
-    keys = list(dict.fromkeys(key.strip() for key in call.text(name).split(",")))
+    ((name, named),) = _named(call, LISTS).items()
+    keys = list(dict.fromkeys(named))
     if name == BY_ORDER:
         payments = sandbox.book.payments("order_no", keys=keys)
         ids = [payment.transaction_id for payment in payments if payment.refunds]
@@ -231,8 +219,8 @@ def _refund_row(sandbox: Sandbox, call: Call, refund: Sequence[Any]) -> dict[str
 REFUND_SEARCH = SandboxOperation(
     _answer_search,
     refuse=_refuse,
-    unfit=_unfit_search,
-    keys=lambda call: [("", key) for name in LISTS for key in call.text(name).split(",") if key],
+    unfit=lambda sandbox, call: _unfit(sandbox, call, LISTS),
+    keys=lambda call: [("", key) for keys in _named(call, LISTS).values() for key in keys if key],
 )
 
 OTHERWISE = "otherwise"

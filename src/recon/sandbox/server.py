@@ -29,7 +29,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from recon.model.errors import ConfigurationError
-from recon.privacy.own_servers import server_config
+from recon.privacy.own_servers import Bodies, server_config
 from recon.sandbox.book import Book
 from recon.sandbox.call import OperationReply, Sandbox
 from recon.sandbox.control import control_routes
@@ -67,8 +67,13 @@ def create_app(options: SandboxOptions) -> Starlette:
     names = [
         name for name in OPERATIONS if options.profile == "extended" or name not in EXTENDED_ONLY
     ]
-    routes = [Route(f"/v1/{name}", _endpoint(sandbox, name), methods=["POST"]) for name in names]
-    routes.append(Route("/v1/pay/{page_key}", _pay_page(sandbox), methods=["GET", "POST"]))
+    bodies = Bodies(BODY_BYTES_MAX)
+    routes = [
+        Route(f"/v1/{name}", _endpoint(sandbox, name, bodies=bodies), methods=["POST"])
+        for name in names
+    ]
+    page = _pay_page(sandbox, bodies=bodies)
+    routes.append(Route("/v1/pay/{page_key}", page, methods=["GET", "POST"]))
     dispatcher = Dispatcher(sandbox)
     sandbox.book.after_commit = dispatcher.wake
     routes += control_routes(sandbox, repopulate=repopulate, dispatcher=dispatcher)
@@ -144,9 +149,11 @@ def _install_plan(book: Book, *, options: SandboxOptions) -> None:
         book.write_note("plan_digest", value=digest)
 
 
-def _endpoint(sandbox: Sandbox, operation: str) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(
+    sandbox: Sandbox, operation: str, *, bodies: Bodies
+) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        body = await _read_body(request)
+        body = await bodies.read(request)
         if body is None:
             content = {"code": "I0001", "source": "request", "message": "the body is too large"}
             return response_of(OperationReply(content, http_status=HTTP_TOO_LARGE))
@@ -164,28 +171,18 @@ def _endpoint(sandbox: Sandbox, operation: str) -> Callable[[Request], Awaitable
     return answer
 
 
-def _pay_page(sandbox: Sandbox) -> Callable[[Request], Awaitable[Response]]:
+def _pay_page(sandbox: Sandbox, *, bodies: Bodies) -> Callable[[Request], Awaitable[Response]]:
     """The one page, which shows what is left to do."""
 
     async def answer(request: Request) -> Response:
         key = request.path_params["page_key"]
         if request.method != "POST":
             return response_of(page_shown(sandbox, key))
-        fields, _ = parse_body(await _read_body(request) or b"")
+        fields, _ = parse_body(await bodies.read(request) or b"")
         client = request.client.host if request.client else ""
         return response_of(page_submitted(sandbox, key, fields=fields or {}, client_ip=client))
 
     return answer
-
-
-async def _read_body(request: Request) -> bytes | None:
-    """The whole body, None when it is larger than the gateway takes."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            return None
-    return bytes(body)
 
 
 PAGE_HEADERS = {
@@ -410,29 +407,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, *, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self.ready = ready
-        self._over = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept, then say so."""
         await super().startup(sockets=sockets)
-        self._loop = asyncio.get_running_loop()
         self.ready()
-
-    def end_now(self) -> None:
-        """From another thread: end without waiting for the next tick or for open requests."""
-        self.should_exit = self.force_exit = True
-        if self._loop is not None:
-            with suppress(RuntimeError):  # it ended by itself meanwhile, and its loop is closed
-                self._loop.call_soon_threadsafe(self._over.set)
-
-    async def main_loop(self) -> None:
-        """The ticks of uvicorn, until they or `end_now` say that it is over."""
-        ticks = asyncio.create_task(super().main_loop())
-        over = asyncio.create_task(self._over.wait())
-        await asyncio.wait({ticks, over}, return_when=asyncio.FIRST_COMPLETED)
-        ticks.cancel()
-        over.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let open requests end; forced, close their connections under them."""
@@ -469,23 +448,18 @@ def serve(options: SandboxOptions, *, out: TextIO | None = None) -> None:
     """
 
     def ready(base_url: str) -> None:
-        print(
-            "\n".join(start_lines(options, base_url=base_url)), file=out or sys.stdout, flush=True
-        )
+        """The base URL alone, then the environment of a client."""
+        client = {
+            "RECON_GATEWAY_BASE_URL": base_url,
+            "RECON_SIGN_KEY": options.sign_key,
+            "RECON_MERCHANT": options.merchant,
+            "RECON_ACCOUNT": options.account,
+        }
+        lines = [base_url, *(f"{name}={value}" for name, value in client.items())]
+        print("\n".join(lines), file=out or sys.stdout, flush=True)
 
     with _opened(options, ready=ready) as (server, listener):
         server.run(sockets=[listener])
-
-
-def start_lines(options: SandboxOptions, *, base_url: str) -> list[str]:
-    """What a start prints: the base URL alone, then the environment of a client."""
-    return [
-        base_url,
-        f"RECON_GATEWAY_BASE_URL={base_url}",
-        f"RECON_SIGN_KEY={options.sign_key}",
-        f"RECON_MERCHANT={options.merchant}",
-        f"RECON_ACCOUNT={options.account}",
-    ]
 
 
 @contextmanager
@@ -511,7 +485,7 @@ def serving(options: SandboxOptions) -> Iterator[RunningSandbox]:
         try:
             yield RunningSandbox(base_url, listener.getsockname()[1])
         finally:
-            server.end_now()
+            server.should_exit = server.force_exit = True
             work.join(STOP_SECONDS_MAX)
 
 

@@ -24,64 +24,6 @@ def rules(text: str = "") -> Rules:
     return Rules.of(tomllib.loads(text), source="rules.toml")
 
 
-FULL = """
-[payment_status]
-2000 = "authorised"
-[query_result]
-1 = "found"
-[gateway]
-timezone = "Asia/Hong_Kong"
-amount_means = "authorised"
-[tolerance.EUR]
-absolute_minor_units = 2
-basis_points = 5
-night_budget_minor_units = 1000
-[grace]
-order_to_gateway = "48h"
-instruction_to_gateway = "1bd"
-refund_visible = "7bd"
-gateway_to_ledger = "3bd"
-hard_limit = "20bd"
-[calendar]
-timezone = "Europe/London"
-cut_off = "18:00"
-holidays = ["2026-12-25", 2026-12-28]
-[account]
-capture_mode = "manual"
-[authorisation]
-valid_days = 30
-warn_days = 3
-[severity.JPY]
-low = 0
-medium = 100000
-high = 1000000
-critical = 10000000
-ignore = 10
-[verdict]
-max_unverified_rows = 5
-max_unverified_share = 0.01
-[window]
-opening_date = 2026-11-01
-orders_days = 10
-ledger_days = 20
-"""
-
-
-def test_every_key_of_the_contract_is_read() -> None:
-    """A file with all keys is accepted and each value arrives."""
-    full = rules(FULL)
-
-    assert full.state_of("2000") is GatewayState.AUTHORISED
-    assert full.gateway.amount_means == "authorised"
-    assert full.tolerance["EUR"].basis_points == 5
-    assert full.grace.hard_limit == "20bd"
-    assert full.business_calendar.holidays == {date(2026, 12, 25), date(2026, 12, 28)}
-    assert str(full.business_calendar.zone) == "Europe/London"
-    assert full.account.capture_mode == "manual"
-    assert full.severity["JPY"].critical == 10_000_000
-    assert full.window.opening_date == date(2026, 11, 1)
-
-
 def test_the_defaults_are_those_of_the_contract() -> None:
     """Without a file: the two documented statuses, the known query results, the stated graces."""
     bare = rules()

@@ -13,32 +13,15 @@ import pytest
 import recon.gateway_client
 from recon.config.settings import bundled_config_dir
 from recon.gateway_client import (
-    CancelRow,
-    CancelSubscriptionRow,
     CaptureRow,
     GatewayInterface,
     InterfaceError,
     InvalidBatchError,
     OurAccount,
-    RefundRow,
-    ReviewRow,
-    Row,
     prepare,
-    prepare_methods,
-    prepare_payment,
 )
-from recon.gateway_client.documents import element_texts, xml_root
 from recon.gateway_client.interface import same_signature
 from tests.recon.gateway_client.conftest import interface_with
-from tests.recon.gateway_client.sample_payments import (
-    TODAY,
-    apm_payment,
-    card_payment,
-    hosted_payment,
-    request_of,
-    result_of,
-)
-from tests.recon.gateway_client.sample_payouts import payout_with
 
 
 def test_the_shipped_profiles_have_the_documented_limits(tables: dict[str, Any]) -> None:
@@ -252,75 +235,6 @@ def test_the_key_never_shows(account: OurAccount) -> None:
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "GATEWAY.md"
-IDS: dict[str, Any] = {"currency": "EUR", "amount": Decimal("10.36")}
-TWO = ("1379868618653958144", "1379868618653958145")
-
-EXAMPLES = {
-    **dict.fromkeys(("retrievalTrans", "retrievalRefund"), ""),
-    **dict.fromkeys(("capture", "cancel", "review", "refund"), f"{TWO[0]}{TWO[1]}"),
-    "payout": "7b8c1f0e-54a1-4f65-9a0e-6d1f0c4b2a11EUR250.00",
-    "cancelsubscription": "R1Goldplan",
-    "authorise_card": "SO-1EUR42.50AnaExample4111111111111111202611917ana@example.test",
-    **dict.fromkeys(("authorise_apm", "checkout"), "SO-1EUR42.50https://shop.example.test/back"),
-    "optimise": "q-1JPY1200.00ana@example.test",
-    "payment_reply": "T20261120000001SO-1EUR42.5010000:Success",
-}
-"""Operation -> what is signed between merchant, account and key."""
-
-
-def row_of(operation: str, *, transaction_id: str) -> Row:
-    """One row of a batch."""
-    ids = IDS | {"order_no": "SO1", "transaction_id": transaction_id}
-    kinds: dict[str, type[Any]] = {"capture": CaptureRow, "cancel": CancelRow, "review": ReviewRow}
-    if operation == "refund":
-        return RefundRow(**ids, refund_amount=Decimal("3.33"), refund_reason="No stock")
-    row: Row = kinds[operation](**ids)
-    return row
-
-
-def signatures(account: OurAccount) -> dict[str, str]:
-    """The signature of each operation as its request carries it."""
-    found = {
-        operation: account.sign(operation, fields={})
-        for operation in ("retrievalTrans", "retrievalRefund")
-    }
-    rows: dict[str, list[Row]] = {
-        operation: [row_of(operation, transaction_id=one) for one in TWO]
-        for operation in ("capture", "cancel", "review", "refund")
-    }
-    rows["payout"] = [payout_with()]
-    rows["cancelsubscription"] = [
-        CancelSubscriptionRow(recurring_id="R1", contract_name=" Gold plan")
-    ]
-    for operation, batch in rows.items():
-        prepared = prepare(operation, batch, account=account)
-        found[operation] = prepared.signature
-    for payment in (card_payment(), apm_payment(), hosted_payment()):
-        found[payment.operation] = prepare_payment(payment, account=account, today=TODAY).signature
-    found["optimise"] = prepare_methods(request_of(), account=account).signature
-    root = xml_root(result_of(), root="respon")
-    texts = element_texts(root, repeated="risk_reasons")
-    found["payment_reply"] = account.sign("payment_reply", fields=texts)
-    return found
-
-
-def test_every_template_has_a_worked_example(tables: dict[str, Any]) -> None:
-    """A new operation comes with its bytes."""
-    assert set(tables["signature"]["base"]["templates"]) == set(EXAMPLES)
-
-
-@pytest.mark.parametrize("operation", EXAMPLES)
-def test_each_operation_signs_the_bytes_of_its_example(
-    tables: dict[str, Any], account: OurAccount, operation: str
-) -> None:
-    """Concatenated in the template's order without spaces, the key last, SHA-256 in lower case."""
-    plain = f"100042100042001{EXAMPLES[operation]}sandbox"
-    expected = hashlib.sha256(plain.encode()).hexdigest()
-    interface = GatewayInterface.of(**tables, profile="extended")
-
-    assert signatures(replace(account, interface=interface))[operation] == expected
-
-
 NUMBER = re.compile(r"\bA-[0-9]{2}\b")
 
 

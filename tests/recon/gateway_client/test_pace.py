@@ -2,9 +2,7 @@ import asyncio
 import heapq
 from collections.abc import Awaitable, Callable
 
-import pytest
-
-from recon.gateway_client.pace import DOUBLING_SECONDS, SHARE_MIN, AccountPace, QueryLimits, Turns
+from recon.gateway_client.pace import SHARE_MIN, AccountPace, QueryLimits, Turns
 
 
 class PlayedTime:
@@ -72,16 +70,6 @@ def started(
     return [at - 1_000.0 for at in begun]
 
 
-@pytest.mark.parametrize("rate", [0.5, 1, 5, 40])
-def test_no_second_sees_more_calls_than_the_rate(rate: float) -> None:
-    time = PlayedTime()
-    begun = started(time, pace_with(time, rate=rate, in_flight=8), calls=60, workers=8)
-
-    inside = [sum(1 for at in begun if start <= at < start + 0.999) for start in begun]
-    assert max(inside) <= max(1, rate)
-    assert begun[-1] == pytest.approx(59 / rate, rel=0.01)
-
-
 def test_slowing_down_halves_both_bounds_and_never_stops() -> None:
     """Down to one call in flight and a sixteenth of the rate."""
     time = PlayedTime()
@@ -92,21 +80,6 @@ def test_slowing_down_halves_both_bounds_and_never_stops() -> None:
         seen.append((pace.calls_per_second, pace.in_flight))
 
     assert seen == [(4, 2), (2, 1), (1, 1), (0.5, 1), (0.5, 1), (0.5, 1)]
-
-
-def test_the_pace_returns_with_the_time_and_not_with_the_calls() -> None:
-    """It doubles with each DOUBLING_SECONDS without a refusal, up to what is configured."""
-    time = PlayedTime()
-    pace = pace_with(time, rate=8)
-    for turn in range(4):
-        pace.slow_down(turn)
-    rates = []
-    for _ in range(5):
-        rates.append(pace.calls_per_second)
-        time.now += DOUBLING_SECONDS
-
-    assert rates == [0.5, 1, 2, 4, 8]
-    assert pace.in_flight == 4
 
 
 def test_three_bad_seconds_cost_seconds() -> None:
@@ -120,20 +93,6 @@ def test_three_bad_seconds_cost_seconds() -> None:
 
     assert 40 <= begun[-1] <= 50
     assert 1 / SHARE_MIN == 16
-
-
-def test_what_the_gateway_asks_to_wait_holds_every_worker() -> None:
-    time = PlayedTime()
-
-    def refuse(pace: AccountPace, call: int, _turn: int) -> None:
-        if call == 7:
-            pace.hold(2.0)
-
-    begun = started(time, pace_with(time), calls=20, workers=4, asked=refuse)
-
-    assert begun[7] - begun[6] >= 2.0
-    assert begun[7] - begun[6] < 2.3
-    assert begun[-1] - begun[7] == pytest.approx(12 / 5, abs=0.01)
 
 
 def test_no_more_calls_are_in_flight_than_allowed() -> None:
@@ -166,18 +125,6 @@ def test_calls_that_are_refused_together_slow_down_once() -> None:
         pace.slow_down(turn)
 
     assert (pace.calls_per_second, pace.in_flight) == (4, 2)
-
-
-def test_a_later_client_of_the_account_keeps_what_was_learnt() -> None:
-    time = PlayedTime()
-    pace = pace_with(time)
-    started(time, pace, calls=3, workers=2)
-    pace.hold(5.0)
-    pace.slow_down(pace.slowed)
-    held_from = time.now
-    begun = started(time, pace, calls=2, workers=2)
-
-    assert begun[0] + 1_000.0 == pytest.approx(held_from + 5.0)
 
 
 def test_silence_counts_from_its_first_call_to_the_next_answer() -> None:

@@ -15,9 +15,10 @@ import pytest
 from recon.model.errors import ConfigurationError
 from recon.sandbox import SandboxOptions, serving
 from recon.sandbox.book import LoggedRequest
-from recon.sandbox.server import open_sandbox, start_lines
+from recon.sandbox.server import open_sandbox
 
-SERVE = "from recon.sandbox import SandboxOptions, serve; serve(SandboxOptions(orders=20))"
+OPTIONS = "orders=20, account='8', sign_key='k'"
+SERVE = f"from recon.sandbox import SandboxOptions, serve; serve(SandboxOptions({OPTIONS}))"
 
 
 @pytest.mark.process
@@ -33,9 +34,9 @@ def test_serve_says_where_it_is_and_ends_on_a_signal(stop: signal.Signals) -> No
         assert run.wait(10) == 0
     assert lines[1:] == [
         f"RECON_GATEWAY_BASE_URL={base_url}",
-        "RECON_SIGN_KEY=sandbox",
+        "RECON_SIGN_KEY=k",
         "RECON_MERCHANT=100042",
-        "RECON_ACCOUNT=100042001",
+        "RECON_ACCOUNT=8",
     ]
 
 
@@ -59,16 +60,6 @@ def test_what_was_answered_survives_a_killed_process(gateway: Any, tmp_path: Pat
         with client.http:
             assert client.effects() == told
             assert len(told) == 1
-
-
-def test_start_lines_follow_the_options() -> None:
-    """Another merchant's lines name that merchant."""
-    lines = start_lines(
-        SandboxOptions(merchant="7", account="8", sign_key="k"), base_url="http://x"
-    )
-    assert lines[0] == "http://x"
-    assert "RECON_MERCHANT=7" in lines
-    assert "RECON_SIGN_KEY=k" in lines
 
 
 def test_a_port_in_use_is_named() -> None:
@@ -108,16 +99,6 @@ def test_a_state_that_is_no_sandbox_is_refused(tmp_path: Path) -> None:
         serving(SandboxOptions(state=state, merchant="7")),
     ):
         pass
-
-
-def test_a_port_can_be_chosen(running: object) -> None:
-    """The port that is asked for is the one that is served."""
-    assert running is not None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with serving(SandboxOptions(port=port, orders=0)) as sandbox:
-        assert sandbox.base_url == f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize("body", ["", "{}", '{"seconds": -1}', '{"seconds": 1e99}', "[1]", "x"])
