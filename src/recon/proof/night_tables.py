@@ -239,8 +239,8 @@ def with_tariffs(lines: pd.DataFrame, *, table: pa.Table | None) -> pd.DataFrame
 
 
 def rejects_of(table: pa.Table) -> tuple[Reject, ...]:
-    """The rows that could not be read; of a night before 0.2.0 without what was kept since."""
-    rows = table.select([name for name in _REJECT if name in table.column_names]).to_pylist()
+    """The rows that could not be read."""
+    rows = table.to_pylist()
     return tuple(Reject(**{**row, "kind": SourceKind(row["kind"])}) for row in rows)
 
 
@@ -421,15 +421,11 @@ def previous_of_tables(tables: Mapping[str, pa.Table]) -> Previous | None:
         ),
         closed=frozenset(row["id"] for row in known if row["kind"] == "closed"),
         away={row["id"]: row["first_seen"] for row in known if row["kind"] == "away"},
-        vanished=vanished_of(tables["known"]),
+        vanished=frame_of(
+            [{**row, "entry_id": row["id"]} for row in known if row["kind"] == "vanished"],
+            columns=VANISHED_COLUMNS,
+        ),
     )
-
-
-def vanished_of(known: pa.Table) -> pd.DataFrame:
-    """The ledger entries that were no longer there (VANISHED_COLUMNS), from the table `known`."""
-    rows = [row for row in known.to_pylist() if row["kind"] == "vanished"]
-    named = ({**row, "entry_id": row["id"]} for row in rows)
-    return frame_of(named, columns=VANISHED_COLUMNS)
 
 
 def _terms(sources: Sources, *, rules: Rules, previous: Previous | None) -> Iterator[Cells]:

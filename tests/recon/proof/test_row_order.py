@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from recon.matching.breaks.result import Reconciliation
 from recon.matching.frames.sources import Sources
 from recon.proof.engine import reconcile
-from recon.steps.compare.handed_night import opened_night
-from recon.steps.compare.kept_sources import sources_of_night
+from recon.steps.compare.kept_sources import opened_night, sources_of_night
 from tests.planted import Planted, planted
 from tests.recon.matching.turned import turned
 from tests.recon.steps.compare.written_night import written

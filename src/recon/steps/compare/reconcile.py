@@ -17,11 +17,10 @@ from recon.proof.engine import reconcile as compare
 from recon.proof.night_parts import WORDS_MAX
 from recon.proof.night_tables import STEPS, result_tables, steps_table
 from recon.proof.verdict import allowance
-from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts
+from recon.steps.compare.in_parts import compared_in_parts, gathered, is_in_parts, remove_files
 from recon.steps.compare.kept_sources import small_of_night, sources_of_night
-from recon.steps.compare.part_work import remove_files
 from recon.steps.compare.rules_change import moved_since_signed
-from recon.steps.compare.sealed_inputs import write_compared, write_results
+from recon.steps.compare.sealed_inputs import write_compared
 from recon.steps.compare.second_proof import with_sql
 from recon.steps.files.incomplete import (
     NO_ANSWER,
@@ -33,7 +32,7 @@ from recon.steps.files.incomplete import (
 from recon.steps.files.lost_facts import reading_lost_facts
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.night_end import not_verified
-from recon.steps.ground.night_folder import bind, rows_of
+from recon.steps.ground.night_folder import RESULTS, before, bind, rows_of, write
 from recon.steps.ground.shown_answers import ShownAnswers
 from recon.store import Connection
 from recon.store.database import history
@@ -136,7 +135,14 @@ def _compared(run: Run, *, way: Way, environment: Environment) -> _Compared:
     result.make_rows()
     give_back()
     tables = rows_of(chain([(STEPS, steps)], result_tables(result)))
-    results = write_results(run, tables, compared=written, environment=environment)
+    results = write(
+        run,
+        RESULTS,
+        parts=tables,
+        terms=written.terms,
+        after=before(RESULTS, bound=written.bound),
+        environment=environment,
+    )
     if cut is not None:
         remove_files(run, environment=environment)
     inputs = replace(written.inputs, rules_digest=rules.digest, moved_by_rules=moved)

@@ -4,7 +4,7 @@ What is compared was chosen before money. Once it has moved, answers and states 
 sealed as they are then, with what the night before left open.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import ANSWERS, REPLIES, SCHEMAS
-from recon.archive.step_folder import Part, Sealed
+from recon.archive.step_folder import Sealed
 from recon.matching.frames.arrays import text_column
 from recon.matching.frames.sources import KEY_COLUMNS
 from recon.model.words import ControlTotal
@@ -35,7 +35,6 @@ from recon.steps.ground.night_folder import (
     BOOKS,
     COMPARED,
     INPUTS,
-    RESULTS,
     SealedNight,
     Terms,
     answer_steps,
@@ -114,10 +113,10 @@ def _totals(
 
 @dataclass(frozen=True, slots=True)
 class ComparedNight:
-    """The step `compared` as it lies on the disk, and what the next one says of the night."""
+    """The night with its step `compared`, and what the next one says of it."""
 
     night: SealedNight
-    """As it is compared: all of its inputs can be read of it."""
+    """As it is compared: all of its inputs can be read of it; no link binds that step yet."""
     inputs: KeptInputs
     terms: Terms
     bound: Mapping[str, str]
@@ -231,21 +230,3 @@ def _stored_open(
     with environment.store.reading() as connection:
         summary = results.load_summary(connection, predecessor)
     return (summary.rows["break"], summary.exposure) if summary else (0, {})
-
-
-def write_results(
-    run: Run, parts: Iterable[Part], *, compared: ComparedNight, environment: Environment
-) -> Sealed:
-    """Write the step `results`, file after file; whoever keeps the result binds it.
-
-    Raises:
-        ArchiveError: the archive cannot be written; the night's money and answers are kept.
-    """
-    return write(
-        run,
-        RESULTS,
-        parts=parts,
-        terms=compared.terms,
-        after=before(RESULTS, bound=compared.bound),
-        environment=environment,
-    )

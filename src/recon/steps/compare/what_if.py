@@ -101,7 +101,7 @@ def _by_rules(
 ) -> tuple[tuple[ChangedRule, ...], str]:
     """Which rules changed, and what the second night would be under those of the first."""
     try:
-        then = rebuilt(first, environment=environment).rules
+        _, then, _ = kept_inputs(first, environment=environment)
         now = rebuilt(second, environment=environment)
     except InputsGoneError as error:
         return (), f"What the change of the rules moved is not known: {error}."

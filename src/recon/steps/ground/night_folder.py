@@ -154,18 +154,6 @@ def rows_of(tables: Iterable[tuple[str, pa.Table]]) -> Iterator[Rows]:
     return map(as_rows, tables)
 
 
-@contextmanager
-def writing(run: Run, step: str, *, environment: Environment) -> Iterator[Storage]:
-    """The archive of a run's night, for a block that writes a step of it.
-
-    Raises:
-        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
-    """
-    storage = storage_of(run, environment=environment)
-    with reachable(storage, doing=_not_done(run, step=step)):
-        yield storage
-
-
 def write(
     run: Run,
     step: str,
@@ -178,10 +166,11 @@ def write(
     """Write a step of a run's night; `after` has the manifests of the steps before it.
 
     Raises:
-        ArchiveError: see `writing`.
+        ArchiveError: the archive cannot be written; nothing that was sealed is changed.
     """
     about = about_of(run, step, terms=terms, after=after, environment=environment)
-    with writing(run, step, environment=environment) as storage:
+    storage = storage_of(run, environment=environment)
+    with reachable(storage, doing=_not_done(run, step=step)):
         return write_step(
             storage,
             night=folder_of(run),

@@ -19,7 +19,7 @@ from recon.model.words import Verdict
 from recon.proof.night_tables import FRAMES
 from recon.steps.compare import in_parts
 from recon.steps.compare import reconcile as reconciling
-from recon.steps.compare.part_work import PartDone, PartOfNight, do_part, write_files
+from recon.steps.compare.in_parts import PartDone, PartOfNight, do_part, write_files
 from recon.steps.compare.reconcile import reconcile
 from recon.steps.files.incomplete import NO_ANSWER, RowsInParts, missing_sources
 from recon.steps.ground.night_folder import IN_PARTS, folder_of, is_attempt, rows_of, storage_of

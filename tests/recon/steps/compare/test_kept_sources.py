@@ -16,8 +16,12 @@ from recon.model.errors import ArchiveBrokenError
 from recon.model.nights import Mode
 from recon.model.words import DOUBTFUL_STATES, Verdict
 from recon.steps.compare import sealed_inputs
-from recon.steps.compare.handed_night import HandedNight, opened_night
-from recon.steps.compare.kept_sources import kept_sources, sources_of_night
+from recon.steps.compare.kept_sources import (
+    HandedNight,
+    kept_sources,
+    opened_night,
+    sources_of_night,
+)
 from recon.steps.ground.night_folder import INPUTS, sealed_night
 from recon.steps.night import whole_night as night
 from recon.store.nights import runs

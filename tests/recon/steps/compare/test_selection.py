@@ -17,10 +17,9 @@ from recon.model.uptime import NEVER_READ
 from recon.model.words import KeyAnswer, SourceFile, SourceKind
 from recon.proof.night_tables import SETTLEMENT, TARIFFS
 from recon.steps.compare.inputs import frozen_inputs
-from recon.steps.compare.kept_sources import sources_of_night
+from recon.steps.compare.kept_sources import rows_of_stretch, sources_of_night, stretches
 from recon.steps.compare.sealed_inputs import seal_inputs, write_compared
 from recon.steps.compare.selection import RunReading
-from recon.steps.compare.stretches import rows_of_stretch, stretches
 from recon.steps.ground import kept_answers
 from recon.steps.ground.environment import Environment
 from recon.steps.ground.kept_answers import Moment, reply_rows

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 
 from recon.matching.frames.sources import Sources
 from recon.model.errors import ArchiveBrokenError
-from recon.steps.compare.handed_night import opened_night
-from recon.steps.compare.kept_sources import small_of_night, sources_of_night
-from recon.steps.compare.stretches import Stretch, rows_of_stretch, stretches
+from recon.steps.compare.kept_sources import (
+    Stretch,
+    opened_night,
+    rows_of_stretch,
+    small_of_night,
+    sources_of_night,
+    stretches,
+)
 from recon.steps.ground.night_folder import SealedNight, sealed_night
 from recon.store.nights import runs
 from tests.planted import planted

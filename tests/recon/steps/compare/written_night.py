@@ -10,7 +10,7 @@ from recon.config.night_archive import ArchiveSettings
 from recon.config.rules import Rules
 from recon.matching.frames.sources import Previous, Sources
 from recon.proof.night_tables import absent_of, compared_tables, input_tables
-from recon.steps.compare.handed_night import HandedNight
+from recon.steps.compare.kept_sources import HandedNight
 from recon.steps.ground.night_folder import COMPARED, INPUTS, rows_of
 from recon.store.nights import runs
 from recon.store.nights.runs import Run
