@@ -10,7 +10,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from recon.model.errors import AmountError
-from recon.model.money import exponent, format_minor_units
+from recon.model.money import Money, exponent, format_minor_units
 
 Kind = Literal[
     "text", "money", "count", "days", "share", "date", "instant", "link", "check", "input", "key"
@@ -95,28 +95,24 @@ def decimals_of(currency: str) -> int:
         return 0
 
 
-def amount_text(minor_units: int, currency: str) -> str:
-    """The amount as text without grouping."""
-    if not currency:
-        return str(minor_units)
-    return format_minor_units(minor_units, currency=currency)
+def with_currency(minor_units: int, currency: str) -> str:
+    """The amount for people, such as "-1,234.50 EUR"; without a currency the number alone."""
+    return (
+        str(Money.of_minor_units(minor_units, currency=currency))
+        if currency
+        else f"{minor_units:,}"
+    )
 
 
 def grouped_amount(minor_units: int, currency: str) -> str:
-    """The amount for people, such as "-1,234.50"."""
-    whole, point, rest = amount_text(abs(minor_units), currency).partition(".")
-    return f"{'-' if minor_units < 0 else ''}{int(whole):,}{point}{rest}"
-
-
-def with_currency(minor_units: int, currency: str) -> str:
-    """Such as "1,234.50 EUR"."""
-    return f"{grouped_amount(minor_units, currency)} {currency}"
+    """Such as "-1,234.50"."""
+    return with_currency(minor_units, currency).removesuffix(f" {currency}")
 
 
 def amount_cell(minor_units: int, currency: str) -> Decimal | str:
     """The amount as a sheet holds it: a number where it has at most 15 digits."""
     if abs(minor_units) > NUMBER_MINOR_UNITS_MAX:
-        return amount_text(minor_units, currency)
+        return format_minor_units(minor_units, currency=currency) if currency else f"{minor_units}"
     return Decimal(minor_units).scaleb(-decimals_of(currency))
 
 

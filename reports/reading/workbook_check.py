@@ -1,7 +1,6 @@
 """Workbooks of ours read back: what their sheets say (T13), and which cell says something else."""
 
 import hashlib
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +19,6 @@ from openpyxl.utils.exceptions import InvalidFileException
 
 from recon.files.formats.xlsx_book import refuse_unfit_form
 from recon.model.errors import OutputError, SourceUnreadableError
-from recon.model.figures import NightFigures
 from recon.proof.totals_in_sql import BY_RULE, in_file
 from recon.steps.compare.sheets_proven import CHECKS, SheetTotals
 from reports.drawing.look import CHECK, decimals_of, read_text
@@ -43,7 +41,6 @@ from reports.sheets.page_one import TITLE as SUMMARY
 from reports.sheets.totals import NOT_VERIFIED, WAITING, beside_of
 from reports.sheets.totals import TITLE as RUN_TITLE
 from reports.sheets.words import rule_of
-from reports.workbook import drawn
 
 MATCHES = "match"
 RESULTS = {WAITING: "pending", NOT_VERIFIED: "unverified"}
@@ -284,33 +281,18 @@ def run_of(path: Path) -> str:
         return ""
 
 
-def differences(night: NightFigures | Path, path: Path) -> Iterator[str]:
-    """Every cell that does not say what the night says, named with its sheet.
-
-    `night` is the file that was written, or the figures to draw it from again.
+def differences(night: Path, path: Path) -> Iterator[str]:
+    """Every cell that does not say what the night's own file says, named with its sheet.
 
     Raises:
         OutputError: the workbook cannot be read.
     """
     try:
-        with _true_file(night) as file, opened(file) as true, opened(path) as book:
+        with opened(night) as true, opened(path) as book:
             yield from islice(_differing(book, true=true), DIFFERENCES_MAX)
     except UNREADABLE as error:
         msg = f"{path} cannot be read ({error}): it is not a workbook of ours"
         raise OutputError(msg) from error
-
-
-@contextmanager
-def _true_file(night: NightFigures | Path) -> Iterator[IO[bytes]]:
-    """The file that the night's workbook should equal."""
-    if isinstance(night, Path):
-        with night.open("rb") as file:
-            yield file
-        return
-    with tempfile.TemporaryFile() as file:
-        drawn(night).write(file)
-        file.seek(0)
-        yield file
 
 
 def _differing(book: Any, *, true: Any) -> Iterator[str]:

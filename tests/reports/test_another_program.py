@@ -8,8 +8,8 @@ import openpyxl
 import pytest
 
 from recon.model.resolutions import BreakAnswer
+from reports.handed import returned_differences
 from reports.reading.read_back import read_back
-from reports.reading.workbook_check import differences
 from tests.reports.conftest import example_night
 from tests.reports.drawn_sheets import SHEETS
 from tests.reports.pictures import convert, missing_programs, page_texts, pictures_of, sheet_of
@@ -52,4 +52,4 @@ def test_a_workbook_that_another_program_saved_is_still_read(
     assert len(back.rows) == len(example_night().breaks)
     answers = [row.answer for row in back.rows if not row.answer.is_blank]
     assert answers == [BreakAnswer(owner="Jo Hill", resolved_on=date(2026, 11, 21))]
-    assert list(differences(example_night(), again)) == []
+    assert list(returned_differences(example_night(), again)) == []

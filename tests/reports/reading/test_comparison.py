@@ -8,7 +8,8 @@ from typing import Any
 import openpyxl
 
 from recon.model.figures import ListFile, NightFigures
-from reports.reading.workbook_check import differences, run_of
+from reports.handed import returned_differences
+from reports.reading.workbook_check import run_of
 from reports.sheets.breaks_sheet import COLUMNS
 from reports.workbook import write_workbook
 
@@ -33,7 +34,7 @@ def changed(workbook: Path, *, cells: Mapping[str, object]) -> Path:
 
 def test_a_night_says_what_its_tables_say(workbook: Path, figures: NightFigures) -> None:
     """Nothing is named when nothing was changed, and the file says of which run it is."""
-    assert list(differences(figures, workbook)) == []
+    assert list(returned_differences(figures, workbook)) == []
     assert run_of(workbook) == "7c1f-2031"
 
 
@@ -53,7 +54,7 @@ PLANTED = {
 
 def test_every_changed_cell_is_named_and_no_other(workbook: Path, figures: NightFigures) -> None:
     """Whatever sheet it stands on: sheet, address, what it says and what is true."""
-    found = list(differences(figures, changed(workbook, cells=PLANTED)))
+    found = list(returned_differences(figures, changed(workbook, cells=PLANTED)))
 
     assert [one.partition(" says ")[0] for one in found] == list(PLANTED)
     assert all(", the night says " in one for one in found)
@@ -63,8 +64,8 @@ def test_the_file_that_was_written_is_the_measure(workbook: Path, figures: Night
     """Years later the tables went on, the file did not: a copy is held against it, cell by cell."""
     copy = changed(workbook, cells=PLANTED)
 
-    assert list(differences(workbook, copy)) == list(differences(figures, copy))
-    assert list(differences(workbook, workbook)) == []
+    assert list(returned_differences(workbook, copy)) == list(returned_differences(figures, copy))
+    assert list(returned_differences(workbook, workbook)) == []
 
 
 def test_answers_sorting_and_signatures_are_no_differences(
@@ -81,7 +82,7 @@ def test_answers_sorting_and_signatures_are_no_differences(
     next(cell for cell in line if cell.value == "not signed").value = "Dan Orr"
     book.save(workbook.with_name("answered.xlsx"))
 
-    assert list(differences(figures, workbook.with_name("answered.xlsx"))) == []
+    assert list(returned_differences(figures, workbook.with_name("answered.xlsx"))) == []
 
 
 def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(
@@ -89,7 +90,7 @@ def test_a_row_that_was_copied_and_one_that_was_lost_are_both_named(
 ) -> None:
     """A break that stands twice is named by its cell, one that is gone by its key."""
     path = changed(workbook, cells={"Breaks!P5": f"{2:016x}.0.x"})
-    found = list(differences(figures, path))
+    found = list(returned_differences(figures, path))
 
     assert any("a second time" in one for one in found)
     assert f"Breaks lacks the row of the break {5:016x}" in found
@@ -102,8 +103,8 @@ def test_the_files_of_a_large_night_are_not_cells(figures: NightFigures, tmp_pat
     written = write_workbook(long, tmp_path / "night.xlsx")
     other = replace(long, list_files={"match": replace(file, sha256="cd" * 32)})
 
-    assert list(differences(long, written)) == []
-    (told,) = differences(other, written)
+    assert list(returned_differences(long, written)) == []
+    (told,) = returned_differences(other, written)
     assert told.startswith("Assurance!H")
 
 
@@ -114,7 +115,7 @@ def test_a_missing_sheet_and_a_foreign_file_are_told(
     book = openpyxl.load_workbook(workbook)
     del book["Pending"]
     book.save(tmp_path / "less.xlsx")
-    found: list[Any] = list(differences(figures, tmp_path / "less.xlsx"))
+    found: list[Any] = list(returned_differences(figures, tmp_path / "less.xlsx"))
     (tmp_path / "foreign.xlsx").write_bytes(b"no zip")
 
     assert "the sheet Pending is missing" in found
