@@ -29,7 +29,6 @@ from prefect.exceptions import PrefectHTTPStatusError
 from recon.config.settings import load_file_settings
 from recon.instructions.approval import sums_in_words
 from recon.model.headway import Headway, heard_by
-from recon.model.money import format_minor_units
 from recon.model.nights import NightRequest, StepSummary
 from recon.model.words import ControlTotal
 from recon.steps.compare.shown_breaks import BREAKS_SHOWN_MAX, rows_of_breaks
@@ -39,7 +38,7 @@ from recon.store.money import sending_rows
 from recon.store.nights import results, runs
 from recon.telling.night_log import PacedLines, since_start
 from reports.sheets.totals import GROUPS
-from reports.sheets.words import QUESTIONS, proof_words, words_of
+from reports.sheets.words import QUESTIONS, figure_words, proof_words, words_of
 from tasks.night_tasks import say
 
 if TYPE_CHECKING:
@@ -186,7 +185,6 @@ def _what(entry: "Attention") -> str:
     return on_a_page(f"{entry.what}{of_what}{money}")
 
 
-COUNT = "count"
 BEYOND_THE_EDGE = ("effect on orders", "effect on ledger", "owed to", "code", "reason", "break")
 """Columns of a break that a page shows to whoever scrolls, or searches."""
 
@@ -236,19 +234,12 @@ def _row_of_total(total: ControlTotal) -> dict[str, str]:
         "ties": "yes" if total.passed else "NO",
         "what must be equal": proof_words(total.name),
         "currency": total.currency,
-        "first figure": _written(total.left, of=total),
-        "second figure": _written(total.right, of=total),
-        "difference": _written(total.difference, of=total),
+        "first figure": figure_words(total.left, of=total),
+        "second figure": figure_words(total.right, of=total),
+        "difference": figure_words(total.difference, of=total),
         "ref.": total.id,
         "what was proven": QUESTIONS.get(total.id, ""),
     }
-
-
-def _written(figure: int, *, of: ControlTotal) -> str:
-    """A count as it is, an amount in its currency's units."""
-    if of.measure == COUNT or not of.currency:
-        return str(figure)
-    return format_minor_units(figure, currency=of.currency)
 
 
 ROWS_SHOWN_MAX = 100

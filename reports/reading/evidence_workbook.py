@@ -5,10 +5,10 @@ from datetime import datetime, time
 from typing import Any
 from urllib.parse import quote
 
-from recon.model.money import format_minor_units
 from recon.steps.care.evidence import EvidenceIndex, NightOfEvidence
 from reports.drawing.blocks import Column, Workbook, list_sheet
 from reports.drawing.look import CellLink
+from reports.sheets.words import figure_words
 
 SIDES_OF_T4 = "T4"
 """The totals that every item and its money is in."""
@@ -167,7 +167,7 @@ def _link(target: str) -> CellLink:
 def _sums(night: NightOfEvidence) -> str:
     """The money of T4, by what it is of, in every currency."""
     return "; ".join(
-        f"{total.name} {_shown(total.left, total)} {total.currency}"
+        f"{total.name} {figure_words(total.left, of=total)} {total.currency}"
         for total in night.totals
         if total.id == SIDES_OF_T4 and total.measure != "count" and total.left
     )
@@ -177,13 +177,7 @@ def _totals(night: NightOfEvidence) -> list[dict[str, Any]]:
     return [
         {"business_date": night.run.business_date, "run_id": night.run.run_id}
         | asdict(total)
-        | {"left": _shown(total.left, total), "right": _shown(total.right, total)}
+        | {"left": figure_words(total.left, of=total), "right": figure_words(total.right, of=total)}
         | {"agrees": "yes" if total.passed else "NO"}
         for total in night.totals
     ]
-
-
-def _shown(figure: int, total: Any) -> str:
-    if total.measure == "count" or not total.currency:
-        return str(figure)
-    return format_minor_units(figure, currency=total.currency)

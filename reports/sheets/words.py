@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from recon.matching.codes import CODES, Code
+from recon.model.money import format_minor_units
 from recon.model.words import BreakCode, Verdict
 from recon.proof.totals_in_sql import BY_RULE
 
@@ -97,6 +98,13 @@ def proof_words(name: str) -> str:
         if match := pattern.fullmatch(name):
             return words.format(*(_SOURCES.get(part, part) for part in match.groups()))
     return name
+
+
+def figure_words(figure: int, *, of: Any) -> str:
+    """A side of a control total: a count as it is, an amount in its currency's units."""
+    if of.measure == "count" or not of.currency:
+        return str(figure)
+    return format_minor_units(figure, currency=of.currency)
 
 
 def measure_words(measure: str) -> str:
