@@ -204,18 +204,17 @@ def rows_on_the_page(breaks: "pd.DataFrame") -> list[dict[str, str]]:
     Args:
         breaks: as `rows_of_breaks` takes it; a hundred of them are shown.
     """
-    return [_on_the_page(row) for row in rows_of_breaks(breaks, at_most=BREAKS_SHOWN_MAX)]
-
-
-def _on_the_page(row: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "order": row["order"],
-        "what is wrong": words_of(row["code"]).title,
-        "severity": row["severity"],
-        "money at risk": f"{row['money at risk']} {row['currency']}".strip(),
-        "age in days": row["age in days"],
-        **{name: row[name] for name in BEYOND_THE_EDGE},
-    }
+    return [
+        {
+            "order": row["order"],
+            "what is wrong": words_of(row["code"]).title,
+            "severity": row["severity"],
+            "money at risk": f"{row['money at risk']} {row['currency']}".strip(),
+            "age in days": row["age in days"],
+            **{name: row[name] for name in BEYOND_THE_EDGE},
+        }
+        for row in rows_of_breaks(breaks, at_most=BREAKS_SHOWN_MAX)
+    ]
 
 
 def totals_of(run_id: str, *, environment: "Environment") -> tuple[ControlTotal, ...]:
@@ -226,20 +225,19 @@ def totals_of(run_id: str, *, environment: "Environment") -> tuple[ControlTotal,
 
 def rows_of_totals(totals: Sequence[ControlTotal]) -> list[dict[str, str]]:
     """One row per equation, both sides written out; those that do not tie come first."""
-    return [_row_of_total(total) for total in sorted(totals, key=lambda total: total.passed)]
-
-
-def _row_of_total(total: ControlTotal) -> dict[str, str]:
-    return {
-        "ties": "yes" if total.passed else "NO",
-        "what must be equal": proof_words(total.name),
-        "currency": total.currency,
-        "first figure": figure_words(total.left, of=total),
-        "second figure": figure_words(total.right, of=total),
-        "difference": figure_words(total.difference, of=total),
-        "ref.": total.id,
-        "what was proven": QUESTIONS.get(total.id, ""),
-    }
+    return [
+        {
+            "ties": "yes" if total.passed else "NO",
+            "what must be equal": proof_words(total.name),
+            "currency": total.currency,
+            "first figure": figure_words(total.left, of=total),
+            "second figure": figure_words(total.right, of=total),
+            "difference": figure_words(total.difference, of=total),
+            "ref.": total.id,
+            "what was proven": QUESTIONS.get(total.id, ""),
+        }
+        for total in sorted(totals, key=lambda total: total.passed)
+    ]
 
 
 ROWS_SHOWN_MAX = 100
