@@ -1,1 +1,0 @@
-"""The texts that go with every folder of evidence."""

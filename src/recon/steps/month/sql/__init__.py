@@ -1,1 +1,0 @@
-"""The statements that make a month, and each equation of it, over the files of its nights."""
