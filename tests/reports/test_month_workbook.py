@@ -19,8 +19,7 @@ from recon.steps.month.close import (
     seen_close,
     write_files,
 )
-from recon.steps.month.in_sql import statement_of
-from recon.steps.month.stated import NightOfMonth, StatedMonth
+from recon.steps.month.stated import NightOfMonth, StatedMonth, statement_of
 from recon.steps.month.statement import MonthFrame
 from reports import month_workbook
 from reports.drawing.blocks import put_in_place

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recon.archive.schemas import SCHEMAS
-from recon.steps.month.in_sql import EARLIER_READ
+from recon.steps.month.stated import EARLIER_READ
 from recon.steps.month.statement import MonthNight
 from tests.recon.steps.month.month_truth import ACCOUNT, MERCHANT, Entry, MonthTruth, Sale, moves
 

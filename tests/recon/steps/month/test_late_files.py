@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.steps.month.in_sql import asked_earlier, statement_of
+from recon.steps.month.stated import asked_earlier, statement_of
 from recon.steps.month.statement import (
     WAITS,
     ClosedPeriod,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from recon.archive.schemas import SCHEMAS
 from recon.model.business_date import BusinessCalendar, BusinessMonth
-from recon.steps.month.in_sql import MonthInSql, month_in_sql
+from recon.steps.month.stated import MonthInSql, month_in_sql
 from recon.steps.month.statement import (
     ClosedPeriod,
     MonthFrame,
