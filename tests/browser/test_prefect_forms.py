@@ -184,7 +184,7 @@ class Desk:
 
         The page is what `show` left; whoever decides has nothing else.
         """
-        doubt = refund_told(serve.read_env(self.folder / "demo" / "env"))
+        doubt = refund_told(serve.read_env(self.folder / "demo" / ".env"))
         self.form("resolve")
         self.submitted("resolve")
         self.page.goto(f"{self.url}/artifacts/key/doubts")
@@ -204,7 +204,7 @@ class Desk:
 
     def fault(self, *rules: dict[str, Any]) -> None:
         """Replace the gateway's fault plan."""
-        address = serve.read_env(self.folder / "demo" / "env")["RECON_GATEWAY_BASE_URL"]
+        address = serve.read_env(self.folder / "demo" / ".env")["RECON_GATEWAY_BASE_URL"]
         reply = httpx.post(f"{address}/_sandbox/faults", json={"rules": rules})
         reply.raise_for_status()
 
@@ -239,7 +239,7 @@ class Desk:
 
     def moved(self, kind: str) -> int:
         """How often the gateway did something for us."""
-        address = serve.read_env(self.folder / "demo" / "env")["RECON_GATEWAY_BASE_URL"]
+        address = serve.read_env(self.folder / "demo" / ".env")["RECON_GATEWAY_BASE_URL"]
         lines = httpx.get(f"{address}/_sandbox/effects").raise_for_status().text.splitlines()
         done = [json.loads(line) for line in lines]
         return sum(one["origin"] == "api" and one["operation"] == kind for one in done)
