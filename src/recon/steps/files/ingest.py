@@ -269,7 +269,7 @@ class OrderInbox(DeclaredInbox[SourceFile | None]):
             is_known, copy = self._stands(connection, source.name, sha256=source.sha256)
             if is_known:
                 return copy
-            order_rows.save_instruction_file(
+            order_rows.save_file(
                 connection,
                 self.run,
                 actions=read.actions,
