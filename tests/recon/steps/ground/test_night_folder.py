@@ -168,6 +168,18 @@ def test_a_step_that_is_gone_is_named_with_the_way_back(ended: Merchant) -> None
         night.table("breaks")
 
 
+def test_what_was_sealed_before_money_is_not_taken_for_a_later_step_that_is_gone(
+    ended: Merchant,
+) -> None:
+    """Instructions as they were before the captures are not what was compared."""
+    (folder,) = ended.folder.glob("**/archive/nights/*/*/*/*/compared")
+    folder.rename(folder.with_name("elsewhere"))
+    night = _opened(ended)
+
+    with pytest.raises(ArchiveBrokenError, match="the step compared of run"):
+        night.table("instructions")
+
+
 def test_a_table_that_the_night_did_not_seal_is_not_there(ended: Merchant) -> None:
     """A newer version's table of an older night is told from one that is lost."""
     night = _opened(ended)
