@@ -148,10 +148,11 @@ def recon_store(folder: Path) -> Run:
     """recon: rows kept in files of facts, bound in the history."""
     from datetime import UTC, datetime
 
+    from recon.archive.schemas import ORDER_FACTS
     from recon.model.nights import Mode, NightRequest
     from recon.model.words import SourceFile, SourceKind
     from recon.store.database.engine import open_store
-    from recon.store.nights import order_rows, runs
+    from recon.store.nights import facts_rows, order_rows, runs
 
     frame = _frame(folder)
     store = open_store((folder / "url").read_text())
@@ -175,11 +176,10 @@ def recon_store(folder: Path) -> Run:
 
     def load() -> dict[str, int]:
         with store.writing() as connection:
-            orders = order_rows.written(
-                run, source=source, parts=parts, sender="", storage=storages(None)
-            )
+            frames = (orders for orders, _ in parts())
+            facts = facts_rows.written(run, frames, schema=ORDER_FACTS, storage=storages(None))
             order_rows.save_file(
-                connection, run, source=source, facts=orders, parts=parts, rejects=(), at=now
+                connection, run, source=source, facts=facts, parts=parts, rejects=(), at=now
             )
         return {"good": rows, "bad": 0}
 
@@ -190,13 +190,14 @@ def recon_ingest(folder: Path) -> Run:
     """recon: a whole CSV file into the database as a night does it, archive and all."""
     from datetime import UTC, datetime
 
+    from recon.archive.schemas import ORDER_FACTS
     from recon.config.file_layouts import STANDARD
     from recon.config.rules import Rules
     from recon.files.kinds.archive import keep
     from recon.files.reader import order_file
     from recon.model.nights import Mode, NightRequest
     from recon.store.database.engine import open_store
-    from recon.store.nights import order_rows, runs
+    from recon.store.nights import facts_rows, order_rows, runs
 
     store = open_store((folder / "url").read_text())
     now = datetime(2026, 11, 21, tzinfo=UTC)
@@ -215,18 +216,13 @@ def recon_ingest(folder: Path) -> Run:
                 archive=folder / "archive",
             )
             with store.writing() as connection:
-                orders = order_rows.written(
-                    run,
-                    source=read.facts.source_file,
-                    parts=read.parts,
-                    sender="",
-                    storage=storages(None),
-                )
+                frames = (orders for orders, _ in read.parts())
+                facts = facts_rows.written(run, frames, schema=ORDER_FACTS, storage=storages(None))
                 order_rows.save_file(
                     connection,
                     run,
                     source=read.facts.source_file,
-                    facts=orders,
+                    facts=facts,
                     parts=read.parts,
                     rejects=read.facts.rejects,
                     at=now,
