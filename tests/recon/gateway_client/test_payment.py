@@ -129,19 +129,6 @@ def test_a_payment_that_must_not_be_sent_is_refused_by_field(
     assert [value for value in PRIVATE if value in said] == []
 
 
-def test_lengths_are_checked_where_the_profile_has_them(
-    tables: dict[str, Any], account: OurAccount
-) -> None:
-    extended = GatewayInterface.of(**tables, profile="extended")
-
-    with pytest.raises(InvalidPaymentError, match="shopper_id is longer than 64"):
-        prepare_payment(
-            card_payment(shopper_id="x" * 65),
-            account=replace(account, interface=extended),
-            today=TODAY,
-        )
-
-
 @pytest.mark.parametrize("payment", [card_payment(), apm_payment(), hosted_payment()])
 def test_nothing_of_a_shopper_shows_outside_the_body(
     account: OurAccount,

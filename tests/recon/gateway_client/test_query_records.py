@@ -285,14 +285,6 @@ def test_a_refund_is_read_with_its_dates_and_its_number(searched: ReplyContext) 
     assert answer.missing == ["ours-2"]
 
 
-def test_a_refund_that_was_paid_back_says_when(searched: ReplyContext) -> None:
-    record = read_refunds(
-        searched, REFUND_ROW | {"refund_processing_date": "20241115000000"}
-    ).records[0]
-
-    assert record.processed_at == datetime(2024, 11, 15, tzinfo=UTC)
-
-
 @pytest.mark.parametrize("name", ["refund_date", "refund_processing_date"])
 @pytest.mark.parametrize("text", ["2024-11-15", "20241315000000", "\ud800", "\x00", "\u202e"])
 def test_a_date_that_cannot_be_read_is_told(searched: ReplyContext, name: str, text: str) -> None:

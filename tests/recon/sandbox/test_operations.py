@@ -154,13 +154,6 @@ def test_a_balance_is_spent_to_the_last_cent_and_no_further(gateway: Any) -> Non
     assert len(gateway.effects()) == 4
 
 
-def test_a_payout_smaller_than_the_fee_cannot_pay_it(gateway: Any) -> None:
-    """Nothing would arrive."""
-    record = paid(gateway, payment_amount="5.00", fee_paid_by="BENEFICIARY")
-    assert (record["status"], record["failure_type"]) == ("FAILED", "AMOUNT_TOO_SMALL")
-    assert gateway.effects() == []
-
-
 def test_a_source_amount_may_repeat_the_payment_amount(gateway: Any) -> None:
     """The same money said twice is no exchange."""
     record = paid(gateway, source_amount="250.10", source_currency="EUR")
