@@ -35,6 +35,7 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from recon.model.money import is_currency
 from recon.model.words import GatewayState
+from recon.privacy.card_numbers import has_check_digit
 from recon.sandbox.book import (
     Book,
     Detail,
@@ -147,7 +148,6 @@ def _noted(payment: Payment, **changes: Any) -> Payment:
 CARD_NUMBER = re.compile(r"[0-9]{12,19}", re.ASCII)
 CARD_FIELDS = ("card", "expiration_year", "expiration_month", "security_code")
 CENTURY = 2000
-TEN = 10
 MONTHS_OF_A_YEAR = 12
 
 DO_3DS = "do3DS"
@@ -192,7 +192,7 @@ def _card_of(sandbox: Sandbox, call: Call) -> Card | str:
 def _read_card(call: Call, *, terms: SandboxTerms) -> Card | str:
     """The card of a request, or the short name of why it cannot pay."""
     number = call.text("card").replace(" ", "")
-    if CARD_NUMBER.fullmatch(number) is None or not _luhn_holds(number):
+    if CARD_NUMBER.fullmatch(number) is None or not has_check_digit(number):
         return "card_number"
     expires = _expiry(call.text("expiration_year"), month=call.text("expiration_month"))
     if _has_expired(expires, now=call.now):
@@ -204,12 +204,6 @@ def _read_card(call: Call, *, terms: SandboxTerms) -> Card | str:
         terms.threeds.cards.get(number, FRICTIONLESS),
         terms.risk.cards.get(number, terms.risk.score),
     )
-
-
-def _luhn_holds(card: str) -> bool:
-    digits = [int(digit) for digit in reversed(card)]
-    doubled = (sum(divmod(2 * digit, TEN)) for digit in digits[1::2])
-    return (sum(digits[::2]) + sum(doubled)) % TEN == 0
 
 
 def _masked(card: str) -> str:
