@@ -149,6 +149,19 @@ Says = Annotated[
 ]
 
 
+class Each(BaseModel):
+    """What rows of a set say; see [each] of codes.toml."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    of: Literal["orders", "payments", "entries", "payouts", "rivals"]
+    when: str = Field(default="", alias="if")
+    say: list[Template] = []
+    sum: str = ""
+    distinct: bool = False
+    otherwise: str = ""
+
+
 class When(BaseModel):
     """One way to have a code or a flag; the head of codes.toml tells what each field means."""
 
@@ -252,6 +265,8 @@ class CodeTable:
     """Parts of sentences: the first that holds is said."""
     listed: Mapping[str, Says]
     """The same: each that holds is said, the last one where none does."""
+    each: Mapping[str, Each]
+    """What single rows say, or what they come to."""
     causes: tuple[Cause, ...]
 
 
@@ -274,11 +289,15 @@ def table_of(text: str, *, source: str) -> CodeTable:
     matched = tuple(Agreement.model_validate(row) for row in tables.get("matched", []))
     cells = {state: words.split() for state, words in tables.get("states", {}).items()}
     words, listed = (_SHARED.validate_python(tables.get(n, {})) for n in ("words", "listed"))
+    each = _EACH.validate_python(tables.get("each", {}))
     causes = tuple(Cause.model_validate(row) for row in tables.get("cause", []))
-    return CodeTable(codes, tables.get("facts", {}), cells, flags, matched, words, listed, causes)
+    return CodeTable(
+        codes, tables.get("facts", {}), cells, flags, matched, words, listed, each, causes
+    )
 
 
 _SHARED = TypeAdapter(dict[str, Says])
+_EACH = TypeAdapter(dict[str, Each])
 
 
 def _named(

@@ -27,7 +27,6 @@ from recon.matching.frames.bank_sources import (
     NightOfBank,
     RefusedBankFile,
 )
-from recon.matching.frames.digest import Columns
 from recon.matching.frames.same_words import said_once, same_word
 from recon.matching.frames.sources import (
     GATEWAY_COLUMNS,
@@ -166,7 +165,7 @@ def totals_table(totals: Iterable[ControlTotal]) -> pa.Table:
     return table_of_rows(rows, name="totals")
 
 
-def table_of(frame: Columns | pd.DataFrame, *, name: str) -> pa.Table:
+def table_of(frame: pd.DataFrame, *, name: str) -> pa.Table:
     """A frame as the table of a file; what else the frame holds is left out."""
     return table_of_schema(frame, schema=SCHEMAS[name].columns)
 
@@ -183,7 +182,7 @@ def table_of_parts(frames: Iterable[pd.DataFrame], *, name: str) -> pa.Table:
     return pa.concat_tables([SCHEMAS[name].columns.empty_table(), *tables]).unify_dictionaries()
 
 
-def table_of_schema(frame: Columns | pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
+def table_of_schema(frame: pd.DataFrame, *, schema: pa.Schema) -> pa.Table:
     """As `table_of`, of any columns."""
     if not len(frame) and {*schema.names} <= {*frame.columns}:
         return schema.empty_table()

@@ -51,15 +51,31 @@ def second_proof(
         account: merchant and account of the night.
         name: what the line that counts them says.
     """
-    wanted = {key_of(total): total for total in totals if total.id != SECOND_ENGINE}
-    given = {key_of(total): total for total in by_sql}
-    every = sorted({*wanted, *given})
-    unlike = [key for key in every if not _agrees(key, wanted=wanted, given=given)]
-    figures = ControlTotal(
-        SECOND_ENGINE, name, *account, "", "count", len(every), len(every) - len(unlike)
+    given = [*by_sql]
+    own = [total for total in given if total.id == SECOND_ENGINE]
+    ours, theirs = (
+        {key_of(total): (total.left, total.right) for total in each if total.id != SECOND_ENGINE}
+        for each in (totals, given)
     )
-    named = [total for key in unlike for total in _named(key, wanted=wanted, given=given)]
-    return (figures, *named[:SHOWN_MAX])
+    every = sorted({*ours, *theirs})
+    unlike = [key for key in every if ours.get(key, _NOTHING) != theirs.get(key, _NOTHING)]
+    failed = [total for total in own if not total.passed]
+    size = len(every) + len(own)
+    agree = size - len(unlike) - len(failed)
+    figures = ControlTotal(SECOND_ENGINE, name, *account, "", "count", size, agree)
+    named = [
+        # The sides that differ, each as a total of its own under the name of the total.
+        ControlTotal(key[0], f"{key[1]}: {side} = {side} by SQL", *key[2:], one, other)
+        for key in unlike
+        for side, one, other in zip(
+            ("left", "right"), ours.get(key, _NOTHING), theirs.get(key, _NOTHING), strict=True
+        )
+        if one != other
+    ]
+    return (figures, *[*failed, *named][:SHOWN_MAX])
+
+
+_NOTHING = (0, 0)
 
 
 def not_run(
@@ -81,31 +97,6 @@ def key_of(total: ControlTotal) -> Key:
     """What a figure is of."""
     account_currency = total.merchant_id, total.account_id, total.currency
     return total.id, total.name, *account_currency, total.measure
-
-
-def _agrees(key: Key, *, wanted: dict[Key, ControlTotal], given: dict[Key, ControlTotal]) -> bool:
-    if key[0] == SECOND_ENGINE:
-        return given[key].passed
-    return _sides(wanted.get(key)) == _sides(given.get(key))
-
-
-def _named(
-    key: Key, *, wanted: dict[Key, ControlTotal], given: dict[Key, ControlTotal]
-) -> Iterator[ControlTotal]:
-    """The sides that differ, each as a total of its own under the name of the total."""
-    if key[0] == SECOND_ENGINE:
-        yield given[key]
-        return
-    number, name, *_ = key
-    pairs = zip(("left", "right"), _sides(wanted.get(key)), _sides(given.get(key)), strict=True)
-    for side, ours, theirs in pairs:
-        if ours != theirs:
-            title = f"{name}: {side} = {side} by SQL"
-            yield ControlTotal(number, title, key[2], key[3], key[4], key[5], ours, theirs)
-
-
-def _sides(total: ControlTotal | None) -> tuple[int, int]:
-    return (0, 0) if total is None else (total.left, total.right)
 
 
 NIGHT_MEMORY_MB, NIGHT_MEMORY_MAX_MB = 384, 1_536

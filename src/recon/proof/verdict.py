@@ -90,24 +90,18 @@ STATEMENTS = (
 def unmapped_codes(sources: Sources, *, rules: Rules) -> tuple[Line, ...]:
     """Codes of the gateway that the rules do not know, with their count and a sample."""
     gateway = sources.gateway
-    is_found = is_word(gateway["answer"], KeyAnswer.FOUND)
     unknown = by_word(
         gateway["payment_status"], of=lambda code: rules.state_of(code) is GatewayState.UNMAPPED
     ).astype(np.bool_)
-    lines: list[Line] = []
-    for field, mask in (
-        ("payment_status", is_found & unknown),
-        ("query_result", is_word(gateway["answer"], KeyAnswer.UNMAPPED)),
-    ):
-        samples: dict[str, list[str]] = {}
-        columns = (texts(gateway[name])[mask].tolist() for name in (field, "order_no"))
-        for code, order_no in zip(*columns, strict=True):
-            samples.setdefault(code, []).append(order_no)
-        lines += (
-            {"field": field, "code": code, "count": len(orders), "order_no": min(orders)}
-            for code, orders in sorted(samples.items())
-        )
-    return (*lines,)
+    rows_of = {
+        "payment_status": is_word(gateway["answer"], KeyAnswer.FOUND) & unknown,
+        "query_result": is_word(gateway["answer"], KeyAnswer.UNMAPPED),
+    }
+    return tuple(
+        {"field": name, "code": str(code), "count": len(orders), "order_no": min(orders)}
+        for name, rows in rows_of.items()
+        for code, orders in gateway[rows].groupby(name)["order_no"]
+    )
 
 
 def not_covered(

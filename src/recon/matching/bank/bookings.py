@@ -32,7 +32,7 @@ from recon.matching.cash.book_groups import (
 )
 from recon.matching.cash.result import Clock, days_not_ahead, reason_of, with_dates_ahead
 from recon.matching.causes.proposed_journals import OF_BANK
-from recon.matching.frames.arrays import Arrays, Column, filled, text_column, texts
+from recon.matching.frames.arrays import Arrays, Column, columns_of, filled, text_column, texts
 from recon.matching.frames.grouping import NO_INSTANT
 from recon.matching.frames.sources import Previous, Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY, Place
@@ -44,10 +44,7 @@ from recon.model.words import BreakCode, EntryType, Flag, SetState
 BALANCE = "bank"
 """Kind of these groups, and first word of the key of what is left."""
 BEFORE = "before"
-BANKED_COLUMNS = (
-    *("merchant_id", "account_id", "currency", "key", "name", "arrived", "booked", "effect"),
-    *("state", "flags", "result_id"),
-)
+BANKED_COLUMNS = (*columns_of(BANKED),)
 
 
 class ArrivedGroup(NamedTuple):

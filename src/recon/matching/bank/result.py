@@ -27,7 +27,7 @@ from recon.matching.breaks.result import COUNTED, EXPLAINED, PAID, RECEIVED
 from recon.matching.breaks.result_rows import NO_AMOUNT, business_date, found_of
 from recon.matching.causes.reasons import in_words, money, sentences_of
 from recon.matching.codes import CODES
-from recon.matching.frames.arrays import Arrays, text_column
+from recon.matching.frames.arrays import Arrays, columns_of, text_column
 from recon.matching.frames.bank_sources import BankSource, NightOfBank
 from recon.matching.frames.coding import placed, sums_of
 from recon.matching.frames.grouping import NO_INSTANT, amounts_of
@@ -281,8 +281,6 @@ IN_TRANSIT, OPENING, CHARGES, EXCHANGED, AT_RATE, ALLOWED, ELSEWHERE = (
 """What the difference between paid out and received is made of, beside the effects shown."""
 WAITING, LISTED = "WAITING", "OPENING"
 """States beside those of sets: an entry that is not judged yet, a payout from before."""
-_WHOLE = frozenset({"place", "number", "booked", "amount", "bank_amount", "effect", "charges"})
-_BLANK = frozenset({"gross", "fees", "bank_amount", "opening", "closing"})
 
 
 def bank_frames(
@@ -303,37 +301,15 @@ def bank_frames(
         RECEIVED: _received(result),
         EXPLAINED: _explained(result),
     }
-    return {name: _frame([*cells], columns=COLUMNS[name]) for name, cells in rows.items()}
+    return {name: _frame([*cells], file=name) for name, cells in rows.items()}
 
 
-COLUMNS: Mapping[str, tuple[str, ...]] = {
-    COUNTED: (
-        *("number", "bank", "place", "source", "statement_no", "currency"),
-        *("from_date", "to_date", "opening", "booked", "closing"),
-    ),
-    PAID: (
-        *("bank", "merchant_id", "account_id", "currency", "batch_id", "settled_on"),
-        *("gross", "fees", "amount", "due_on", "state", "code", "flags", "result_id"),
-        *("bank_amount", "effect", "charges", "value_on"),
-    ),
-    RECEIVED: (
-        *("bank", "iban", "statement_no", "year", "entry_no", "booked_on", "value_on"),
-        *("currency", "amount", "state", "result_id"),
-    ),
-    EXPLAINED: ("bank", "currency", "what", "result_id", "amount"),
-}
-
-
-def _frame(rows: Sequence[Row], *, columns: tuple[str, ...]) -> pd.DataFrame:
-    return pd.DataFrame({name: _cells([row[name] for row in rows], name=name) for name in columns})
-
-
-def _cells(cells: list[Any], *, name: str) -> "pd.Series[Any]":
-    if name in _BLANK:
-        return pd.Series([pd.NA if one is None else one for one in cells], dtype="Int64")
-    if name in _WHOLE:
-        return pd.Series(cells, dtype="int64")
-    return text_column(cells)
+def _frame(rows: Sequence[Row], *, file: str) -> pd.DataFrame:
+    columns = {}
+    for name, kind in columns_of(file).items():
+        cells = [pd.NA if row[name] is None else row[name] for row in rows]
+        columns[name] = text_column(cells) if kind == "str" else pd.Series(cells, dtype=kind)
+    return pd.DataFrame(columns)
 
 
 def covered_to(counted: pd.DataFrame) -> dict[str, str]:
@@ -356,7 +332,7 @@ def _counted(source: BankSource, *, result: BankResult) -> Iterator[Row]:
     for number in range(len(source.statements)):
         bank = result.judged.banks.get(number, "")
         own = asdict(source.statements[number])
-        told = {name: own[name] for name in COLUMNS[COUNTED] if name in own}
+        told = {name: own[name] for name in columns_of(COUNTED) if name in own}
         yield {**told, "number": number, "bank": bank, "place": places.get(number, -1)}
 
 

@@ -1,6 +1,7 @@
 """What the engine gives back: four frames, the effects, the control totals and a verdict.
 
-Column names and order are those of the CSV files in the contract of reconciliation (§2, §7);
+Column names and order are those of the CSV files in the contract of reconciliation (§2, §7), as
+archive/schemas.toml declares them;
 amounts are nullable Int64 minor units of the row's currency, blank when the side is absent.
 """
 
@@ -12,100 +13,28 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 import pyarrow as pa
 
+from recon.matching.frames.arrays import columns_of
 from recon.model.errors import Defect
 from recon.model.gateway_holds import GatewayHolds
 from recon.model.words import ControlTotal, Verdict
 
 Value_co = TypeVar("Value_co", covariant=True)
 
-BREAK_COLUMNS = (
-    "break_id",
-    "merchant_id",
-    "account_id",
-    "code",
-    "flags",
-    "order_no",
-    "transaction_id",
-    "state_orders",
-    "state_gateway",
-    "currency",
-    "order_amount",
-    "gateway_amount",
-    "ledger_amount",
-    "effect_orders",
-    "effect_ledger",
-    "exposure",
-    "owed_to",
-    "age_days",
-    "first_seen",
-    "severity",
-    "cause",
-    "reason",
-    "bank_amount",
-    "effect_bank",
-    "about",
-)
+BREAK_COLUMNS = (*columns_of("breaks"),)
 COUNTED, PAID, RECEIVED, EXPLAINED = BANK_TABLES = ("counted", "paid", "received", "explained")
 """Frames of a result that has statements of a bank."""
 BANKED = "banked"
 """Frame of a result whose ledger has what arrived at the bank."""
-EFFECT_COLUMNS = ("break_id", "merchant_id", "account_id", "leg", "currency", "amount")
-MATCH_COLUMNS = (
-    "match_id",
-    "merchant_id",
-    "account_id",
-    "order_no",
-    "transaction_id",
-    "entry_id",
-    "flags",
-    "rule",
-    "state_orders",
-    "state_gateway",
-    "currency",
-    "order_amount",
-    "gateway_amount",
-    "ledger_amount",
-    "effect_orders",
-    "effect_ledger",
-)
-_OPEN_COLUMNS = tuple(name for name in MATCH_COLUMNS if name not in {"match_id", "rule"})
-PENDING_COLUMNS = (*_OPEN_COLUMNS, "expected_side", "due_at")
-UNVERIFIED_COLUMNS = (*_OPEN_COLUMNS, "reason")
-MOVEMENT_COLUMNS = (
-    "break_id",
-    "merchant_id",
-    "account_id",
-    "order_no",
-    "transaction_id",
-    "movement",
-    "code_before",
-    "code",
-    "currency_before",
-    "currency",
-    "exposure_before",
-    "exposure",
-    "reopens",
-)
+EFFECT_COLUMNS = (*columns_of("effects"),)
+MATCH_COLUMNS = (*columns_of("matches"),)
+PENDING_COLUMNS = (*columns_of("pending"),)
+UNVERIFIED_COLUMNS = (*columns_of("unverified"),)
+MOVEMENT_COLUMNS = (*columns_of("movements"),)
 """One row per break of the night before or of this one; exposures in minor units, 0 when absent;
 reopens is the closed break that an open one is again, "" for most."""
-JOURNAL_COLUMNS = (
-    "journal_id",
-    "date",
-    "account",
-    "debit",
-    "credit",
-    "currency",
-    "merchant_id",
-    "account_id",
-    "order_no",
-    "transaction_id",
-    "break_id",
-    "text",
-)
+JOURNAL_COLUMNS = (*columns_of("journals"),)
 """One row per line of a proposed journal; debit and credit in minor units, one of them 0."""
-HELD_COLUMNS = (
-    *("merchant_id", "account_id", "currency", "what", "batch_id", "settled_on", "amount"),
-)
+HELD_COLUMNS = (*columns_of("held"),)
 """One row per amount that the gateway holds; debts and what was paid beyond are below 0."""
 AMOUNT_COLUMNS = (
     "order_amount",

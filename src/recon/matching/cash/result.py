@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from recon.config.rules import Rules
+from recon.matching.breaks.result import HELD_COLUMNS
 from recon.matching.breaks.result_rows import FOUND, NO_AMOUNT, found_in, found_of, identified
 from recon.matching.cash.batches import (
     BEYOND,
@@ -474,10 +475,9 @@ def placed_cash(
 
 def listed_frame(rows: Iterable[Listed]) -> pd.DataFrame:
     """What the gateway holds, as a table of the result."""
-    names = ("merchant_id", "account_id", "currency", "what", "batch_id", "settled_on", "amount")
-    cells = sorted(tuple(getattr(row, name) for name in names) for row in rows)
-    listed = [dict(zip(names, row, strict=True)) for row in cells]
-    return frame_of_cells(listed, names=names, numbers={"amount"})
+    cells = sorted(tuple(getattr(row, name) for name in HELD_COLUMNS) for row in rows)
+    listed = [dict(zip(HELD_COLUMNS, row, strict=True)) for row in cells]
+    return frame_of_cells(listed, names=HELD_COLUMNS, numbers={"amount"})
 
 
 _HELD_BACK = frozenset({OPENING, ITEM})

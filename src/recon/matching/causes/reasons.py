@@ -6,6 +6,7 @@ rows, or the sum of such, of the side that the sentence names.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from string import Formatter
 from types import SimpleNamespace
 from typing import Any, NamedTuple, TypeVar
@@ -35,66 +36,38 @@ Clause = Callable[[Any], str]
 """Facts -> words."""
 
 
-class SideRow(NamedTuple):
-    """One row of a side: what it says and over how much."""
-
-    words: str
-    """A status, a type, a standing: what the side calls it by."""
-    currency: str
-    amount: int
-
-
-class GatewayPayment(NamedTuple):
-    """One payment of the gateway."""
-
-    transaction_id: str
-    state: str
-    code: str
-    """The gateway's own code."""
-    currency: str
-    amount: int
-    """What it is over: captured, else authorised."""
-    captured: int
-    refunded: int
-    authorised: int
-    over_authorised: bool
-
-
-class Move(NamedTuple):
-    """One instruction of ours."""
-
-    kind: str
-    state: str
-    currency: str
-    amount: int
-
-
-class Rival(NamedTuple):
-    """Another record that fits as well."""
-
-    account_id: str
-    name: str
-
-
 class SetRows(NamedTuple):
-    """The rows of one set; sorted, so that the order of the input's rows changes no sentence."""
+    """The rows of one set; sorted, so that the order of the input's rows changes no sentence.
 
-    orders: Sequence[SideRow] = ()
-    payments: Sequence[GatewayPayment] = ()
-    entries: Sequence[SideRow] = ()
+    Each row has the facts of ROW_FACTS that its side knows.
+    """
+
+    orders: Sequence[Facts] = ()
+    payments: Sequence[Facts] = ()
+    entries: Sequence[Facts] = ()
     """Ledger entries by their type; amounts less what reverses them."""
-    moves: Sequence[Move] = ()
-    payouts: Sequence[SideRow] = ()
-    other: Rival | None = None
-    """The account that has the other side, and the set there."""
-    sides: Sequence[str] = ()
-    other_sides: Sequence[str] = ()
-    rivals: Sequence[Rival] = ()
+    moves: Sequence[Facts] = ()
+    payouts: Sequence[Facts] = ()
+    rivals: Sequence[Facts] = ()
+    """Other records that fit as well."""
     rivals_by: str = ""
     """What the rivals share: `transaction` or `reference`, and its id."""
+    sides: str = ""
+    other_account: str = ""
+    """The account that has the other side, and what it has."""
+    other_sides: str = ""
 
 
 NO_ROWS = SetRows()
+_AMOUNTS = ("amount", "net", "captured", "refunded", "authorised")
+ROW_FACTS: Mapping[str, type] = {
+    **dict.fromkeys(("transaction_id", "state", "kind", "code", "account_id", "name"), str),
+    **dict.fromkeys(_AMOUNTS, int),
+    **dict.fromkeys(("beyond", "twice", "elsewhere"), bool),
+}
+"""What a condition over a row may name. `amount`: what it is over, of a payment captured, else
+authorised; `net`: what is left of it; `beyond`: more was captured than authorised; `twice`: the
+first payment that is told in several ways; `elsewhere`: a rival of another account."""
 
 
 def rows_of_sets(
@@ -121,19 +94,26 @@ def rows_of_sets(
             *(joined.ledger.items, joined.payouts),
         )
     )
-    orders = orders.assign(word=np.array(ORDER_STATES, dtype=object)[orders["state"]])
-    of_side = ("set", "currency", "amount")
-    sides: Mapping[str, dict[int, list[Any]]] = {
-        "orders": _grouped(orders.rows("word", *of_side), into=SideRow),
-        "payments": _grouped(_payments(gateway, sources=sources), into=GatewayPayment),
-        "entries": _grouped(_entries(entries), into=SideRow),
-        "payouts": _grouped(payouts.rows("standing", *of_side), into=SideRow),
-        "moves": _grouped(_moves(joined, sources=sources, wanted=[*named]), into=Move),
+    orders = orders.assign(state=np.array(ORDER_STATES, dtype=object)[orders["state"]])
+    paid = ("transaction_id", "state", "code", "currency", *_AMOUNTS, "beyond")
+    sides: Mapping[str, dict[int, list[Facts]]] = {
+        "orders": _grouped(orders, "state", "currency", "amount"),
+        "payments": _grouped(_payments(gateway, sources=sources), *paid),
+        "entries": _grouped(_entries(entries), "kind", "currency", "amount"),
+        "payouts": _grouped(
+            payouts.assign(state=payouts["standing"]), "state", "currency", "amount"
+        ),
+        "moves": _grouped(_moves(joined, sources=sources, wanted=[*named]), *_OF_MOVES),
     }
+    for several_payments in sides["payments"].values():
+        ids = [payment.transaction_id for payment in several_payments]
+        twice = next((id_ for id_ in ids if ids.count(id_) > 1), None)
+        for payment in several_payments:
+            payment.twice = payment.transaction_id == twice
     moved = _moved(joined.sets, host=host, wanted={*named})
     ambiguous = {number for number, code in named.items() if code is BreakCode.AMBIGUOUS_MATCH}
     rivals: dict[int, dict[str, Any]] = {
-        number: {"rivals": sorted(_rival(joined.sets, other) for other in others), "rivals_by": by}
+        number: {"rivals": _rivals(joined.sets, others, of=number), "rivals_by": by}
         for number, others, by in _fitting(joined, sources=sources, wanted=ambiguous)
     }
     cells: dict[int, dict[str, Any]] = {
@@ -145,40 +125,45 @@ def rows_of_sets(
     return {number: SetRows(**own) for number, own in cells.items()}
 
 
-def _grouped(rows: Iterable[tuple[Any, ...]], *, into: Any) -> dict[int, list[Any]]:
-    """By set, which stands second in each row."""
-    grouped: dict[int, list[Any]] = {}
-    for first, number, *others in rows:
-        grouped.setdefault(int(number), []).append(into(first, *others))
-    return {number: sorted(own) for number, own in grouped.items()}
+_OF_MOVES = ("kind", "state", "currency", "amount")
 
 
-def _payments(items: Arrays, *, sources: Sources) -> Iterator[tuple[Any, ...]]:
+def _grouped(items: Arrays, *names: str) -> dict[int, list[Facts]]:
+    """The rows of each set in their order."""
+    grouped: dict[int, list[Facts]] = {}
+    for number, *cells in sorted(items.rows("set", *names)):
+        row = Facts(**dict(zip(names, cells, strict=True)))
+        grouped.setdefault(int(number), []).append(row)
+    return grouped
+
+
+def _payments(items: Arrays, *, sources: Sources) -> Arrays:
     captured, known = items["captured"], items["authorised_known"]
     held = np.where(known, items["authorised"], items["amount"])
-    rows = items.assign(
-        word=np.array(GATEWAY_STATES, dtype=object)[items["state"]],
+    return items.assign(
+        state=np.array(GATEWAY_STATES, dtype=object)[items["state"]],
         code=texts(sources.gateway["payment_status"])[items["row"]],
-        over=np.where(captured > 0, captured, held),
+        amount=np.where(captured > 0, captured, held),
+        net=captured - items["refunded"],
         beyond=known & items["captured_known"] & (captured > items["authorised"]) & (captured > 0),
     )
-    sums = ("captured", "refunded", "authorised", "beyond")
-    return rows.rows("transaction_id", "set", "word", "code", "currency", "over", *sums)
 
 
-def _entries(items: Arrays) -> Iterator[tuple[Any, ...]]:
+def _entries(items: Arrays) -> Arrays:
     frame = pd.DataFrame({n: items[n] for n in ("kind", "set", "currency", "forward")})
     sums = frame.groupby(["kind", "set", "currency"], as_index=False).sum()
-    return zip(*(sums[name].tolist() for name in sums.columns), strict=True)
+    columns = {str(name): sums[name].to_numpy() for name in sums.columns}
+    return Arrays({**columns, "amount": columns["forward"]}, size=len(sums))
 
 
-def _moves(joined: Joined, *, sources: Sources, wanted: list[int]) -> Iterator[tuple[Any, ...]]:
-    if sources.instructions is None:
-        return iter(())
+def _moves(joined: Joined, *, sources: Sources, wanted: list[int]) -> Arrays:
+    moves = sources.instructions
+    if moves is None:
+        return Arrays({name: np.zeros(0, np.int64) for name in ("set", *_OF_MOVES)}, size=0)
     number = joined.keys.of["instructions"]
     mine = np.isin(number, wanted)
-    kind, *cells = (sources.instructions[name][mine].tolist() for name in Move._fields)
-    return zip(kind, number[mine].tolist(), *cells, strict=True)
+    cells = {name: moves[name][mine].to_numpy() for name in _OF_MOVES}
+    return Arrays({"set": number[mine], **cells}, size=int(mine.sum()))
 
 
 def _moved(sets: Arrays, *, host: Rows, wanted: set[int]) -> dict[int, dict[str, Any]]:
@@ -186,8 +171,8 @@ def _moved(sets: Arrays, *, host: Rows, wanted: set[int]) -> dict[int, dict[str,
     pairs = ((int(host[guest]), guest) for guest in np.flatnonzero(host >= 0).tolist())
     return {
         number: {
-            "other": _rival(sets, guest),
             "sides": _sides_of(sets, number),
+            "other_account": sets["account_id"][guest],
             "other_sides": _sides_of(sets, guest),
         }
         for number, guest in pairs
@@ -195,18 +180,20 @@ def _moved(sets: Arrays, *, host: Rows, wanted: set[int]) -> dict[int, dict[str,
     }
 
 
-def _sides_of(sets: Arrays, number: int, /) -> list[str]:
+def _sides_of(sets: Arrays, number: int, /) -> str:
     state = GATEWAY_STATES[sets["gateway_state"][number]]
     present = {
-        "order": sets["order_state"][number] != 0,
-        "payment": state not in {"none", "unverified"},
-        "booking": sets["ledger_capture"][number] != 0,
+        "the order": sets["order_state"][number] != 0,
+        "the payment": state not in {"none", "unverified"},
+        "the booking": sets["ledger_capture"][number] != 0,
     }
-    return [side for side, here in present.items() if here]
+    return listed([side for side, here in present.items() if here]) or "its other side"
 
 
-def _rival(sets: Arrays, number: int, /) -> Rival:
-    return Rival(sets["account_id"][number], sets["key"][number])
+def _rivals(sets: Arrays, others: set[int], *, of: int) -> list[Facts]:
+    named = sorted((sets["account_id"][other], sets["key"][other]) for other in others)
+    own = sets["account_id"][of]
+    return [Facts(account_id=at, name=name, elsewhere=at != own) for at, name in named]
 
 
 def _fitting(
@@ -282,8 +269,9 @@ _MARKS = (
     *("cancel_rejected_any", "cancel_doubtful_any", "cancel_waiting_any"),
     *("review_doubtful_any", "review_rejected_any", "cancel_subscription_doubtful_any"),
 )
+_OF_ROWS = ("rivals_by", "sides", "other_account", "other_sides")
 FACTS: Mapping[str, type] = {
-    **dict.fromkeys((*_OF_BREAKS, "settled_currency", "paid_under", "rivals_by"), str),
+    **dict.fromkeys((*_OF_BREAKS, "settled_currency", "paid_under", *_OF_ROWS), str),
     **dict.fromkeys((*_MARKS, "covered", "told_twice", "has_payments"), bool),
     **dict.fromkeys(_SUMS, int),
     **dict.fromkeys(("gateway_net", "order_net", "ordered", "stated"), int),
@@ -325,7 +313,7 @@ def facts_of(
         "covered": [joined.covered] * len(frame),
         "paid_under": _paid_under(joined, numbers=numbers),
         "rows": own,
-        "rivals_by": [each.rivals_by for each in own],
+        **{name: [getattr(each, name) for each in own] for name in _OF_ROWS},
         "told_twice": [len({*each}) < len(each) for each in ids],
         "has_payments": [bool(each) for each in ids],
     }
@@ -390,80 +378,14 @@ def _sums(rows: Iterable[Any], *, of: str = "amount") -> str:
     return listed([money(amount, currency=currency) for currency, amount in sorted(sums.items())])
 
 
-def _said(row: Any, *, of: str = "amount") -> str:
-    return money(getattr(row, of), currency=row.currency)
-
-
-def _each_payment(facts: Facts) -> str:
-    return _states_of(facts.rows.payments)
-
-
-def _states_of(payments: Iterable[GatewayPayment]) -> str:
-    return listed([f"{words_of(each.state)} with {_said(each)}" for each in payments])
-
-
-def _each_kind(facts: Facts) -> str:
-    """What is booked by kind and currency."""
-    entries = [entry for entry in facts.rows.entries if entry.amount]
-    return listed([f"{entry.words.replace('_', '-')}s of {_said(entry)}" for entry in entries])
-
-
-def _here(facts: Facts) -> str:
-    return f"account {facts.account_id} has {_sides(facts.rows.sides)}"
-
-
-def _there(facts: Facts) -> str:
-    other = facts.rows.other
-    if other is None:
-        return "another account has the other side"
-    return f"account {other.account_id} has {_sides(facts.rows.other_sides)}"
-
-
-def _sides(sides: Iterable[str]) -> str:
-    return listed([f"the {side}" for side in sides]) or "its other side"
-
-
-def _order_rows(facts: Facts) -> str:
-    return listed([f"{words_of(row.words)} with {_said(row)}" for row in facts.rows.orders])
-
-
-def _net_of(payment: GatewayPayment) -> SideRow:
-    net = payment.captured - payment.refunded
-    return SideRow("", payment.currency, net)
-
-
-def _each_net(facts: Facts) -> str:
-    """What is left of each payment that took money."""
-    nets = []
-    for each in (payment for payment in facts.rows.payments if payment.captured):
-        after = f" after {_said(each, of='refunded')} refunded" if each.refunded else ""
-        nets.append(f"{each.transaction_id or 'one'} {_said(_net_of(each))}{after}")
-    return listed(nets)
-
-
-def _held(facts: Facts) -> str:
-    """What is left of all payments, by currency."""
-    return _sums(_net_of(each) for each in facts.rows.payments if each.state != "chargeback")
-
-
-def _answers(facts: Facts) -> str:
-    twice = _twice_told(facts)
-    return _states_of(each for each in facts.rows.payments if each.transaction_id == twice)
-
-
-def _twice_told(facts: Facts) -> str:
-    ids = [payment.transaction_id for payment in facts.rows.payments]
-    return next((id_ for id_ in ids if ids.count(id_) > 1), "")
-
-
 def _by_currency(facts: Facts) -> str:
     """What each side is over, in its own currencies."""
     rows = facts.rows
     clauses = {
         "the order": _sums(rows.orders),
         "a payout": _sums(rows.payouts),
-        "the gateway": _each_payment(facts),
-        "the ledger": _each_kind(facts),
+        "the gateway": _WORDS["each_payment"](facts),
+        "the ledger": _WORDS["each_kind"](facts),
         "our instructions": _sums(
             move
             for move in rows.moves
@@ -472,43 +394,11 @@ def _by_currency(facts: Facts) -> str:
             and move.currency != facts.currency
         ),
     }
-    return listed([f"{side} {words}" for side, words in clauses.items() if words])
+    return listed([f"{side} {words}" for side, words in clauses.items() if words not in _NONE])
 
 
+_NONE = ("", NOTHING)
 _MOVED = STANDINGS["confirmed"] | STANDINGS["doubtful"]
-
-
-def _codes(facts: Facts) -> str:
-    codes = {payment.code for payment in facts.rows.payments if payment.state == "unmapped"}
-    return listed(sorted(codes)) or "a code"
-
-
-def _unmapped_money(facts: Facts) -> str:
-    return _sums(each for each in facts.rows.payments if each.state == "unmapped") or NOTHING
-
-
-def _beyond(more: str, less: str, *, otherwise: str) -> Clause:
-    """The payment of which more was refunded than captured, or captured than authorised."""
-
-    def clause(facts: Facts) -> str:
-        for each in facts.rows.payments:
-            if each.over_authorised if more == "captured" else each.refunded > each.captured:
-                amounts = f"{_said(each, of=more)} {more} of {_said(each, of=less)} {less}"
-                return f"payment {each.transaction_id} has {amounts}"
-        return otherwise
-
-    return clause
-
-
-def _rivals(facts: Facts) -> str:
-    """The other records; those of other accounts with their account."""
-    names = [
-        rival.name
-        if rival.account_id == facts.account_id
-        else f"{rival.name} of account {rival.account_id}"
-        for rival in facts.rows.rivals
-    ]
-    return listed(names) or "other records"
 
 
 def _not_done(kind: str) -> Clause:
@@ -548,17 +438,13 @@ def _ours(kind: str, column: str, states: frozenset[InstructionState]) -> Clause
     return clause
 
 
-def _payout(standing: str) -> Clause:
-    return lambda facts: _sums(p for p in facts.rows.payouts if p.words == standing) or NOTHING
-
-
 def _payout_booked(facts: Facts) -> str:
-    booked = [entry for entry in facts.rows.entries if entry.words == "payout" and entry.amount]
+    booked = [entry for entry in facts.rows.entries if entry.kind == "payout" and entry.amount]
     if not booked:
         return "the ledger has no payout of it"
     if sum(entry.amount for entry in booked) < 0:
-        taken_back = [entry._replace(amount=abs(entry.amount)) for entry in booked]
-        return f"the ledger has {_sums(taken_back)} of payouts taken back"
+        taken_back = _sums(Facts(currency=one.currency, amount=abs(one.amount)) for one in booked)
+        return f"the ledger has {taken_back} of payouts taken back"
     return f"the ledger has a payout of {_sums(booked)}"
 
 
@@ -567,28 +453,9 @@ def _gap(name: str) -> Clause:
 
 
 CLAUSES: Mapping[str, Clause] = {
-    "each_payment": _each_payment,
-    "each_kind": lambda facts: _each_kind(facts) or NOTHING,
-    "here": _here,
-    "there": _there,
-    "order_rows": _order_rows,
-    "payments": _each_net,
-    "held": _held,
-    "twice_told": _twice_told,
-    "answers": _answers,
     "by_currency": _by_currency,
-    "codes": _codes,
-    "unmapped_money": _unmapped_money,
-    "excess_payment": _beyond(
-        "refunded", "captured", otherwise="a payment is refunded beyond what it captured"
-    ),
-    "over_authorised": _beyond(
-        "captured", "authorised", otherwise="a payment is captured beyond its authorisation"
-    ),
-    "rivals": _rivals,
     **{f"{kind}_not_done": _not_done(kind) for kind in ("capture", "cancel", "refund")},
     **{f"{kind}_waits_for": _waits_for(kind) for kind in ("capture", "cancel", "refund")},
-    **{f"payout_{standing}": _payout(standing) for standing in STANDINGS},
     "payout_booked": _payout_booked,
     "fee_gap": _gap("fee_gap"),
     "exchange_gap": _gap("exchange_gap"),
@@ -642,7 +509,7 @@ def sentences_of(
 
 
 def _ready(
-    written: Template, code: str, *, facts: Mapping[str, type], sayable: Collection[str]
+    written: Template, code: str, *, facts: Mapping[str, type], sayable: Collection[str] = ()
 ) -> Sentence:
     named = tuple(name for _, name, _, _ in Formatter().parse(written.text) if name)
     if unknown := [name for name in named if name.lower() not in sayable]:
@@ -696,11 +563,50 @@ def _told(name: str) -> Clause:
     return clause
 
 
+def _each(name: str) -> Clause:
+    """What rows of a side say, each in words, or what they come to."""
+    rule = TABLE.each[name]
+    holds, say = _EACH[name]
+
+    def clause(facts: Facts) -> str:
+        rows = [row for row in getattr(facts.rows, rule.of) if holds.holds(row)]
+        if rule.sum:
+            return _sums(rows, of=rule.sum) or rule.otherwise
+        firsts = (next((one for one in say if one.holds(row)), None) for row in rows)
+        words = [
+            in_words(one, facts=row, words=_CELLS)
+            for row, one in zip(rows, firsts, strict=True)
+            if one is not None
+        ]
+        return listed([*dict.fromkeys(words)] if rule.distinct else words) or rule.otherwise
+
+    return clause
+
+
+_CELLS: Mapping[str, Clause] = {
+    **{name: attrgetter(name) for name in ("code", "account_id", "name")},
+    "transaction_id": lambda row: row.transaction_id or "one",
+    "state": lambda row: words_of(row.state),
+    "kind": lambda row: row.kind.replace("_", "-"),
+    **{
+        name: lambda row, name=name: money(getattr(row, name), currency=row.currency)  # type: ignore[misc]  # mypy infers no default of a lambda
+        for name in _AMOUNTS
+    },
+}
+"""What a sentence over a row may name."""
+_EACH = {
+    name: (
+        _ready(Template.model_validate({"text": "-", "if": rule.when}), name, facts=ROW_FACTS),
+        tuple(_ready(one, name, facts=ROW_FACTS, sayable=_CELLS) for one in rule.say),
+    )
+    for name, rule in TABLE.each.items()
+}
 _SHARED_AS_WRITTEN = {**TABLE.words, **TABLE.listed}
 _WORDS: Mapping[str, Clause] = {
     **{name: _fact(name) for name, kind in FACTS.items() if kind is not bool},
     **{name: _fact(name) for name in NETS},
     **{name: _told(name) for name in _SHARED_AS_WRITTEN},
+    **{name: _each(name) for name in TABLE.each},
     **CLAUSES,
 }
 """What a sentence may name."""

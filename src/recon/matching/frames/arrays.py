@@ -13,9 +13,27 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from recon.archive.schemas import SCHEMAS
 from recon.matching.frames.grouping import Bools, Rows
 
 Column = npt.NDArray[Any]
+
+
+def columns_of(file: str) -> dict[str, str]:
+    """Name -> type of pandas of each column that a file of a night's folder has.
+
+    Texts are `str`, whole numbers int64, or Int64 where they may be blank, instants
+    datetime64[us, UTC].
+    """
+    return {field.name: _kind(field) for field in SCHEMAS[file].columns}
+
+
+def _kind(field: pa.Field) -> str:
+    if pa.types.is_timestamp(field.type):
+        return "datetime64[us, UTC]"
+    if pa.types.is_integer(field.type):
+        return "Int64" if field.nullable else "int64"
+    return "str"
 
 
 def text_type() -> Any:

@@ -11,30 +11,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recon.matching.frames.arrays import columns_of
+
 _LINES_AT_ONCE = 65_536
-TEXT, MINOR_UNITS, MINOR_UNITS_OR_BLANK = "str", "int64", "Int64"
-"""As in `sources`, which holds a BankSource."""
 BOOKED, PENDING = "booked", "pending"
 STATEMENT, REPORT, DETAILS = "statement", "report", "details"
 """What a document is: proven by its balances; of one day that is not over; details of entries."""
 
-BANK_ENTRY_COLUMNS: Mapping[str, str] = {
-    "statement": MINOR_UNITS,
-    "entry_no": TEXT,
-    "part": MINOR_UNITS,
-    "booked_on": TEXT,
-    "value_on": TEXT,
-    "currency": TEXT,
-    "amount": MINOR_UNITS,
-    "end_to_end_id": TEXT,
-    "reference": TEXT,
-    "counterparty": TEXT,
-    "text": TEXT,
-    "status": TEXT,
-    "charges": MINOR_UNITS,
-    "instructed_currency": TEXT,
-    "instructed_amount": MINOR_UNITS_OR_BLANK,
-}
+BANK_ENTRY_COLUMNS: Mapping[str, str] = columns_of("bank")
 """One row per entry (`part` 0) and, behind it, one per payment that it stands for; days are ISO
 dates, `statement` is the number of its statement in the same BankSource, from 0."""
 

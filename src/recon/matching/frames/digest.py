@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,24 +61,7 @@ ROWS_AT_ONCE = 8_192
 _FIRST, _MARK = pa.scalar("1", TEXT), pa.scalar(_BETWEEN, TEXT)
 
 
-class Columns(Protocol):
-    """What a digest asks of a frame."""
-
-    @property
-    def columns(self) -> Iterable[str]:
-        """The names, in order."""
-        ...
-
-    def __len__(self) -> int:
-        """How many rows."""
-        ...
-
-    def __getitem__(self, name: str, /) -> "pd.Series[Any]":
-        """One column."""
-        ...
-
-
-def digest_of(frames: Iterable[Columns | pd.DataFrame]) -> str:
+def digest_of(frames: Iterable[pd.DataFrame]) -> str:
     """SHA-256 over the columns of every frame in their order, blanks told from zeros."""
     sum_of_all = hashlib.sha256()
     for frame in frames:
@@ -104,13 +87,10 @@ def _parts(column: "pd.Series[Any]") -> Iterator[Any]:
 
 def _texts(column: "pd.Series[str]") -> Iterator[Any]:
     """All texts of a column with a mark between them, joined by Arrow: none is one of Python."""
-    text: Any = pa.array(column)
     between = pa.scalar(_BETWEEN, pa.large_string())
-    chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
-    for number, chunk in enumerate(filter(len, chunks)):
+    for number, words in enumerate(pieces(column)):
         if number:
             yield _BETWEEN.encode()
-        words = pc.fill_null(chunk.cast(pa.large_string()), "")
         ends = pa.array([0, len(words)], pa.int64())
         joined: Any = pc.binary_join(pa.LargeListArray.from_arrays(ends, words), between)
         yield joined[0].as_buffer()

@@ -1,6 +1,7 @@
 """What the engine reads: typed frames, one row per accepted source row.
 
-Columns and types are the contract between the readers (files, store) and the engine.
+Columns and types are the contract between the readers (files, store) and the engine, as
+archive/schemas.toml declares them for the files of a night.
 Text is pandas `str` with "" for "not given"; required amounts are int64 minor units, optional ones
 nullable Int64; instants are datetime64[us, UTC] with NaT for "not given".
 """
@@ -15,6 +16,7 @@ import pandas as pd
 from pandas.api.extensions import ExtensionArray
 
 from recon.config.fee_contract import FACTS
+from recon.matching.frames.arrays import columns_of
 from recon.matching.frames.bank_sources import BankSource
 from recon.model.words import Quarantined, Reject, SourceFile, SourceKind
 
@@ -26,125 +28,29 @@ INSTANT = "datetime64[us, UTC]"
 PLACE_COLUMNS: Mapping[str, str] = {"source": TEXT, "line": "int64"}
 """Where a row came from; for findings only, never part of a comparison."""
 
-ORDER_COLUMNS: Mapping[str, str] = {
-    "merchant_id": TEXT,
-    "account_id": TEXT,
-    "order_no": TEXT,
-    "currency": TEXT,
-    "amount": MINOR_UNITS,
-    "status": TEXT,
-    "ordered_at": INSTANT,
-    "transaction_id": TEXT,
-    "expected_captured_amount": MINOR_UNITS_OR_BLANK,
-    "refund_amount": MINOR_UNITS_OR_BLANK,
-    "updated_at": INSTANT,
-    **PLACE_COLUMNS,
-}
+ORDER_COLUMNS: Mapping[str, str] = columns_of("orders")
 """One row per accepted order row, repeats included."""
-
-GATEWAY_COLUMNS: Mapping[str, str] = {
-    "merchant_id": TEXT,
-    "account_id": TEXT,
-    "order_no": TEXT,
-    "transaction_id": TEXT,
-    "currency": TEXT,
-    "amount": MINOR_UNITS_OR_BLANK,
-    "payment_status": TEXT,
-    "query_result": TEXT,
-    "answer": TEXT,  # model.Answer: found, not_found, failed, unmapped
-    "reference_no": TEXT,
-    "transaction_date": INSTANT,
-    "authorised_amount": MINOR_UNITS_OR_BLANK,
-    "captured_amount": MINOR_UNITS_OR_BLANK,
-    "refunded_amount": MINOR_UNITS_OR_BLANK,
-    "queried_at": INSTANT,
-    **PLACE_COLUMNS,
-}
+GATEWAY_COLUMNS: Mapping[str, str] = columns_of("answers")
 """One row per answer of the gateway; amount is blank unless the answer is `found`."""
-
-LEDGER_COLUMNS: Mapping[str, str] = {
-    "entry_id": TEXT,
-    "merchant_id": TEXT,
-    "account_id": TEXT,
-    "order_no": TEXT,
-    "entry_type": TEXT,
-    "currency": TEXT,
-    "amount": MINOR_UNITS,
-    "booked_at": INSTANT,
-    "transaction_id": TEXT,
-    "reference_no": TEXT,
-    "reverses_entry_id": TEXT,
-    "transaction_currency": TEXT,
-    "transaction_amount": MINOR_UNITS_OR_BLANK,
-    **PLACE_COLUMNS,
-}
+LEDGER_COLUMNS: Mapping[str, str] = columns_of("ledger")
 """One row per ledger entry; positive as written, adjustments may be signed."""
 
 FEE_GAP = "fee_gap"
 """Column of settlement lines that were priced: minor units that the fee differs by, which only all
 lines together can tell."""
 VANISHED_COLUMNS: Mapping[str, str] = {
-    "entry_id": TEXT,
-    "merchant_id": TEXT,
-    "account_id": TEXT,
-    "order_no": TEXT,
-    "currency": TEXT,
-    "amount": MINOR_UNITS,
+    name: LEDGER_COLUMNS[name]
+    for name in ("entry_id", "merchant_id", "account_id", "order_no", "currency", "amount")
 }
 """One row per ledger entry that is no longer there; as it was written."""
-
-INSTRUCTION_COLUMNS: Mapping[str, str] = {
-    "instruction_id": TEXT,
-    "merchant_id": TEXT,
-    "account_id": TEXT,
-    "order_no": TEXT,
-    "transaction_id": TEXT,
-    "kind": TEXT,
-    "currency": TEXT,
-    "amount": MINOR_UNITS,
-    "state": TEXT,
-    "request_id": TEXT,
-    "approved_at": INSTANT,
-    "sent_at": INSTANT,
-    "outcome_at": INSTANT,
-    "refund_reference_id": TEXT,
-    **PLACE_COLUMNS,
-}
+INSTRUCTION_COLUMNS: Mapping[str, str] = columns_of("instructions")
 """One row per instruction; for a refund the amount is the refunded one."""
-
-SETTLEMENT_COLUMNS: Mapping[str, str] = {
-    "batch_id": TEXT,
-    "merchant_id": TEXT,
-    "account_id": TEXT,
-    "settled_on": TEXT,  # ISO date
-    "entry_type": TEXT,  # capture, refund, chargeback, fee, reserve, adjustment, payout
-    "order_no": TEXT,
-    "transaction_id": TEXT,
-    "reference_no": TEXT,
-    "currency": TEXT,
-    "gross": MINOR_UNITS,
-    "fee": MINOR_UNITS,
-    "net": MINOR_UNITS,
-    "own_reference": TEXT,
-    **dict.fromkeys(FACTS, TEXT),  # of the payment; only a fee contract asks for them
-    **PLACE_COLUMNS,
-}
-"""One row per line of a settlement file; signed, the payout row of a batch says its sum."""
-
-VOLUME_COLUMNS: Mapping[str, str] = {
-    "merchant_id": TEXT,
-    "account_id": TEXT,
-    "entry_type": TEXT,  # capture, refund, chargeback
-    "currency": TEXT,
-    "settled_on": TEXT,
-    **dict.fromkeys(FACTS, TEXT),
-    "late": "int64",  # 1: told after a later day was
-    "lines": "int64",
-    "base": MINOR_UNITS,  # amounts without their sign
-}
-"""What whole settlement files come to, day by day."""
-
-KEY_COLUMNS: Mapping[str, str] = {"merchant_id": TEXT, "account_id": TEXT, "order_no": TEXT}
+SETTLEMENT_COLUMNS: Mapping[str, str] = {**columns_of("settlement"), **dict.fromkeys(FACTS, TEXT)}
+"""One row per line of a settlement file; signed, the payout row of a batch says its sum. FACTS are
+of the payment; only a fee contract asks for them."""
+VOLUME_COLUMNS: Mapping[str, str] = columns_of("volumes")
+"""What whole settlement files come to, day by day; late 1: told after a later day was."""
+KEY_COLUMNS: Mapping[str, str] = columns_of("universe")
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,12 +29,21 @@ DATES = (
 )
 """Of every side, from which a grace may run."""
 WAITING = ("capture_waiting", "cancel_waiting", "refund_waiting")
-CLOCKS = (
-    *("order_to_gateway", "hard_limit", "ledger_entry", "gateway_to_ledger", "refund_to_ledger"),
-    *("capture_confirmed", "cancel_confirmed", "refund_confirmed", "review_confirmed", *WAITING),
-    *("payout_booked", "settlement"),
-)
-"""What may delay a finding, as the table of codes names it."""
+CLOCKS: Mapping[str, tuple[str, str]] = {
+    "order_to_gateway": ("sold", "order_to_gateway"),
+    "hard_limit": ("sold", "hard_limit"),
+    "ledger_entry": ("booked_at", "gateway_to_ledger"),
+    "gateway_to_ledger": ("taken", "gateway_to_ledger"),
+    "refund_to_ledger": ("moved", "gateway_to_ledger"),
+    "capture_confirmed": ("capture_confirmed_at", "instruction_to_gateway"),
+    "cancel_confirmed": ("cancel_confirmed_at", "instruction_to_gateway"),
+    "refund_confirmed": ("refund_confirmed_at", "refund_visible"),
+    "review_confirmed": ("review_confirmed_at", "instruction_to_gateway"),
+    **{name: (f"{name}_at", "instruction_to_gateway") for name in WAITING},
+    "payout_booked": ("payout_at", "gateway_to_ledger"),
+    "settlement": ("moved", "settlement"),
+}
+"""What may delay a finding, as the table of codes names it: from when, and for which grace."""
 
 
 def microseconds(instant: datetime) -> int:
@@ -49,26 +58,14 @@ def due_columns(sets: Arrays, *, rules: Rules) -> dict[str, Ints]:
     sold = np.where(sold == NO_INSTANT, sets["instructed_at"], sold)
     taken = np.maximum.reduce([dated, sets["capture_confirmed_at"], sets["capture_doubtful_at"]])
     moved = np.maximum(taken, sets["refund_confirmed_at"])
-    grace = rules.grace
-    starts = {
-        "order_to_gateway": (sold, grace.order_to_gateway),
-        "hard_limit": (sold, grace.hard_limit),
-        "ledger_entry": (sets["booked_at"], grace.gateway_to_ledger),
-        "gateway_to_ledger": (taken, grace.gateway_to_ledger),
-        "refund_to_ledger": (moved, grace.gateway_to_ledger),
-        "capture_confirmed": (sets["capture_confirmed_at"], grace.instruction_to_gateway),
-        "cancel_confirmed": (sets["cancel_confirmed_at"], grace.instruction_to_gateway),
-        "refund_confirmed": (sets["refund_confirmed_at"], grace.refund_visible),
-        "capture_waiting": (sets["capture_waiting_at"], grace.instruction_to_gateway),
-        "cancel_waiting": (sets["cancel_waiting_at"], grace.instruction_to_gateway),
-        "refund_waiting": (sets["refund_waiting_at"], grace.instruction_to_gateway),
-        "review_confirmed": (sets["review_confirmed_at"], grace.instruction_to_gateway),
-        "payout_booked": (sets["payout_at"], grace.gateway_to_ledger),
-        "settlement": (moved, grace.settlement),
-    }
+    starts = {"sold": sold, "taken": taken, "moved": moved}
     return {
-        clock: due(since, grace=Grace.parse(length), calendar=rules.business_calendar)
-        for clock, (since, length) in starts.items()
+        clock: due(
+            starts[since] if since in starts else sets[since],
+            grace=Grace.parse(getattr(rules.grace, length)),
+            calendar=rules.business_calendar,
+        )
+        for clock, (since, length) in CLOCKS.items()
     }
 
 

@@ -17,21 +17,16 @@ from recon.matching.frames.arrays import Arrays, Column, filled, records
 from recon.matching.frames.coding import is_word
 from recon.matching.frames.grouping import Bools, Ints, Rows, latest, total
 from recon.matching.frames.sources import Sources
-from recon.matching.sides.instruction_side import started_at
+from recon.matching.sides.instruction_side import STANDINGS, started_at
 from recon.model.words import (
     CONFIRMED_STATES,
-    DOUBTFUL_STATES,
     REJECTED_STATES,
     REVERSAL_SUFFIX,
     EntryType,
     InstructionKind,
 )
 
-_STANDINGS = (
-    ("confirmed", CONFIRMED_STATES),
-    ("doubtful", DOUBTFUL_STATES),
-    ("rejected", REJECTED_STATES),
-)
+_STANDINGS = {name: states for name, states in STANDINGS.items() if name != "waiting"}
 PAYOUT_TYPES = (EntryType.PAYOUT.value, EntryType.PAYOUT.value + REVERSAL_SUFFIX)
 """Of entries that may be of a payout of ours."""
 _ENTRY = (
@@ -124,7 +119,7 @@ def payout_facts(payouts: Payouts, *, first: int, size: int) -> dict[str, Column
     groups = items["set"] + first
     bits = np.zeros(size, dtype=np.int64)
     bits[first:] |= KnownPayout.PAYOUT
-    for standing, _ in _STANDINGS:
+    for standing in _STANDINGS:
         np.bitwise_or.at(bits, groups[items["standing"] == standing], KnownPayout[standing.upper()])
     currency = filled("", size=size)
     currency[groups] = items["currency"]
@@ -158,7 +153,9 @@ def _instructed(instructions: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     payouts = [*records(instructions, rows=rows, names=_INSTRUCTION)]
     answered = _sent_again(payouts, at=at)
     for row, since, cells in zip(rows, at, payouts, strict=True):
-        standing = next((name for name, states in _STANDINGS if cells["state"] in states), None)
+        standing = next(
+            (name for name, states in _STANDINGS.items() if cells["state"] in states), None
+        )
         if standing is None:
             continue
         if _key(cells, cells["instruction_id"]) in answered:
