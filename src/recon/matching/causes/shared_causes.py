@@ -19,6 +19,7 @@ import pandas as pd
 
 from recon.matching.codes import TABLE, Cause
 from recon.matching.frames.arrays import Column, filled, text_column, texts
+from recon.matching.frames.coding import combined
 from recon.matching.frames.grouping import NO_INSTANT, Bools, Ints
 from recon.matching.frames.sources import Sources
 from recon.matching.frames.total_rows import ACCOUNT, ACCOUNT_CURRENCY
@@ -110,10 +111,15 @@ def added_evidence(parts: Sequence[Evidence]) -> Evidence:
 
 def _counted(joined: Joined, *, rows: Bools, **columns: Any) -> pd.DataFrame:
     """The sets of some rows counted by account and these columns."""
-    cells = pd.DataFrame({"account": joined.sets["account"], **columns})[rows]
-    counts = cells.value_counts(sort=False).rename("sets").reset_index()
-    names = account_texts(counts.pop("account").to_numpy(), accounts=joined.numbers.accounts)
-    return counts.assign(**names)
+    cells: dict[str, Column] = {"account": joined.sets["account"], **columns}
+    groups, places = combined([column[rows] for column in cells.values()])
+    table: dict[str, Column] = {
+        name: np.array([place[at] for place in places], dtype=column.dtype)
+        for at, (name, column) in enumerate(cells.items())
+    }
+    names = account_texts(table.pop("account"), accounts=joined.numbers.accounts)
+    sets = np.bincount(groups, minlength=len(places)).astype(np.int64)
+    return pd.DataFrame({**table, **names, "sets": sets})
 
 
 def _files(joined: Joined, *, sources: Sources) -> Column:
