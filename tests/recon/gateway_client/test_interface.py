@@ -249,5 +249,5 @@ def test_every_assumption_of_the_configuration_is_explained() -> None:
         r"^- (?:\*\*)?(A-[0-9]{2})(?:\*\*)?:", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
 
-    assert explained == sorted(set(explained))
+    assert sorted(explained) == sorted(set(explained))
     assert used - set(explained) == set()
